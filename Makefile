@@ -1,0 +1,64 @@
+# Everything runs in .venv, which `make` creates, and updates when pyproject.toml or requirements.lock changed.
+# Another interpreter: make book PYTHON=python3.12
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help book test test-all train notebooks lock format check clean
+
+help:
+	@echo "make book       build the book; chapters run again only when something they depend on changed"
+	@echo "make test       run the tests (test-all: those that train for longer, too)"
+	@echo "make train      train a ViT on scanned digits, about a minute"
+	@echo "make notebooks  write notebooks/*.ipynb from notebooks/*.md"
+	@echo "make check      style, types, and whether generated files are fresh"
+	@echo "make format     let ruff put the style right"
+	@echo "make lock       choose the newest versions anew, into requirements.lock"
+	@echo "make clean      remove what was built (not .venv)"
+
+$(INSTALLED): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is missing or older than Python 3.11; name another one, as in: make book PYTHON=python3.12" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev]'
+	@touch $@
+
+book: notebooks
+	$(BIN)/jupyter-book build . -W -n --keep-going
+	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+test: $(INSTALLED)
+	$(BIN)/pytest -m "not slow"
+
+test-all: $(INSTALLED)
+	$(BIN)/pytest
+
+train: $(INSTALLED)
+	$(BIN)/vit train --data digits
+
+notebooks: $(INSTALLED)
+	$(BIN)/python tools/export_notebooks.py
+
+# The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
+lock: $(INSTALLED)
+	head -1 requirements.lock > requirements.new
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra book --extra dev --no-header --no-annotate --quiet | grep -vE '^(nvidia-|cuda-|triton)|sys_platform == .emscripten' >> requirements.new
+	mv requirements.new requirements.lock
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python tools/export_notebooks.py --check
+	$(BIN)/python tools/set_repository.py --check
+
+clean:
+	rm -rf _build build dist .pytest_cache .ruff_cache

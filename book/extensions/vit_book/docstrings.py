@@ -1,0 +1,37 @@
+"""Let docstrings be written for people: bare names link, and a colon in a property's sentence is a colon."""
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
+
+PACKAGE = "vit_from_scratch."
+HAS_NO_TYPE_PREFIX = ("attribute", "data", "property")
+
+
+def keep_colon(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Stop napoleon from reading 'Length: the number of tokens' as a type and a description."""
+    if what in HAS_NO_TYPE_PREFIX:
+        lines[:0] = ["..", ""]  # an empty comment: napoleon looks at the first line alone
+
+
+def find_by_last_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
+) -> nodes.reference | None:
+    """Resolve `InputError` to the one object of the package of that last name, wherever it stands."""
+    if node.get("refdomain") != "py":
+        return None
+    suffix = f".{node['reftarget'].lstrip('~').rsplit('.', 1)[-1]}"
+    objects = env.get_domain("py").objects
+    found = [name for name in objects if name.startswith(PACKAGE) and name.endswith(suffix)]
+    if len(found) != 1:
+        return None
+    target = objects[found[0]]
+    return make_refnode(app.builder, node["refdoc"], target.docname, target.node_id, contnode, found[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Run the first before napoleon, the second when Sphinx found nothing."""
+    app.connect("autodoc-process-docstring", keep_colon, priority=400)
+    app.connect("missing-reference", find_by_last_name)

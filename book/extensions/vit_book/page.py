@@ -1,0 +1,40 @@
+"""What is taken from, and added to, the HTML that the theme makes of a page."""
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+
+def drop_thebe(context: dict[str, Any]) -> None:
+    """Leave out the scripts for live code: they would load from another host, and they raise a page error."""
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", [])
+        if "thebe" not in str(getattr(script, "filename", script)) and "THEBE" not in _body(script)
+    ]
+
+
+def _body(script: Any) -> str:
+    return str(getattr(script, "attributes", {}).get("body", ""))
+
+
+def flatten_launch_button(context: dict[str, Any]) -> None:
+    """Show Colab as one button with its name, not as a menu with one entry."""
+    for place, button in enumerate(context.get("header_buttons", [])):
+        if button.get("label") == "launch-buttons" and len(button["buttons"]) == 1:
+            colab = {"text": "", "tooltip": "Open in Colab", "label": "colab-button"}
+            context["header_buttons"][place] = {**button["buttons"][0], **colab}
+
+
+def finish_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Apply everything of this module to one page."""
+    drop_thebe(context)
+    flatten_launch_button(context)
+
+
+def setup(app: Sphinx) -> None:
+    """Run after the theme has filled in its buttons."""
+    app.connect("html-page-context", finish_page, priority=900)

@@ -1,0 +1,41 @@
+"""Two roles: {source}`path` links a file where it is hosted, {minutes}`chapter` says how long it runs."""
+
+from docutils import nodes
+from docutils.nodes import Node, system_message
+from project_facts import ROOT, chapter_number, minutes_file, minutes_text, read_repository
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
+
+
+def warning(role: SphinxRole, message: str) -> system_message:
+    """A warning at the place where a role stands."""
+    return role.inliner.reporter.warning(f"{{{role.name}}}: {message}.", line=role.lineno)
+
+
+class SourceRole(SphinxRole):
+    """Link a file or folder of the repository; a path that does not exist is a warning."""
+
+    def run(self) -> tuple[list[Node], list[system_message]]:
+        """Make the link."""
+        if not (ROOT / self.text).exists():
+            return [], [warning(self, f"there is no {self.text}")]
+        link = nodes.reference(self.rawtext, "", refuri=read_repository().file_url(self.text))
+        link += nodes.literal(text=self.text)
+        return [link], []
+
+
+class MinutesRole(SphinxRole):
+    """Say how long a chapter runs, from the recorded measurements."""
+
+    def run(self) -> tuple[list[Node], list[system_message]]:
+        """Make the text."""
+        if chapter_number(self.text) is None:
+            return [], [warning(self, f"{self.text} is no chapter")]
+        self.env.note_dependency(str(minutes_file()))
+        return [nodes.Text(minutes_text(self.text))], []
+
+
+def setup(app: Sphinx) -> None:
+    """Register the roles."""
+    app.add_role("source", SourceRole())
+    app.add_role("minutes", MinutesRole())

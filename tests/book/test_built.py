@@ -1,0 +1,77 @@
+"""The book as built. Skipped while there is none; .ci/run builds it first."""
+
+import re
+
+import check_links
+import pytest
+import yaml
+from project_facts import ROOT, chapters, minutes_text, read_repository
+
+CHAPTERS = [path.stem for path in chapters(ROOT)]
+
+
+def read(built, name):
+    return (built / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_links_pictures_and_scripts_are_whole(built):
+    assert check_links.findings(built) == []
+
+
+def test_opening_the_folder_leads_to_the_landing_page(built):
+    assert 'url=book/index.html"' in read(built, "index")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_download_is_the_exported_notebook(built, chapter):
+    downloaded = built / "_sources" / "notebooks" / f"{chapter}.ipynb"
+    assert downloaded.read_bytes() == (ROOT / "notebooks" / f"{chapter}.ipynb").read_bytes()
+    assert f"_sources/notebooks/{chapter}.ipynb" in read(built, f"notebooks/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_colab_button_opens_the_exported_notebook(built, chapter):
+    assert read_repository().colab_url(f"notebooks/{chapter}.ipynb") in read(built, f"notebooks/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_says_how_long_it_takes(built, chapter):
+    assert minutes_text(chapter) in read(built, f"notebooks/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_exercises_have_the_numbers_of_the_notebook(built, chapter):
+    notebook = (ROOT / "notebooks" / f"{chapter}.ipynb").read_text(encoding="utf-8")
+    exported = re.findall(r"### (Exercise \d+\.\d+)", notebook)
+    shown = re.findall(r'class="caption-number">\s*(Exercise \d+\.\d+)', read(built, f"notebooks/{chapter}"))
+    shown = shown or re.findall(
+        r'admonition-title"><span[^>]*>(Exercise \d+\.\d+)', read(built, f"notebooks/{chapter}")
+    )
+    assert exported
+    assert exported == shown
+
+
+def test_mathematics_comes_with_the_book(built):
+    assert (built / "_static" / "mathjax" / "tex-chtml.js").exists()
+    assert "mathjax/tex-chtml.js" in read(built, f"notebooks/{CHAPTERS[0]}")
+
+
+def test_no_page_carries_scripts_for_live_code(built):
+    for page in built.rglob("*.html"):
+        assert "thebe" not in page.read_text(encoding="utf-8").lower(), page
+
+
+def test_the_paper_is_in_the_bibliography(built):
+    assert "An Image is Worth 16x16 Words" in re.sub(r"\s+", " ", read(built, "book/bibliography"))
+
+
+def test_the_reference_documents_every_module_of_the_model(built):
+    documented = read(built, "book/api/model")
+    for path in (ROOT / "vit_from_scratch" / "model").glob("[!_]*.py"):
+        assert f"module-vit_from_scratch.model.{path.stem}" in documented
+
+
+def test_the_site_title_is_the_books(built):
+    assert yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"] in read(
+        built, "book/index"
+    )

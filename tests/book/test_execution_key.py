@@ -1,0 +1,65 @@
+"""Chapters run again when anything that their outputs depend on has changed, and only then."""
+
+import pytest
+from sphinx.errors import ConfigError
+from vit_book import execution
+
+FILES = {
+    "vit_from_scratch/model/vit.py": "print(1)",
+    "vit_from_scratch/recipes/digits.toml": "epochs = 1",
+    "vit_from_scratch/results/digits.json": "{}",
+    "vit_from_scratch/weights/cifar10.safetensors": "weights",
+    "requirements.lock": "torch==2.9",
+}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_changed_file_changes_the_key(tree, name):
+    before = execution.execution_key(tree, "quick")
+    (tree / name).write_text(FILES[name] + "\n# changed", encoding="utf-8")
+    assert execution.execution_key(tree, "quick") != before
+
+
+def test_a_new_and_a_renamed_file_change_the_key(tree):
+    keys = [execution.execution_key(tree, "quick")]
+    (tree / "vit_from_scratch" / "new.py").write_text("", encoding="utf-8")
+    keys.append(execution.execution_key(tree, "quick"))
+    (tree / "vit_from_scratch" / "new.py").rename(tree / "vit_from_scratch" / "newer.py")
+    keys.append(execution.execution_key(tree, "quick"))
+    assert len(set(keys)) == 3
+
+
+def test_the_budget_changes_the_key(tree):
+    assert execution.execution_key(tree, "quick") != execution.execution_key(tree, "full")
+
+
+def test_what_chapters_do_not_see_leaves_the_key_alone(tree):
+    before = execution.execution_key(tree, "quick")
+    (tree / "README.md").write_text("words", encoding="utf-8")
+    compiled = tree / "vit_from_scratch" / "__pycache__" / "vit.cpython-311.pyc"
+    compiled.parent.mkdir()
+    compiled.write_bytes(b"compiled")
+    assert execution.execution_key(tree, "quick") == before
+
+
+def test_chapters_run_quick_and_without_progress_bars_unless_told(monkeypatch):
+    monkeypatch.delenv("VIT_BUDGET", raising=False)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    assert execution.prepare_environment() == "quick"
+    assert execution.os.environ["TQDM_DISABLE"] == "1"
+    monkeypatch.setenv("VIT_BUDGET", "full")
+    assert execution.prepare_environment() == "full"
+
+
+def test_an_unknown_budget_is_refused(monkeypatch):
+    monkeypatch.setenv("VIT_BUDGET", "huge")
+    with pytest.raises(ConfigError, match="'huge'; it must be one of quick, full"):
+        execution.prepare_environment()

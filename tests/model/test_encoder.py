@@ -1,0 +1,103 @@
+"""The encoder is torch's pre-norm encoder, and knows order only through positions."""
+
+import pytest
+import torch
+from torch import nn
+
+from vit_from_scratch import ViTConfig
+from vit_from_scratch.checks.report import randomise
+from vit_from_scratch.model.encoder import Block, Encoder, Mlp
+
+
+@pytest.fixture
+def config():
+    return ViTConfig(image_size=12, patch_size=4, dim=24, depth=3, heads=3, mlp_dim=40, dropout=0.3)
+
+
+def torchs_encoder(encoder, config):
+    """torch.nn.TransformerEncoder with the weights of ours."""
+    layer = nn.TransformerEncoderLayer(
+        config.dim, config.heads, config.mlp_dim, config.dropout, "gelu", config.layer_norm_eps, True, True
+    )
+    theirs = nn.TransformerEncoder(
+        layer, config.depth, nn.LayerNorm(config.dim, eps=config.layer_norm_eps), enable_nested_tensor=False
+    )
+    names = {
+        "attention_norm.": "norm1.",
+        "attention.qkv.": "self_attn.in_proj_",
+        "attention.projection.": "self_attn.out_proj.",
+        "mlp_norm.": "norm2.",
+        "mlp.hidden.": "linear1.",
+        "mlp.output.": "linear2.",
+        "blocks.": "layers.",
+    }
+    state = {}
+    for name, value in encoder.state_dict().items():
+        for ours, torchs in names.items():
+            name = name.replace(ours, torchs)
+        state[name] = value
+    theirs.load_state_dict(state)
+    return theirs.to(next(encoder.parameters()).dtype).eval()
+
+
+def test_the_encoder_is_torchs_pre_norm_encoder(config):
+    encoder = Encoder(config).double()
+    randomise(encoder)
+    tokens = torch.randn(2, 10, 24, dtype=torch.float64)
+    torch.testing.assert_close(encoder(tokens), torchs_encoder(encoder, config)(tokens))
+
+
+def test_the_intermediates_are_what_the_layers_gave(config):
+    encoder = Encoder(config).double()
+    randomise(encoder)
+    tokens = torch.randn(2, 10, 24, dtype=torch.float64)
+    seen = {}
+    result = encoder(tokens, seen)
+    assert len(seen["attention"]) == len(seen["layers"]) == 3
+    state = tokens
+    for block, layer in zip(encoder.blocks, seen["layers"], strict=True):
+        state = block(state)[0]
+        torch.testing.assert_close(layer, state)
+    torch.testing.assert_close(encoder.norm(state), result)
+    torch.testing.assert_close(encoder(tokens), result)  # asking for them changes nothing
+
+
+def test_evaluation_is_deterministic_with_dropout_on_and_training_is_not(config):
+    block, tokens = Block(config), torch.randn(2, 10, 24)
+    assert not torch.equal(block(tokens)[0], block(tokens)[0])
+    block.eval()
+    assert torch.equal(block(tokens)[0], block(tokens)[0])
+
+
+def test_dropout_stands_in_the_three_places_of_a_block(config):
+    """With the dropout of one place alone, a fixed share of exactly that place's values is zero."""
+    block = Block(config).train()
+    places = {"attention": block.dropout, "mlp": block.mlp.dropout}
+    seen = {name: [] for name in places}
+    for name, module in places.items():
+        module.register_forward_hook(
+            lambda _, __, out, name=name: seen[name].append((out == 0).float().mean())
+        )
+    block(torch.randn(64, 10, 24))
+    assert [len(shares) for shares in seen.values()] == [1, 2]
+    assert all(share.item() == pytest.approx(0.3, abs=0.03) for shares in seen.values() for share in shares)
+
+
+@pytest.mark.parametrize("form", ["erf", "tanh"])
+def test_the_mlp_uses_the_gelu_that_it_is_told(form):
+    mlp = Mlp(6, 10, gelu=form).double()
+    randomise(mlp)
+    tokens = torch.randn(4, 6, dtype=torch.float64)
+    hidden = mlp.hidden(tokens)
+    if form == "erf":
+        activated = hidden * 0.5 * (1 + torch.erf(hidden / 2**0.5))
+    else:
+        cubic = hidden + 0.044715 * hidden**3
+        activated = 0.5 * hidden * (1 + torch.tanh((2 / torch.pi) ** 0.5 * cubic))
+    torch.testing.assert_close(mlp(tokens), mlp.output(activated))
+
+
+def test_mlp_biases_start_at_a_millionth():
+    mlp = Mlp(256, 1024)
+    assert mlp.hidden.bias.std().item() == pytest.approx(1e-6, rel=0.1)
+    assert mlp.hidden.weight.abs().max().item() == pytest.approx((6 / 1280) ** 0.5, rel=1e-3)

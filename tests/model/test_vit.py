@@ -1,0 +1,258 @@
+"""The whole model: the paper's sizes, torchvision's logits, healthy gradients, clear refusals."""
+
+import itertools
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
+from vit_from_scratch.checks.report import randomise
+from vit_from_scratch.model.cost import count_parameters
+from vit_from_scratch.model.patches import embedding_weight_from_convolution
+
+PARAMETERS = {
+    ("B/16", 224): 86_567_656,
+    ("B/16", 384): 86_859_496,
+    ("B/32", 224): 88_224_232,
+    ("L/16", 224): 304_326_632,
+    ("L/32", 224): 306_535_400,
+    ("H/14", 224): 632_045_800,
+}
+
+
+@pytest.mark.parametrize(("variant", "size"), PARAMETERS)
+def test_parameter_counts(variant, size):
+    with torch.device("meta"):
+        assert count_parameters(build_model(variant, image_size=size)) == PARAMETERS[variant, size]
+
+
+@pytest.mark.parametrize(
+    ("variant", "reference"), [("B/16", "vit_b_16"), ("L/32", "vit_l_32"), ("H/14", "vit_h_14")]
+)
+def test_parameter_counts_are_torchvisions(variant, reference):
+    with torch.device("meta"):
+        theirs = torchvision.models.get_model(reference)
+        assert count_parameters(build_model(variant)) == count_parameters(theirs)
+
+
+def with_weights_of_torchvision(theirs, config):
+    """Our model with the weights of a torchvision ViT."""
+    ours = VisionTransformer(config).double()
+    names = {
+        "conv_proj.": "patch_embedding.projection.",
+        "class_token": "tokens.class_token",
+        "encoder.pos_embedding": "tokens.position",
+        "encoder.layers.encoder_layer_": "encoder.blocks.",
+        "encoder.ln.": "encoder.norm.",
+        "ln_1.": "attention_norm.",
+        "self_attention.in_proj_": "attention.qkv.",
+        "self_attention.out_proj.": "attention.projection.",
+        "ln_2.": "mlp_norm.",
+        "mlp.0.": "mlp.hidden.",
+        "mlp.3.": "mlp.output.",
+        "heads.head.": "head.",
+        "heads.pre_logits.": "representation.0.",
+    }
+    state = {}
+    for name, value in theirs.state_dict().items():
+        for torchvisions, our in names.items():
+            name = name.replace(torchvisions, our, 1)
+        state[name] = embedding_weight_from_convolution(value) if value.ndim == 4 else value
+    ours.load_state_dict(state)
+    return ours.eval()
+
+
+@pytest.mark.parametrize("representation_size", [None, 20])
+def test_our_logits_are_torchvisions(representation_size):
+    theirs = torchvision.models.VisionTransformer(
+        16, 4, 3, 3, 24, 40, num_classes=7, representation_size=representation_size
+    ).double()
+    randomise(theirs)
+    config = ViTConfig(16, 4, 3, 24, 3, 3, 40, 7, representation_size=representation_size)
+    images = torch.randn(5, 3, 16, 16, dtype=torch.float64)
+    ours = with_weights_of_torchvision(theirs, config)
+    torch.testing.assert_close(ours(images), theirs(images), rtol=1e-9, atol=1e-9)
+
+
+def test_an_untrained_model_gives_every_class_the_same_logit():
+    model = build_model("Ti/16", image_size=32, num_classes=10)
+    assert model(torch.randn(2, 3, 32, 32)).abs().max() == 0
+
+
+def test_encoder_without_position_ignores_the_order_of_patches_and_with_it_does_not(small_config):
+    for position, ignores in (
+        ("none", True),
+        ("learned", False),
+        ("learned_2d", False),
+        ("sincos_2d", False),
+    ):
+        config = ViTConfig.from_dict({**small_config.to_dict(), "position": position})
+        model = VisionTransformer(config).double()
+        randomise(model)
+        patches = torch.randn(2, config.num_patches, 24, dtype=torch.float64)
+        order = torch.randperm(config.num_patches)
+
+        def encoded(patches, model=model):
+            return model.encoder(model.tokens(patches))[:, 1:]
+
+        assert torch.allclose(encoded(patches)[:, order], encoded(patches[:, order])) is ignores, position
+
+
+def gradients_that_are_zero(model, images):
+    model.train()
+    model(images).square().sum().backward()
+    return {name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().max() == 0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pool": "gap"},
+        {"pool": "gap", "class_token": False, "norm": "pooled"},
+        {"position": "learned_2d"},
+        {"representation_size": 12},
+        {"norm": "none", "qkv_bias": False},
+    ],
+)
+def test_every_parameter_receives_a_gradient(small_config, options):
+    """Key biases shift all scores of a query alike, which a softmax does not see: rounding only."""
+    model = VisionTransformer(ViTConfig.from_dict({**small_config.to_dict(), **options})).double()
+    randomise(model)
+    assert gradients_that_are_zero(model, torch.randn(4, 3, 12, 16, dtype=torch.float64)) == set()
+    for block in model.encoder.blocks:
+        if block.attention.qkv.bias is not None:
+            query, key, value = block.attention.qkv.bias.grad.chunk(3)
+            assert key.abs().max() < 1e-10 < min(query.abs().max(), value.abs().max())
+
+
+def test_a_zero_head_lets_no_gradient_through():
+    model = build_model("Ti/16", image_size=32, num_classes=10)
+    silent = gradients_that_are_zero(model, torch.randn(2, 3, 32, 32))
+    assert silent == {name for name, _ in model.named_parameters()}
+
+
+def test_the_class_token_or_the_mean_of_the_patches_is_read(small_model):
+    encoded = torch.randn(2, 13, 24)
+    assert torch.equal(small_model.pool(encoded), encoded[:, 0])
+    gap = VisionTransformer(ViTConfig.from_dict({**small_model.config.to_dict(), "pool": "gap"}))
+    torch.testing.assert_close(gap.pool(encoded), sum(encoded[:, i] for i in range(1, 13)) / 12)
+
+
+def test_intermediates_are_named_and_shaped_as_documented(small_model):
+    images = torch.randn(2, 3, 12, 16)
+    logits, seen = small_model(images, return_intermediates=True)
+    torch.testing.assert_close(logits, small_model(images))
+    shapes = {
+        name: [tuple(v.shape) for v in value] if isinstance(value, list) else tuple(value.shape)
+        for name, value in seen.items()
+    }
+    assert shapes == {
+        "patches": (2, 12, 24),
+        "tokens": (2, 13, 24),
+        "attention": [(2, 3, 13, 13)] * 3,
+        "layers": [(2, 13, 24)] * 3,
+        "encoded": (2, 13, 24),
+        "features": (2, 24),
+    }
+    torch.testing.assert_close(
+        nn.functional.linear(seen["features"], small_model.head.weight, small_model.head.bias), logits
+    )
+
+
+@pytest.mark.parametrize(("size", "patch"), [(8, 1), (8, 2), ((8, 20), 4), (15, 5), (28, 14), (33, 11)])
+def test_any_image_size_and_patch_that_divide_work(size, patch):
+    config = ViTConfig(image_size=size, patch_size=patch, dim=12, depth=1, heads=2, mlp_dim=12, num_classes=3)
+    assert VisionTransformer(config)(torch.randn(2, 3, *config.image_shape)).shape == (2, 3)
+
+
+def test_bfloat16_runs_by_autocast_and_by_conversion(small_model):
+    images = torch.randn(4, 3, 12, 16)
+    expected = small_model(images)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = small_model(images)
+    pure = small_model.bfloat16()(images.bfloat16())
+    for result in (mixed, pure):
+        assert result.dtype == torch.bfloat16
+        assert torch.corrcoef(torch.stack([result.float().flatten(), expected.flatten()]))[0, 1] > 0.99
+
+
+DEVICES = ["cpu", "meta", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_model_runs_wherever_its_weights_are(small_model, device):
+    model = small_model.to(device)
+    assert model(torch.zeros(2, 3, 12, 16, device=device)).device.type == device
+
+
+def test_the_same_seed_builds_the_same_model():
+    models = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        models.append(build_model("Ti/16", image_size=32))
+    for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (torch.zeros(2, 3, 16, 16), r"shape \(2, 3, 16, 16\): expected \(B, 3, 12, 16\)"),
+        (torch.zeros(2, 1, 12, 16), r"shape \(2, 1, 12, 16\): expected \(B, 3, 12, 16\)"),
+        (torch.zeros(3, 12, 16), r"shape \(3, 12, 16\): expected \(B, 3, 12, 16\)"),
+        (torch.zeros(2, 3, 12, 16, dtype=torch.uint8), r"torch.uint8: expected torch.float32.*/ 255"),
+        (torch.zeros(2, 3, 12, 16, dtype=torch.float64), r"torch.float64: expected torch.float32"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(small_model, images, message):
+    with pytest.raises(InputError, match=message):
+        small_model(images)
+
+
+WRONG = [
+    (
+        {"image_size": 224, "patch_size": 15},
+        "patch_size 15 does not divide the image size 224 x 224.*expected one of 1, 2",
+    ),
+    ({"dim": 100, "heads": 3}, "heads=3 does not divide dim=100"),
+    ({"pool": "mean"}, "unknown pool for a ViTConfig 'mean': expected one of 'cls', 'gap'"),
+    ({"position": "learnt"}, "unknown position for a ViTConfig 'learnt'.*did you mean 'learned'"),
+    ({"pool": "cls", "class_token": False}, "set pool='gap' or class_token=True"),
+    ({"depth": 0}, "depth=0: expected a whole number of at least 1"),
+    ({"depth": 2.0}, "depth=2.0: expected a whole number"),
+    ({"heads": True}, "heads=True: expected a whole number"),
+    ({"dropout": 1.0}, "dropout=1.0: expected a probability"),
+    ({"dropout": "none"}, "dropout='none': expected a number"),
+    ({"qkv_bias": 1}, "qkv_bias=1: expected True or False"),
+    ({"layer_norm_eps": 0.0}, "layer_norm_eps=0.0: expected a small number"),
+    ({"image_size": (224,)}, "expected one side in pixels"),
+    ({"image_size": "224"}, "image_size='224': expected a whole number"),
+    ({"representation_size": -1}, "representation_size=-1: expected a whole number"),
+    ({"position": "sincos_2d", "dim": 6, "heads": 2}, "expected a multiple of 4"),
+    ({"width": 64}, "unknown model option 'width'"),
+    ({"dimm": 64}, "unknown model option 'dimm'.*did you mean 'dim'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_a_wrong_option_is_refused_in_one_sentence(options, message):
+    with pytest.raises(InputError, match=message):
+        build_model("B/16", **options)
+
+
+@pytest.mark.parametrize("name", ["X/16", "B16", "B/", "b/16", "/16", "", None, 16])
+def test_an_unknown_variant_is_refused(name):
+    with pytest.raises(InputError, match=r"unknown variant.*'B/16'"):
+        build_model(name)
+
+
+def test_a_configuration_survives_plain_values():
+    for size, pool in itertools.product((32, (16, 32)), ("cls", "gap")):
+        config = ViTConfig(image_size=size, patch_size=8, dim=12, heads=2, pool=pool)
+        plain = config.to_dict()
+        if isinstance(size, tuple):
+            plain["image_size"] = list(size)  # as JSON and TOML give it back
+        assert ViTConfig.from_dict(plain) == config

@@ -1,0 +1,142 @@
+"""What is installed: the same for conda and pip, locked to versions that fit, and with its data."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REQUIREMENTS = [
+    Requirement(line)
+    for group in (
+        [PROJECT["dependencies"]] + [PROJECT["optional-dependencies"][name] for name in ("book", "dev")]
+    )
+    for line in group
+]
+DATA_SUFFIXES = {".toml", ".json", ".safetensors", ".typed"}
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked():
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+def data_files():
+    package = ROOT / "vit_from_scratch"
+    return sorted(path for path in package.rglob("*") if path.suffix in DATA_SUFFIXES)
+
+
+def test_the_conda_environment_is_python_and_the_package():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    python, pip, packages = environment["dependencies"]
+    assert python == f"python{PROJECT['requires-python']}"
+    assert pip == "pip"
+    assert packages == {"pip": ["-e .[book]"]}
+    assert environment["name"] == PROJECT["name"]
+
+
+@pytest.mark.parametrize("wanted", REQUIREMENTS, ids=str)
+def test_the_lock_satisfies_every_range_and_the_project_freezes_none(wanted):
+    assert "==" not in str(wanted.specifier)
+    pins = [pin for pin in locked() if normal(pin.name) == normal(wanted.name)]
+    assert pins, f"{wanted.name} is not in requirements.lock: run `make lock`"
+    for pin in pins:
+        (version,) = pin.specifier
+        assert wanted.specifier.contains(Version(version.version), prereleases=True)
+
+
+def test_the_lock_leaves_out_what_only_a_graphics_card_needs():
+    assert not [pin.name for pin in locked() if pin.name.startswith(("nvidia", "cuda", "triton"))]
+
+
+def test_the_version_is_the_installed_one():
+    assert importlib.metadata.version(PROJECT["name"]) == PROJECT["version"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Build the wheel without a network and unpack it into a folder of its own, as pip would."""
+    folder = tmp_path_factory.mktemp("installed")
+    wheels, target = folder / "wheels", folder / "site"
+    source = folder / "source"
+    copy_source(source)
+    run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
+    (wheel,) = wheels.glob("*.whl")
+    run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel))
+    return target
+
+
+def copy_source(target):
+    """Copy what the wheel is made of, so that building leaves nothing behind in the project."""
+    target.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (target / name).write_bytes((ROOT / name).read_bytes())
+    for path in (ROOT / "vit_from_scratch").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            copy = target / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+
+
+def run(*arguments, **options):
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_every_data_file(installed):
+    missing = [path for path in data_files() if not (installed / path.relative_to(ROOT)).exists()]
+    assert missing == []
+
+
+PROGRAM = """
+import json, tomllib
+from importlib.resources import files
+import vit_from_scratch
+print(vit_from_scratch.__file__)
+package = files("vit_from_scratch")
+def entries(folder):
+    return list((package / folder).iterdir()) if (package / folder).is_dir() else []
+for entry in entries("recipes"):
+    if entry.name.endswith(".toml"):
+        tomllib.loads(entry.read_text(encoding="utf-8"))
+        print("recipe", entry.name)
+for entry in entries("results"):
+    if entry.name.endswith(".json"):
+        json.loads(entry.read_text(encoding="utf-8"))
+        print("result", entry.name)
+from safetensors.numpy import load
+for entry in entries("weights"):
+    if entry.name.endswith(".safetensors"):
+        load(entry.read_bytes())
+        print("weights", entry.name)
+"""
+
+
+def test_an_installed_copy_loads_its_recipes_results_and_weights(installed, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    lines = run("-c", PROGRAM, cwd=tmp_path, env=environment).splitlines()
+    assert lines[0].startswith(str(installed))
+    for kind, folder, suffix in [
+        ("recipe", "recipes", "toml"),
+        ("result", "results", "json"),
+        ("weights", "weights", "safetensors"),
+    ]:
+        shipped = sorted(path.name for path in (ROOT / "vit_from_scratch" / folder).glob(f"*.{suffix}"))
+        assert sorted(line.split()[1] for line in lines[1:] if line.startswith(f"{kind} ")) == shipped
+    assert any(line.startswith("recipe ") for line in lines)

@@ -1,0 +1,58 @@
+"""Figures show the data they are given, on the Axes they are given."""
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from vit_from_scratch import InputError, examples, plots
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def test_functions_draw_on_the_axes_they_are_given_and_return_them():
+    _, ax = plt.subplots()
+    assert plots.image(examples.photo(32), ax) is ax
+    assert plots.patch_mosaic(examples.photo(32), 8, ax) is ax
+    assert plots.matrix(torch.eye(3), ax, numbers=".1f", colorbar="value") is ax
+    assert plots.curves({"a": [1.0, 2.0]}, ax) is ax
+    assert plots.confusion_matrix(torch.tensor([0, 1]), torch.tensor([0, 0]), "ab", ax) is ax
+
+
+def test_the_mosaic_holds_every_patch_once():
+    ax = plots.patch_mosaic(examples.tiny_image(), 2)
+    shown = [picture.get_array() for picture in ax.images]
+    assert [patch.tolist() for patch in shown][1] == [[2.0, 3.0], [6.0, 7.0]]
+    assert len(shown) == 4
+
+
+def test_the_confusion_matrix_counts_truth_by_row_and_prediction_by_column():
+    ax = plots.confusion_matrix(torch.tensor([0, 0, 1, 2]), torch.tensor([0, 2, 1, 1]), "abc")
+    assert ax.images[0].get_array().tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
+
+
+def test_a_matrix_with_negative_values_is_centred_at_zero():
+    limits = plots.matrix(torch.tensor([[-1.0, 3.0]])).images[0].get_clim()
+    assert limits == (-3.0, 3.0)
+
+
+def test_curves_are_numbered_from_one():
+    ax = plots.curves({"loss": [3.0, 2.0, 1.0]})
+    assert ax.lines[0].get_xydata().tolist() == [[1, 3], [2, 2], [3, 1]]
+
+
+def test_images_wrap_into_rows():
+    assert plots.image_row(torch.rand(10, 1, 8, 8), columns=4).shape == (3, 4)
+
+
+def test_a_picture_of_another_shape_is_refused():
+    with pytest.raises(InputError, match=r"shape \(5, 8, 8\): expected \(C, H, W\) with 1 or 3 channels"):
+        plots.image(torch.zeros(5, 8, 8))
+
+
+def test_the_style_is_transparent_for_both_themes():
+    plots.use_style()
+    assert plt.rcParams["figure.facecolor"] == plt.rcParams["savefig.facecolor"] == "none"

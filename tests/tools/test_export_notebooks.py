@@ -1,0 +1,175 @@
+"""A chapter's notebook reads well where MyST is unknown, and always comes out the same."""
+
+import json
+from pathlib import Path
+
+import export_notebooks
+import nbformat
+import pytest
+from chapter_export import ExportError, export_chapter
+from chapter_export.leftovers import leftovers
+from project_facts import TRAINING_CHAPTERS, chapter_number, chapters
+
+CHAPTERS = chapters()
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="module")
+def notebook(catalogue):
+    return nbformat.reads(export_chapter(DATA / "99_everything.md", catalogue), as_version=4)
+
+
+@pytest.fixture(scope="module")
+def text(notebook):
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def test_begins_with_a_badge_and_the_set_up(notebook):
+    badge, setup = notebook.cells[:2]
+    address = (
+        "https://colab.research.google.com/github/vit-from-scratch/vit_from_scratch/blob/main/notebooks/"
+    )
+    assert f"]({address}99_everything.ipynb)" in badge.source
+    assert setup.cell_type == "code"
+    assert setup.source.startswith("#@title")
+    assert '#@param ["quick", "full"]' in setup.source
+
+
+def test_admonitions_are_quotations_with_a_bold_title(text):
+    assert "> **What you will be able to do**\n>\n> - Read **this** in a notebook." in text
+    assert "> ```python\n> kept = True\n> ```" in text
+    assert "> **Note**\n>\n> A note cites" in text
+    assert "> <details>\n> <summary>Inner</summary>\n>\n> Inside.\n>\n> </details>" in text
+
+
+def test_hints_are_folded(text):
+    assert "<details>\n<summary>Hint</summary>\n\nLook at (99.1).\n\n</details>" in text
+    assert "<details>\n<summary>Help, I get <code>a &lt; b</code></summary>\n\nThink.\n\n</details>" in text
+
+
+def test_exercises_have_the_numbers_of_the_book(text):
+    assert "### Exercise 99.1: Write it\n\nWrite a function, see Equations." in text
+    assert "### Exercise 99.2\n\nSay it." in text
+
+
+def test_a_gated_solution_is_one_cell_of_text(notebook):
+    (cell,) = [cell for cell in notebook.cells if "return 42" in cell.source]
+    assert cell.cell_type == "markdown"
+    assert cell.source.startswith("<details>\n<summary>Solution</summary>\n\nSome words first.")
+    assert "```python\ndef answer():\n    return 42\n```\n\nThen some more, with (99.2)." in cell.source
+    assert cell.source.endswith("</details>")
+
+
+def test_a_solution_without_code_is_folded(text):
+    assert "<details>\n<summary>Solution</summary>\n\nSaid.\n\n</details>" in text
+
+
+def test_labelled_equations_show_their_number_and_others_their_own_tag(text):
+    assert "$$\na = 1 \\tag{99.1}\n$$" in text
+    assert "$$\nb = 2 \\tag{99.2}\n$$" in text
+    assert "$$\nA = \\text{softmax}(q k^\\top) \\tag{6}\n$$" in text
+
+
+def test_references_become_text_or_links_to_sibling_notebooks(text):
+    assert "We use (99.1), (99.2) and [(98.1)](98_neighbour.ipynb), then the sixth, Equations," in text
+    assert "[there](98_neighbour.ipynb),\nExercise 99.1, [Exercise 98.1](98_neighbour.ipynb)" in text
+    assert "[that place](98_neighbour.ipynb). The [neighbour](98_neighbour.ipynb)" in text
+    assert "Follow [98. The neighbour](98_neighbour.ipynb), with [another name](98_neighbour.ipynb)." in text
+    assert "[site](https://example.org)" in text
+
+
+def test_what_looks_like_a_role_inside_code_stays(text):
+    assert "Plain code such as `{doc}` stays, and so does $x^2$." in text
+    assert "| (99.1) | `{eq}` |" in text
+
+
+def test_citations_link_the_work(text):
+    assert "[Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929)" in text
+    assert "([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762); [Loshchilov and Hutter, 2019](" in text
+    assert "([Ba et al., 2016](https://arxiv.org/abs/1607.06450))" in text
+
+
+def test_files_and_pictures_are_addressed_where_they_are_hosted(text):
+    home = "https://github.com/vit-from-scratch/vit_from_scratch"
+    assert f"[`vit_from_scratch/__init__.py`]({home}/blob/main/vit_from_scratch/__init__.py)" in text
+    assert f"[`tools/`]({home}/tree/main/tools)" in text
+    assert f"![A grid]({home}/raw/main/book/_static/logo.svg)" in text
+    assert f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*A caption with (99.2).*" in text
+
+
+def test_targets_and_comments_are_dropped(text):
+    assert "(here)=" not in text
+    assert "nobody sees" not in text
+
+
+def test_cells_keep_only_the_options_that_matter(notebook):
+    code = {cell.source: dict(cell.metadata) for cell in notebook.cells if cell.cell_type == "code"}
+    assert code['print("first")'] == {"jupyter": {"source_hidden": True}}
+    assert code["1 / 0"] == {"tags": ["raises-exception"]}
+
+
+def test_the_same_chapter_gives_the_same_file(catalogue):
+    first, second = (export_chapter(DATA / "99_everything.md", catalogue) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("```{mermaid}\nA-->B\n```", "directive {mermaid}"),
+        ("Words {sub}`2`.", "role {sub}"),
+        ("See {doc}`97_nowhere`.", "no chapter 97_nowhere"),
+        ("See {eq}`eq-nowhere`.", "no label eq-nowhere"),
+        ("See {cite:t}`nobody1999`.", "nobody1999 is not in"),
+        ("See {source}`vit_from_scratch/nothing.py`.", "there is no vit_from_scratch/nothing.py"),
+        ("![](../book/_static/logo.svg)", "no alternative text"),
+        ("Term\n: A definition.", "definition list"),
+        ("- ```{note}\n  nested\n  ```", "inside a list"),
+        (":::{admonition} Cut\n\n```{code-cell} ipython3\n1\n```\n\n:::", "gated form"),
+        ("```{solution-start} ex-code\n```\n\nNo end.", "without its solution-end"),
+        ("```{solution-end}\n```", "without its solution-start"),
+        ("```{code-cell} ipython3\n:tags: [surprise]\n\n1\n```", "surprise"),
+    ],
+)
+def test_what_cannot_be_shown_is_an_error_that_names_it(tmp_path, catalogue, source, message):
+    chapter = tmp_path / "97_wrong.md"
+    chapter.write_text(
+        f"---\nkernelspec: {{name: python3, display_name: Python 3}}\n---\n\n# 97. Wrong\n\n{source}\n"
+    )
+    with pytest.raises(ExportError, match=message):
+        export_chapter(chapter, catalogue)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_myst_remains_in_any_notebook(path):
+    notebook = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook.cells:
+        assert not (cell.cell_type == "markdown" and list(leftovers(cell.source))), cell.source
+        assert not cell.get("outputs")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_only_chapters_that_train_ask_colab_for_a_gpu(path):
+    metadata = json.loads(path.with_suffix(".ipynb").read_text(encoding="utf-8"))["metadata"]
+    trains = chapter_number(path.stem) in TRAINING_CHAPTERS
+    assert (metadata.get("accelerator") == "GPU") == trains
+    assert ("gpuType" in metadata.get("colab", {})) == trains
+
+
+def test_exported_notebooks_are_fresh():
+    assert export_notebooks.main(["--check"]) == 0
+
+
+def test_check_notices_a_stale_a_missing_and_an_orphaned_notebook(copied_project, capsys):
+    notebooks = copied_project / "notebooks"
+    assert export_notebooks.main(["--check"], copied_project) == 1  # missing
+    assert export_notebooks.main([], copied_project) == 0
+    assert export_notebooks.main(["--check"], copied_project) == 0
+    chapter = notebooks / "98_neighbour.md"
+    chapter.write_text(chapter.read_text(encoding="utf-8") + "\nOne more sentence.\n", encoding="utf-8")
+    assert export_notebooks.main(["--check"], copied_project) == 1  # stale
+    assert "stale: notebooks/98_neighbour.ipynb" in capsys.readouterr().out
+    assert export_notebooks.main([], copied_project) == 0
+    (notebooks / "97_gone.ipynb").write_text("{}", encoding="utf-8")
+    assert export_notebooks.main(["--check"], copied_project) == 1  # orphaned

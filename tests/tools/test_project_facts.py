@@ -1,0 +1,40 @@
+"""The line about time at the head of a chapter says what was measured, and what was not."""
+
+import json
+
+import pytest
+from project_facts import ROOT, chapters, minutes_file, minutes_text
+
+
+@pytest.fixture
+def measured(tmp_path):
+    def write(**seconds):
+        path = minutes_file(tmp_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        records = {device: {"seconds": value} for device, value in seconds.items()}
+        path.write_text(json.dumps({"chapters": {"03_attention": records}}), encoding="utf-8")
+        return minutes_text("03_attention", tmp_path)
+
+    return write
+
+
+def test_minutes_are_rounded_up_to_a_tenth(measured):
+    assert measured(cpu=19.0) == "about 0.4 minutes on two CPU cores, not yet measured on a GPU"
+    assert measured(cpu=2.0, gpu=60.0) == "about 0.1 minutes on two CPU cores, about 1 minute on a GPU"
+    assert measured(cpu=61.0).startswith("about 1.1 minutes")
+
+
+def test_without_a_measurement_it_says_so(tmp_path):
+    assert (
+        minutes_text("03_attention", tmp_path)
+        == "not yet measured on two CPU cores, not yet measured on a GPU"
+    )
+
+
+@pytest.mark.skipif(not minutes_file().exists(), reason="chapters are not measured yet")
+def test_every_chapter_is_measured_and_none_takes_longer_than_allowed():
+    records = json.loads(minutes_file().read_text(encoding="utf-8"))["chapters"]
+    assert set(records) == {path.stem for path in chapters(ROOT)}
+    for name, devices in records.items():
+        assert devices["cpu"]["budget"] == "quick"
+        assert devices["cpu"]["seconds"] <= 90, f"{name} takes {devices['cpu']['seconds']} seconds"

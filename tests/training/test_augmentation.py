@@ -1,0 +1,106 @@
+import pytest
+import torch
+
+from vit_from_scratch import InputError
+from vit_from_scratch.training.augmentation import Augmentation, _random_affine, augment
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def images():
+    return torch.randint(256, (64, 3, 6, 10), dtype=torch.uint8, generator=generator())
+
+
+def test_no_amounts_change_no_pixel(images):
+    assert torch.equal(augment(images, Augmentation(), generator()), images.float())
+
+
+def test_flip_mirrors_about_half_of_the_images_exactly(images):
+    changed = augment(images, Augmentation(flip=True), generator())
+    mirrored = [
+        torch.allclose(c, i.flip(-1).float(), atol=1e-3) for c, i in zip(changed, images, strict=True)
+    ]
+    kept = [torch.allclose(c, i.float(), atol=1e-3) for c, i in zip(changed, images, strict=True)]
+    assert all(m != k for m, k in zip(mirrored, kept, strict=True))
+    assert 20 < sum(mirrored) < 44
+
+
+def test_shift_moves_by_whole_pixels_and_brings_in_black(images):
+    changed = augment(images, Augmentation(shift=2), generator())
+    padded = torch.nn.functional.pad(images.float(), (2, 2, 2, 2))
+    moves = set()
+    for new, old in zip(changed, padded, strict=True):
+        fits = [
+            (dy, dx)
+            for dy in range(5)
+            for dx in range(5)
+            if torch.allclose(new, old[:, dy : dy + 6, dx : dx + 10], atol=1e-2)
+        ]
+        assert len(fits) == 1
+        moves.add(fits[0])
+    assert {dy for dy, _ in moves} == {dx for _, dx in moves} == {0, 1, 2, 3, 4}
+
+
+def test_jitter_moves_by_less_than_its_bound():
+    dot = torch.zeros(200, 1, 9, 9)
+    dot[:, :, 4, 4] = 1.0
+    changed = augment(dot, Augmentation(jitter=0.5), generator())
+    assert torch.allclose(changed.sum(dim=(1, 2, 3)), torch.ones(200), atol=1e-4)
+    place = (changed * torch.arange(9.0)).sum(dim=(1, 2, 3)) - 4  # (200,) pixels to the right
+    assert 0.4 < place.abs().max() <= 0.5
+
+
+def test_rotation_keeps_angles_and_lengths_in_pictures_that_are_not_square():
+    amounts = Augmentation(rotation=40.0)
+    matrix = _random_affine(torch.zeros(16, 1, 6, 10), amounts, generator())[:, :, :2]
+    half_sides = torch.diag(torch.tensor([5.0, 3.0]))
+    in_pixels = half_sides @ matrix @ half_sides.inverse()
+    assert torch.allclose(in_pixels @ in_pixels.mT, torch.eye(2).expand(16, 2, 2), atol=1e-6)
+    degrees = torch.rad2deg(torch.atan2(in_pixels[:, 1, 0], in_pixels[:, 0, 0]))
+    assert 20 < degrees.abs().max() <= 40
+
+
+def test_scale_enlarges_and_shrinks_within_its_bound():
+    matrix = _random_affine(torch.zeros(200, 1, 8, 8), Augmentation(scale=0.2), generator())
+    enlarged = 1 / matrix[:, 0, 0]
+    assert 0.8 <= enlarged.min() < 0.85
+    assert 1.15 < enlarged.max() <= 1.2
+    assert torch.equal(matrix[:, 0, 0], matrix[:, 1, 1])
+
+
+def test_shear_moves_a_row_by_its_height():
+    matrix = _random_affine(torch.zeros(200, 1, 8, 8), Augmentation(shear=0.3), generator())
+    assert 0.25 < matrix[:, 0, 1].abs().max() <= 0.3
+    assert not matrix[:, 1, 0].any()
+
+
+def test_reflection_fills_a_border_with_the_picture():
+    grey = torch.full((8, 1, 6, 6), 7.0)
+    assert torch.allclose(augment(grey, Augmentation(shift=2, fill="reflection"), generator()), grey)
+    assert (augment(grey, Augmentation(shift=2), generator()) == 0).any()
+
+
+def test_the_generator_alone_decides(images):
+    amounts = Augmentation(flip=True, shift=1, jitter=0.5, rotation=10.0, scale=0.1, shear=0.1)
+    first = augment(images, amounts, generator(1))
+    torch.manual_seed(123)
+    assert torch.equal(first, augment(images, amounts, generator(1)))
+    assert not torch.equal(first, augment(images, amounts, generator(2)))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "message"),
+    [
+        ({"shift": -1}, r"train\.augmentation\.shift = -1: expected 0 or more"),
+        ({"rotation": 200}, r"rotation = 200\.0: expected 0 to 180 degrees"),
+        ({"scale": 1.5}, r"scale = 1\.5: expected 0 or more, below 1"),
+        ({"fill": "zero"}, r"fill 'zero'.*did you mean 'zeros'"),
+        ({"shift": 0.5}, r"shift = 0\.5: expected a whole number"),
+    ],
+)
+def test_amounts_that_make_no_sense_are_refused(amounts, message):
+    with pytest.raises(InputError, match=message):
+        Augmentation(**amounts)

@@ -1,0 +1,207 @@
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vit_from_scratch import InputError
+from vit_from_scratch.training import (
+    Augmentation,
+    Callback,
+    DivergedError,
+    ProgressBar,
+    StepLog,
+    TrainConfig,
+    evaluate,
+    predict,
+    train,
+)
+
+
+def weights(model) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def test_a_vit_learns_fifty_digits_by_heart(make_model, few_digits):
+    model = make_model(dropout=0.0)
+    history = train(
+        model, few_digits, TrainConfig(epochs=80, batch_size=25, learning_rate=5e-3, warmup_steps=5)
+    )
+    assert (
+        evaluate(model, few_digits.train_images, few_digits.train_labels, few_digits.normalise).accuracy == 1
+    )
+    assert history[0].train_loss > 2
+    assert history[-1].train_loss < 0.1
+
+
+def test_an_untrained_vit_has_the_loss_of_a_guess(make_model, few_digits):
+    measured = evaluate(make_model(), few_digits.test_images, few_digits.test_labels, few_digits.normalise)
+    assert measured.loss == pytest.approx(torch.tensor(10.0).log().item())
+
+
+def test_history_has_an_entry_an_epoch(make_model, few_digits, short):
+    history = train(make_model(), few_digits, short)
+    assert [metrics.epoch for metrics in history] == [1, 2, 3, 4]
+    assert [metrics.step for metrics in history] == [3, 6, 9, 12]  # 50 images make 3 whole batches of 16
+    assert all(metrics.validation_accuracy is not None and metrics.seconds > 0 for metrics in history)
+
+
+def test_without_validation_images_there_is_no_validation_number(make_model, few_digits, short):
+    none = replace(
+        few_digits, validation_images=few_digits.validation_images[:0], validation_labels=torch.tensor([])
+    )
+    last = train(make_model(), none, short)[-1]
+    assert last.validation_accuracy is None
+    assert last.validation_loss is None
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_bit(make_model, few_digits, short):
+    models = [make_model(), make_model()]
+    torch.manual_seed(1)
+    train(models[0], few_digits, short)
+    torch.manual_seed(2)  # what else draws random numbers does not matter
+    train(models[1], few_digits, short)
+    assert torch.equal(weights(models[0]), weights(models[1]))
+
+
+def test_another_seed_gives_other_weights(make_model, few_digits, short):
+    models = [make_model(), make_model()]
+    train(models[0], few_digits, short)
+    train(models[1], few_digits, replace(short, seed=1))
+    assert not torch.equal(weights(models[0]), weights(models[1]))
+
+
+def test_every_epoch_has_an_order_of_its_own(make_model, few_digits):
+    """With a rate next to zero the model stands still, so only the order can change the first loss."""
+    log = StepLog()
+    still = TrainConfig(epochs=3, batch_size=5, learning_rate=1e-30, warmup_steps=0)
+    model = make_model(dropout=0.0)
+    torch.nn.init.normal_(model.head.weight)
+    train(model, few_digits, still, callbacks=[log])
+    assert len({step.loss for step in log.steps[::10]}) == 3
+
+
+def test_training_leaves_the_callers_random_numbers_alone(make_model, few_digits, short):
+    model = make_model()
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    train(model, few_digits, short)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_the_test_part_is_never_read(make_model, few_digits, short):
+    poisoned = replace(few_digits, test_images=torch.empty(0), test_labels=torch.empty(0))
+    assert len(train(make_model(), poisoned, short)) == 4
+
+
+def test_warmup_and_decay_reach_the_optimiser(make_model, few_digits, short):
+    log = StepLog()
+    train(make_model(), few_digits, replace(short, learning_rate=1e-3, schedule="linear"), callbacks=[log])
+    rates = [step.learning_rate for step in log.steps]
+    assert rates[:3] == pytest.approx([5e-4, 1e-3, 1e-3])
+    assert rates[-1] == pytest.approx(1e-4)
+
+
+def test_clipping_bounds_the_step_of_sgd(make_model, few_digits):
+    def moved(clip: float) -> float:
+        model = make_model(dropout=0.0)
+        before = weights(model)
+        sgd = TrainConfig(
+            epochs=1,
+            batch_size=50,
+            optimiser="sgd",
+            learning_rate=1.0,
+            weight_decay=0.0,
+            warmup_steps=0,
+            clip_norm=clip,
+        )
+        train(model, few_digits, sgd)
+        return (weights(model) - before).norm().item()
+
+    assert moved(0.01) == pytest.approx(0.01, rel=1e-3)
+    assert moved(0.0) > 0.1
+
+
+def test_label_smoothing_is_in_the_training_loss_alone(make_model, few_digits):
+    still = TrainConfig(epochs=1, batch_size=50, learning_rate=1e-30, warmup_steps=0, label_smoothing=0.3)
+    model = make_model(dropout=0.0)
+    torch.nn.init.normal_(model.head.weight)
+    metrics = train(model, few_digits, still)[0]
+    logits = predict(model, few_digits.train_images, few_digits.normalise)
+    smoothed = F.cross_entropy(logits, few_digits.train_labels, label_smoothing=0.3)
+    assert metrics.train_loss == pytest.approx(smoothed.item(), rel=1e-4)
+    held_out = evaluate(
+        model, few_digits.validation_images, few_digits.validation_labels, few_digits.normalise
+    )
+    assert metrics.validation_loss == pytest.approx(held_out.loss)
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_every_optimiser_trains_in_every_precision(make_model, few_digits, short, optimiser, precision):
+    model = make_model()
+    train(model, few_digits, replace(short, optimiser=optimiser, precision=precision))
+    assert weights(model).isfinite().all()
+    assert weights(model).dtype == torch.float32
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(make_model, few_digits, short):
+    class Poison(Callback):
+        def on_step(self, state):
+            if state.step == 4:
+                state.model.head.bias.data[0] = torch.nan
+
+    message = r"the loss is nan at step 5 \(epoch 2\).*none was kept.*lower learning_rate"
+    with pytest.raises(DivergedError, match=message):
+        train(make_model(), few_digits, short, callbacks=[Poison()])
+
+
+def test_a_batch_larger_than_the_data_is_one_step(make_model, few_digits, short):
+    assert train(make_model(), few_digits, replace(short, batch_size=500))[-1].step == 4
+
+
+def test_prediction_does_not_depend_on_the_batch_and_leaves_the_mode(make_model, few_digits):
+    model = make_model().train()
+    whole = predict(model, few_digits.test_images, few_digits.normalise)
+    parts = predict(model, few_digits.test_images, few_digits.normalise, batch_size=3)
+    assert torch.allclose(whole, parts, atol=1e-6)
+    assert model.training
+
+
+def test_evaluation_refuses_images_without_as_many_labels(make_model, few_digits):
+    with pytest.raises(InputError, match=r"20 images and 19 labels: expected as many"):
+        evaluate(make_model(), few_digits.test_images, few_digits.test_labels[:19], few_digits.normalise)
+
+
+def test_the_progress_bar_is_silent_away_from_a_terminal(make_model, few_digits, short, capsys):
+    train(make_model(), few_digits, short, callbacks=[ProgressBar()])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_progress_bar_shows_itself_when_asked(make_model, few_digits, short, capsys, monkeypatch):
+    monkeypatch.setenv("VIT_PROGRESS", "1")
+    train(make_model(), few_digits, short, callbacks=[ProgressBar("digits")])
+    assert "digits: 100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, r"train\.epochs = 0: expected at least 1"),
+        ({"learning_rate": -1}, r"train\.learning_rate = -1\.0: expected a number above 0"),
+        ({"optimiser": "adamW"}, r"unknown train\.optimiser 'adamW'.*did you mean 'adam'"),
+        ({"label_smoothing": 1}, r"label_smoothing = 1\.0: expected 0 or more, below 1"),
+        ({"batch_size": 1.5}, r"batch_size = 1\.5: expected a whole number"),
+        ({"epochs": True}, r"epochs = True: expected a whole number"),
+        ({"betas": (0.9,)}, r"betas = \(0\.9,\): expected a list of 2, each a number"),
+        ({"augmentation": "flip"}, r"augmentation = 'flip': expected a table"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        TrainConfig(**options)
+
+
+def test_settings_compare_and_augmentation_nests():
+    assert TrainConfig(augmentation=Augmentation(shift=1)) == TrainConfig(augmentation=Augmentation(shift=1))

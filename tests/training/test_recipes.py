@@ -1,0 +1,112 @@
+import tomllib
+
+import pytest
+
+from vit_from_scratch import InputError
+from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
+from vit_from_scratch.training.settings import as_table
+
+
+def write(tmp_path, text: str) -> str:
+    (tmp_path / "mine.toml").write_text(text)
+    return str(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_says_what_it_claims_and_how_to_run_it(name):
+    recipe = load_recipe(name)
+    assert recipe.claim.endswith(".")
+    assert f"vit train --recipe {name}" in recipe.command
+    assert recipe.expect
+    assert recipe.data.name
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_printed_and_read_again_is_the_same(name, tmp_path):
+    recipe = load_recipe(name)
+    again = load_recipe(write(tmp_path, recipe.to_toml()))
+    assert again.tables() == recipe.tables()
+    assert again.seeds == recipe.seeds
+
+
+def test_the_small_cifar_recipe_has_the_posters_size():
+    model = load_recipe("cifar10-small").model
+    assert {key: model[key] for key in ("patch_size", "dim", "depth", "heads", "mlp_dim")} == {
+        "patch_size": 4,
+        "dim": 48,
+        "depth": 4,
+        "heads": 4,
+        "mlp_dim": 192,
+    }
+
+
+def test_the_digits_claim_is_about_five_seeds_and_all_training_images():
+    recipe = load_recipe("digits")
+    assert recipe.seeds == (0, 1, 2, 3, 4)
+    assert recipe.data.validation_size == 0
+
+
+def test_changes_lie_over_the_recipe():
+    recipe = load_recipe("digits", {"train": {"epochs": 2}, "model": {"dim": 32}})
+    assert (recipe.train.epochs, recipe.model["dim"]) == (2, 32)
+    assert recipe.train.learning_rate == load_recipe("digits").train.learning_rate
+
+
+def test_the_model_table_is_completed_by_the_data(digits):
+    config = load_recipe("digits").model_config(digits)
+    assert (config.image_shape, config.channels, config.num_classes) == ((8, 8), 1, 10)
+
+
+def test_a_seed_goes_into_the_training_settings():
+    recipe = load_recipe("digits").with_seed(3)
+    assert (recipe.train.seed, recipe.seeds) == (3, (3,))
+
+
+def test_settings_survive_toml():
+    train = load_recipe("digits").tables()["train"]
+    import tomli_w
+
+    assert as_table(load_recipe("digits", {"train": tomllib.loads(tomli_w.dumps(train))}).train) == train
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[data]\nname = 'digits'\n[trian]\nepochs = 1",
+            r"unknown option of the file 'trian'.*did you mean 'train'",
+        ),
+        (
+            "[data]\nname = 'digits'\n[train]\nepohcs = 1",
+            r"option of \[train\] 'epohcs'.*did you mean 'epochs'",
+        ),
+        ("[data]\nname = 'digits'\n[model]\nheds = 1", r"option of \[model\] 'heds'.*did you mean 'heads'"),
+        ("[data]\nnam = 'digits'", r"option of \[data\] 'nam'.*did you mean 'name'"),
+        ("[data]\nsplit_seed = 0", r"\[data\] has no 'name': expected a string"),
+        ("[train]\nepochs = 1", r"the file has no 'data': expected a table"),
+        ("[data]\nname = 'digit'", r"unknown data set 'digit'.*did you mean 'digits'"),
+        ("[data]\nname = 'digits'\n[train]\nepochs = '1'", r"train\.epochs = '1': expected a whole number"),
+        (
+            "[data]\nname = 'digits'\n[train.augmentation]\nflop = true",
+            r"option of \[train\.augmentation\] 'flop'.*did you mean 'flip'",
+        ),
+        ("seeds = [1, 1]\n[data]\nname = 'digits'", r"seeds = \[1, 1\]: expected each of them once"),
+        ("seeds = ['a']\n[data]\nname = 'digits'", r"seeds = 'a': expected a whole number"),
+        ("epochs 1", r"is not TOML"),
+    ],
+)
+def test_a_typo_in_a_recipe_is_one_clear_error(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        load_recipe(write(tmp_path, text))
+
+
+def test_an_unknown_recipe_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match=r"unknown recipe 'digit'.*did you mean 'digits'"):
+        load_recipe("digit")
+    with pytest.raises(InputError, match=r"no recipe at nowhere\.toml"):
+        load_recipe("nowhere.toml")
+
+
+def test_an_unknown_result_is_refused():
+    with pytest.raises(InputError, match="unknown result 'nothing'"):
+        load_result("nothing")

@@ -1,0 +1,33 @@
+"""The numbers that ship: written by runs of the recipes as they stand."""
+
+import pytest
+
+from vit_from_scratch.training.recipes import load_recipe, load_result
+
+RESULTS = ["digits", "cifar10-small"]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_comes_from_its_recipe_as_it_stands(name):
+    assert load_result(name)["config"] == load_recipe(name).tables()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_says_where_it_comes_from(name):
+    result = load_result(name)
+    assert result["seeds"] == list(load_recipe(name).seeds)
+    assert result["hardware"]["processor"]
+    assert result["versions"]["torch"]
+    assert result["date"]
+    assert all(len(run["curves"]) == result["config"]["train"]["epochs"] for run in result["runs"])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_reaches_what_its_recipe_expects(name):
+    result = load_result(name)
+    assert result["test_accuracy_mean"] >= result["expect"]["test_accuracy"]
+
+
+def test_the_digits_result_has_the_neighbours_beside_it():
+    assert load_result("digits")["baseline"]["nearest_neighbours"] == 3
+    assert 0.98 <= load_result("digits")["baseline"]["test_accuracy"] <= 0.995

@@ -1,0 +1,138 @@
+"""Directives, equations and everything else that fills whole lines -> Markdown."""
+
+from collections.abc import Callable, Iterator
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from chapter_export.catalogue import Catalogue, Target
+from chapter_export.inline import InlineWriter
+from chapter_export.markup import Directive, ExportError, check_closed, directive_of, parser
+
+ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "attention", "seealso")
+NOT_IN_NOTEBOOKS = ("dl_open",)  # definition lists have no form in notebook viewers
+
+
+def details(summary: str, body: str) -> str:
+    """Fold text away; the blank lines make viewers read it as Markdown, which they do not with the summary."""
+    line = MarkdownIt("commonmark").renderInline(summary)
+    return f"<details>\n<summary>{line}</summary>\n\n{body.strip()}\n\n</details>"
+
+
+def quote(title: str, body: str) -> str:
+    """An admonition: a block quotation under a bold title."""
+    lines = [f"**{title}**", "", *body.strip().splitlines()]
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+class BlockWriter:
+    """Rewrite the blocks of one chapter."""
+
+    def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.inline = InlineWriter(catalogue, chapter)
+        self.parser = parser()
+        self.equations = _numbers(catalogue.equations, chapter)
+        self.exercises = _numbers(catalogue.exercises, chapter)
+        self.directives: dict[str, Callable[[Directive], str]] = {
+            "admonition": self.admonition,
+            "dropdown": self.dropdown,
+            "exercise": self.exercise,
+            "exercise-start": self.exercise,
+            "exercise-end": lambda directive: "",
+            "solution": lambda directive: details("Solution", self.convert(directive.body)),
+            "math": self.math,
+            "figure": self.figure,
+            "image": self.figure,
+            "code-block": lambda directive: f"```{directive.argument}\n{directive.body}\n```",
+        }
+        self.directives.update(dict.fromkeys(ADMONITIONS, self.admonition))
+
+    def convert(self, source: str) -> str:
+        """Rewrite a piece of MyST."""
+        return "\n\n".join(text for _, text in self.pieces(source) if text)
+
+    def pieces(self, source: str) -> list[tuple[Directive | None, str]]:
+        """Rewrite block by block; gates of solutions are handed back unwritten, with their directive."""
+        lines = source.splitlines()
+        tokens = self.parser.parse(source)
+        starts = [place for place, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0]
+        written: list[tuple[Directive | None, str]] = []
+        for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
+            block = tokens[start]
+            if block.map is None:
+                raise ExportError(f"the exporter does not know blocks of the kind {block.type}.")
+            raw = "\n".join(lines[block.map[0] : block.map[1]]).strip("\n")
+            directive = directive_of(block) if block.type in ("fence", "colon_fence") else None
+            if directive is not None:
+                check_closed(block, lines, directive.name)
+            if directive is not None and directive.name in ("solution-start", "solution-end"):
+                written.append((directive, ""))
+            elif directive is not None:
+                written.append((None, self._directive(directive)))
+            else:
+                written.append((None, self._block(raw, tokens[start:end])))
+        return written
+
+    def _directive(self, directive: Directive) -> str:
+        if directive.name not in self.directives:
+            raise ExportError(f"the exporter does not know the directive {{{directive.name}}}.")
+        return self.directives[directive.name](directive)
+
+    def _block(self, raw: str, tokens: list[Token]) -> str:
+        kind = tokens[0].type
+        if kind in ("myst_target", "myst_line_comment", "myst_block_break"):
+            return ""
+        if kind == "math_block_label":
+            return self._equation(tokens[0].content, tokens[0].info)
+        for token in tokens[1:]:
+            nested = directive_of(token) if token.type in ("fence", "colon_fence") else None
+            if nested is not None or token.type in ("math_block_label", "myst_target"):
+                raise ExportError(
+                    f"a directive or label inside a list or quotation: {raw.splitlines()[0]!r}."
+                )
+        if kind in NOT_IN_NOTEBOOKS:
+            raise ExportError(f"a definition list, which notebooks do not show: {raw.splitlines()[0]!r}.")
+        if kind == "colon_fence":
+            raise ExportError(f"a colon fence without a directive: {raw.splitlines()[0]!r}.")
+        return self.inline.rewrite(raw, tokens)
+
+    def _text(self, text: str) -> str:
+        """Rewrite one line, such as a title."""
+        return self.inline.rewrite(text, self.parser.parse(text))
+
+    def admonition(self, directive: Directive) -> str:
+        """An admonition, folded if its class says dropdown; a bare {note} takes its name as title."""
+        titled = directive.name == "admonition"
+        title = self._text(directive.argument) if titled else directive.name.capitalize()
+        body = self.convert(directive.body if titled else f"{directive.argument}\n{directive.body}")
+        return details(title, body) if "dropdown" in directive.classes else quote(title, body)
+
+    def dropdown(self, directive: Directive) -> str:
+        """Folded text under its title."""
+        return details(self._text(directive.argument), self.convert(directive.body))
+
+    def exercise(self, directive: Directive) -> str:
+        """A heading with the number that the book shows, then the task."""
+        number = "Exercise" if "nonumber" in directive.options else next(self.exercises)
+        title = f": {self._text(directive.argument)}" if directive.argument else ""
+        return f"### {number}{title}\n\n{self.convert(directive.body)}".strip()
+
+    def math(self, directive: Directive) -> str:
+        """A displayed equation, numbered where it has a label."""
+        formula = "\n".join(part for part in (directive.argument, directive.body) if part)
+        return self._equation(formula, directive.options.get("label", ""))
+
+    def _equation(self, formula: str, label: str) -> str:
+        tag = f" \\tag{{{next(self.equations).strip('()')}}}" if label else ""
+        return f"$$\n{formula.strip()}{tag}\n$$"
+
+    def figure(self, directive: Directive) -> str:
+        """A picture and its caption."""
+        picture = self.inline.image(directive.options.get("alt", ""), directive.argument)
+        caption = self.convert(directive.body)
+        return f"{picture}\n\n*{caption}*" if caption else picture
+
+
+def _numbers(labels: dict[str, Target], chapter: str) -> Iterator[str]:
+    """The numbers of a chapter's equations or exercises, in the order of its text."""
+    return iter([target.text for target in labels.values() if target.chapter == chapter])

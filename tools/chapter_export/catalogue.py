@@ -1,0 +1,118 @@
+"""What chapters refer to: labels with their numbers and titles in all chapters, and the bibliography."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import jupytext
+from markdown_it.token import Token
+from project_facts import ROOT, Repository, chapter_number, chapters, read_repository
+from pybtex.database import Entry, parse_file
+
+from chapter_export.markup import ExportError, directive_of, parser
+
+EXERCISES = ("exercise", "exercise-start")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something with a label: the chapter it stands in, and what a reference to it shows."""
+
+    chapter: str
+    text: str
+
+
+@dataclass
+class Catalogue:
+    """Everything that roles may name."""
+
+    repository: Repository
+    root: Path = ROOT
+    titles: dict[str, str] = field(default_factory=dict)  # chapter -> its title
+    equations: dict[str, Target] = field(default_factory=dict)
+    exercises: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)  # (name)= and headings
+    bibliography: dict[str, Entry] = field(default_factory=dict)
+
+    def add_chapter(self, path: Path) -> None:
+        """Read the labels of one chapter."""
+        reader = _LabelReader(self, path.stem)
+        for cell in jupytext.read(path, fmt="md:myst").cells:
+            if cell.cell_type == "markdown":
+                reader.read(cell.source)
+
+    def citation(self, key: str) -> tuple[str, str, str]:
+        """Authors, year and address of an entry of the bibliography."""
+        if key not in self.bibliography:
+            raise ExportError(f"{key} is not in book/references.bib.")
+        entry = self.bibliography[key]
+        names = [" ".join([*person.prelast_names, *person.last_names]) for person in entry.persons["author"]]
+        plain = [name.replace("{", "").replace("}", "") for name in names]
+        authors = f"{plain[0]} et al." if len(plain) > 2 else " and ".join(plain)
+        address = entry.fields.get("url") or f"https://doi.org/{entry.fields['doi']}"
+        return authors, entry.fields["year"], address
+
+
+class _LabelReader:
+    """Walk through a chapter in the order of its text, and count as the book's numbering does."""
+
+    def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.catalogue, self.chapter = catalogue, chapter
+        self.counts = {"equation": 0, "exercise": 0}
+        self.parser = parser()
+
+    def read(self, source: str) -> None:
+        """Read a Markdown cell, or the text inside a directive."""
+        waiting: list[str] = []  # targets, which name the block that follows them
+        tokens = self.parser.parse(source)
+        for place, token in enumerate(tokens):
+            if token.type == "myst_target":
+                waiting.append(token.content)
+            elif token.type == "heading_open":
+                self._heading(tokens[place + 1].content, waiting)
+            elif token.type == "math_block_label":
+                self._number("equation", self.catalogue.equations, token.info, "({})")
+            elif token.type in ("fence", "colon_fence"):
+                self._directive(token)
+            if token.type != "myst_target" and token.level == 0 and token.nesting >= 0:
+                self._name(waiting, "")
+
+    def _directive(self, token: Token) -> None:
+        directive = directive_of(token)
+        if directive is None or directive.name in ("code-cell", "code-block"):
+            return
+        if directive.name == "math" and "label" in directive.options:
+            self._number("equation", self.catalogue.equations, directive.options["label"], "({})")
+        elif directive.name in EXERCISES and "nonumber" not in directive.options:
+            label = directive.options.get("label", "")
+            self._number("exercise", self.catalogue.exercises, label, "Exercise {}")
+        self.read(directive.body)
+
+    def _number(self, kind: str, labels: dict[str, Target], label: str, form: str) -> None:
+        self.counts[kind] += 1
+        number = f"{chapter_number(self.chapter)}.{self.counts[kind]}"
+        labels[label or f"{self.chapter} {number}"] = Target(self.chapter, form.format(number))
+
+    def _heading(self, title: str, waiting: list[str]) -> None:
+        self.catalogue.titles.setdefault(self.chapter, title)
+        self._name([*waiting, heading_slug(title)], title)
+        waiting.clear()
+
+    def _name(self, waiting: list[str], text: str) -> None:
+        for name in waiting:
+            self.catalogue.targets.setdefault(name, Target(self.chapter, text))
+        waiting.clear()
+
+
+def heading_slug(title: str) -> str:
+    """The anchor that MyST gives a heading."""
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.strip().replace(" ", "-")
+
+
+def read_catalogue(root: Path = ROOT, extra: tuple[Path, ...] = ()) -> Catalogue:
+    """Read all chapters below `root`, and `extra` ones."""
+    entries = parse_file(str(root / "book" / "references.bib")).entries
+    catalogue = Catalogue(read_repository(root), root, bibliography=dict(entries.items()))
+    for path in (*chapters(root), *extra):
+        catalogue.add_chapter(path)
+    return catalogue

@@ -1,0 +1,112 @@
+"""The sequence of cells: text rewritten, code kept, gated solutions folded into one cell of text."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from chapter_export.blocks import BlockWriter, details
+from chapter_export.catalogue import Catalogue
+from chapter_export.leftovers import leftovers
+from chapter_export.markup import ExportError
+
+KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error that is meant
+HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
+KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output"}
+KNOWN_OPTIONS = {"tags", "mystnb"}
+
+
+class CellWriter:
+    """Collect the cells of one chapter."""
+
+    def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.blocks = BlockWriter(catalogue, chapter)
+        self.cells: list[NotebookNode] = []
+        self.text: list[str] = []  # blocks waiting to become a cell
+        self.solution: list[str] | None = None  # what a gated solution holds so far; None outside of one
+
+    def markdown(self, source: str) -> None:
+        """Add a cell of text."""
+        for gate, text in self.blocks.pieces(source):
+            if gate is None:
+                (self.text if self.solution is None else self.solution).append(text)
+            elif gate.name == "solution-start":
+                self._open()
+            else:
+                self._close()
+        self._flush()
+
+    def code(self, cell: NotebookNode) -> None:
+        """Add a cell of code; inside a solution it becomes text, for the reader to copy or not."""
+        unknown = set(cell.metadata) - KNOWN_OPTIONS
+        unknown |= set(cell.metadata.get("mystnb", {})) - {"image"}
+        unknown |= set(cell.metadata.get("tags", [])) - KNOWN_TAGS
+        if unknown:
+            raise ExportError(f"unknown options of a code cell: {', '.join(sorted(unknown))}.")
+        if self.solution is not None:
+            self.solution.append(f"```python\n{cell.source}\n```")
+            return
+        tags = set(cell.metadata.get("tags", []))
+        written = nbformat.v4.new_code_cell(cell.source)
+        if tags & KEPT_TAGS:
+            written.metadata["tags"] = sorted(tags & KEPT_TAGS)
+        if tags & HIDING_TAGS:
+            written.metadata["jupyter"] = {"source_hidden": True}
+        self.cells.append(written)
+
+    def _open(self) -> None:
+        if self.solution is not None:
+            raise ExportError("a solution-start inside a solution.")
+        self._flush()
+        self.solution = []
+
+    def _close(self) -> None:
+        if self.solution is None:
+            raise ExportError("a solution-end without its solution-start.")
+        body = "\n\n".join(text for text in self.solution if text)
+        self.cells.append(nbformat.v4.new_markdown_cell(details("Solution", body)))
+        self.solution = None
+
+    def _flush(self) -> None:
+        source = "\n\n".join(text for text in self.text if text)
+        self.text.clear()
+        if source:
+            self.cells.append(nbformat.v4.new_markdown_cell(source))
+
+
+def chapter_cells(path: Path, catalogue: Catalogue) -> list[NotebookNode]:
+    """Rewrite the cells of a chapter."""
+    writer = CellWriter(catalogue, path.stem)
+    for number, cell in enumerate(jupytext.read(path, fmt="md:myst").cells, start=1):
+        try:
+            if cell.cell_type == "markdown":
+                writer.markdown(cell.source)
+            elif cell.cell_type == "code":
+                writer.code(cell)
+            else:
+                raise ExportError(f"a {cell.cell_type} cell.")
+        except ExportError as error:
+            first = cell.source.strip().partition("\n")[0]
+            raise ExportError(f"{path.name}, cell {number} ({first[:60]!r}): {error}") from error
+    if writer.solution is not None:
+        raise ExportError(f"{path.name}: a solution-start without its solution-end.")
+    _refuse_leftovers(path, writer.cells)
+    return writer.cells
+
+
+def _refuse_leftovers(path: Path, cells: Iterable[NotebookNode]) -> None:
+    for cell in cells:
+        found = list(leftovers(cell.source)) if cell.cell_type == "markdown" else []
+        if found:
+            raise ExportError(f"{path.name}: MyST remains in the notebook: {'; '.join(found)}.")
+
+
+def name_cells(cells: Iterable[NotebookNode]) -> None:
+    """Give each cell an id made of its text, so that the same chapter always gives the same file."""
+    seen: dict[str, int] = {}
+    for cell in cells:
+        seen[cell.source] = seen.get(cell.source, -1) + 1
+        cell.id = hashlib.sha256(f"{seen[cell.source]}{cell.source}".encode()).hexdigest()[:12]

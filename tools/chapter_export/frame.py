@@ -1,0 +1,87 @@
+"""The cells that every notebook begins with, and its metadata."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from project_facts import TRAINING_CHAPTERS, Repository, chapter_number, read_version
+
+from chapter_export.catalogue import Catalogue
+from chapter_export.cells import chapter_cells, name_cells
+
+LEFT_ALONE = ("torch", "torchvision")  # Colab's own fit its driver; another version would break them
+MODULES = {"pillow": "PIL", "scikit-image": "skimage", "scikit-learn": "sklearn", "tomli-w": "tomli_w"}
+
+SETUP = """\
+#@title Set-up: run this cell first
+BUDGET = "quick" #@param ["quick", "full"]
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+package = "git+{url}@v{version}"
+requirements = {requirements}
+
+def is_missing(module):
+    return importlib.util.find_spec(module) is None
+
+if "google.colab" in sys.modules:
+    os.environ["VIT_BUDGET"] = BUDGET  # "full" wants a GPU: Runtime > Change runtime type
+    if is_missing("vit_from_scratch"):
+        pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+        wanted = [requirement for module, requirement in requirements.items() if is_missing(module)]
+        if wanted:
+            subprocess.run([*pip, *wanted], check=True)
+        subprocess.run([*pip, "--no-deps", package], check=True)  # torch stays as Colab has it
+        importlib.invalidate_caches()
+elif is_missing("vit_from_scratch"):
+    raise ModuleNotFoundError(f"this notebook needs its package: pip install '{{package}}'")"""
+
+
+def badge(repository: Repository, chapter: str) -> str:
+    """The button that opens this notebook in Colab."""
+    address = repository.colab_url(f"notebooks/{chapter}.ipynb")
+    return f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({address})"
+
+
+def colab_requirements(root: Path) -> dict[str, str]:
+    """What the package needs besides torch: the module to look for -> the range to ask pip for."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[^\w.-]", wanted, maxsplit=1)[0]: wanted for wanted in project["dependencies"]}
+    return {MODULES.get(name, name): wanted for name, wanted in names.items() if name not in LEFT_ALONE}
+
+
+def setup_source(root: Path, repository: Repository) -> str:
+    """The code of the set-up cell: it installs the package in Colab, elsewhere it says if that is missing."""
+    lines = [f'    "{module}": "{wanted}",' for module, wanted in colab_requirements(root).items()]
+    requirements = "\n".join(["{", *lines, "}"])
+    return SETUP.format(url=repository.url, version=read_version(root), requirements=requirements)
+
+
+def export_chapter(path: Path, catalogue: Catalogue) -> str:
+    """Turn a chapter into the text of its .ipynb file, without outputs."""
+    root, repository = catalogue.root, catalogue.repository
+    cells = [
+        nbformat.v4.new_markdown_cell(badge(repository, path.stem)),
+        nbformat.v4.new_code_cell(setup_source(root, repository), metadata={"cellView": "form"}),
+        *chapter_cells(path, catalogue),
+    ]
+    name_cells(cells)
+    notebook: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata=_metadata(path.stem))
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def _metadata(chapter: str) -> dict[str, object]:
+    """Which kernel to use, and a GPU of Colab's for the chapters that train."""
+    metadata: dict[str, object] = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    if chapter_number(chapter) in TRAINING_CHAPTERS:
+        metadata |= {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+    return metadata

@@ -1,0 +1,165 @@
+"""Roles, links and images of running text -> Markdown that every notebook viewer shows."""
+
+import os.path
+import re
+from collections.abc import Callable, Iterable
+
+from markdown_it.token import Token
+from project_facts import chapter_number, minutes_text
+
+from chapter_export.catalogue import Catalogue, Target
+from chapter_export.markup import ExportError
+
+TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
+
+
+class InlineWriter:
+    """Rewrite the inline elements of one chapter."""
+
+    def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.catalogue, self.chapter = catalogue, chapter
+        self.roles: dict[str, Callable[[str], str]] = {
+            "doc": self.document,
+            "ref": self.reference,
+            "numref": self.reference,
+            "eq": self.equation,
+            "cite": self.cite_in_brackets,
+            "cite:p": self.cite_in_brackets,
+            "cite:t": self.cite_in_text,
+            "source": self.source,
+            "minutes": lambda chapter: minutes_text(chapter, catalogue.root),
+            "math": lambda formula: f"${formula}$",
+            "term": lambda term: _titled(term)[0],
+            "class": _python_name,
+            "func": _python_name,
+            "py:class": _python_name,
+            "py:func": _python_name,
+            "py:meth": _python_name,
+            "py:mod": _python_name,
+        }
+
+    def rewrite(self, raw: str, tokens: Iterable[Token]) -> str:
+        """Replace, in the raw text of a block, every element that plain Markdown does not know.
+
+        Elements are found again in the order in which the parser met them, so that the same characters
+        inside a piece of code stay as they are.
+        """
+        written, cursor = [], 0
+        for token in _flatten(tokens):
+            source = token.meta.get("raw") if token.meta else None
+            if source is None:
+                continue
+            start = raw.find(source, cursor)
+            if start < 0:
+                raise ExportError(f"write {source!r} on one line.")
+            end = start + len(source)
+            replacement = self._replacement(token, source)
+            if token.type == "link_open" and replacement == source:
+                end = start + 1  # the text of a link may hold more elements
+                replacement = source[0]
+            written += [raw[cursor:start], replacement]
+            cursor = end
+        return "".join([*written, raw[cursor:]])
+
+    def _replacement(self, token: Token, source: str) -> str:
+        if token.type == "myst_role":
+            name = token.meta["name"]
+            if name not in self.roles:
+                raise ExportError(f"the exporter does not know the role {{{name}}}.")
+            return self.roles[name](token.content)
+        if token.type == "link_open":
+            return self.link(source, str(token.attrs["href"]))
+        if token.type == "image":
+            return self.image(token.content, str(token.attrs["src"]))
+        return source
+
+    def document(self, content: str) -> str:
+        """{doc}: a link to the sibling notebook, or to a page of the book where it is hosted."""
+        text, name = _titled(content)
+        if chapter_number(name) is None:
+            path = os.path.normpath(f"notebooks/{name}.md")
+            if not (self.catalogue.root / path).exists():
+                raise ExportError(f"{{doc}}: there is no {path}.")
+            heading = (self.catalogue.root / path).read_text(encoding="utf-8").partition("# ")[2]
+            return f"[{text or heading.splitlines()[0]}]({self.catalogue.repository.file_url(path)})"
+        return f"[{text or self._title(name)}]({name}.ipynb)"
+
+    def _title(self, chapter: str) -> str:
+        if chapter not in self.catalogue.titles:
+            raise ExportError(f"there is no chapter {chapter}.")
+        return self.catalogue.titles[chapter]
+
+    def reference(self, content: str) -> str:
+        """{ref} and {numref}: the number or title of what is meant, linked where it is in another chapter."""
+        text, label = _titled(content)
+        target = self.catalogue.exercises.get(label) or self.catalogue.targets.get(label)
+        return self._point(label, target, text)
+
+    def equation(self, label: str) -> str:
+        """{eq}: the number of an equation."""
+        return self._point(label, self.catalogue.equations.get(label), "")
+
+    def _point(self, label: str, target: Target | None, text: str) -> str:
+        if target is None:
+            raise ExportError(f"there is no label {label} in any chapter.")
+        text = text or target.text
+        if not text:
+            raise ExportError(f"a reference to {label} needs a text: [text](#{label}).")
+        return text if target.chapter == self.chapter else f"[{text}]({target.chapter}.ipynb)"
+
+    def cite_in_text(self, keys: str) -> str:
+        """{cite:t}: Authors (year)."""
+        cited = [self.catalogue.citation(key.strip()) for key in keys.split(",")]
+        return ", ".join(f"[{authors} ({year})]({address})" for authors, year, address in cited)
+
+    def cite_in_brackets(self, keys: str) -> str:
+        """{cite:p}: (Authors, year)."""
+        cited = [self.catalogue.citation(key.strip()) for key in keys.split(",")]
+        return "(" + "; ".join(f"[{authors}, {year}]({address})" for authors, year, address in cited) + ")"
+
+    def source(self, path: str) -> str:
+        """{source}: a file where it is hosted."""
+        if not (self.catalogue.root / path).exists():
+            raise ExportError(f"{{source}}: there is no {path}.")
+        return f"[`{path}`]({self.catalogue.repository.file_url(path)})"
+
+    def link(self, source: str, address: str) -> str:
+        """Links inside the book; those that lead out of it stay as they are."""
+        if address.startswith(("http:", "https:", "mailto:")):
+            return source
+        text = source[1 : source.rindex("](")]
+        name, _, anchor = address.partition("#")
+        if name:
+            return self.document(f"{text} <{name.removesuffix('.md')}>" if text else name.removesuffix(".md"))
+        known = self.catalogue
+        target = known.equations.get(anchor) or known.exercises.get(anchor) or known.targets.get(anchor)
+        return self._point(anchor, target, text)
+
+    def image(self, alt: str, address: str) -> str:
+        """A picture of the repository, by its full address: the notebook travels alone."""
+        if not alt.strip():
+            raise ExportError(f"the image {address} has no alternative text.")
+        if not address.startswith(("http:", "https:")):
+            path = os.path.normpath(f"notebooks/{address}")
+            if not (self.catalogue.root / path).exists():
+                raise ExportError(f"there is no image {path}.")
+            address = self.catalogue.repository.raw_url(path)
+        return f"![{alt}]({address})"
+
+
+def _flatten(tokens: Iterable[Token]) -> Iterable[Token]:
+    """Inline elements in the order of the text."""
+    for token in tokens:
+        if token.type == "inline":
+            yield from token.children or []
+
+
+def _titled(content: str) -> tuple[str, str]:
+    """Split 'text <target>' into both; a bare target has no text."""
+    match = TITLED.fullmatch(content)
+    return (match[1], match[2]) if match else ("", content.strip())
+
+
+def _python_name(name: str) -> str:
+    """A name of the package as code; a leading ~ asks for its last part alone."""
+    return f"`{name.rsplit('.', 1)[-1]}`" if name.startswith("~") else f"`{name}`"

@@ -1,0 +1,53 @@
+"""Write NN_name.ipynb beside every chapter NN_name.md, without outputs; --check only says which are stale."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from chapter_export import ExportError, export_chapter
+from chapter_export.catalogue import read_catalogue
+from project_facts import ROOT, chapter_number, chapters
+
+
+def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
+    """The notebooks that differ from what their chapters give, with what they should hold.
+
+    A notebook whose chapter is gone should hold nothing: None.
+    """
+    catalogue = read_catalogue(root)
+    wanted: dict[Path, str | None] = {
+        path.with_suffix(".ipynb"): export_chapter(path, catalogue) for path in chapters(root)
+    }
+    for path in (root / "notebooks").glob("*.ipynb"):
+        if chapter_number(path.stem) is not None:
+            wanted.setdefault(path, None)
+    return {path: text for path, text in wanted.items() if _read(path) != text}
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Run from the command line."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true", help="write nothing; fail when a notebook is stale")
+    check = options.parse_args(arguments).check
+    try:
+        stale = stale_notebooks(root)
+    except ExportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for path, text in stale.items():
+        print(f"{'stale' if check else 'wrote' if text else 'removed'}: {path.relative_to(root)}")
+        if not check and text is None:
+            path.unlink()
+        elif not check and text is not None:
+            path.write_text(text, encoding="utf-8")
+    if check and stale:
+        print("error: run `make notebooks` to bring the notebooks up to date.", file=sys.stderr)
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

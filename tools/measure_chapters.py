@@ -1,0 +1,95 @@
+"""Run every exported notebook and record how long it takes, for the line at the head of each chapter.
+
+    python tools/measure_chapters.py             # all chapters, on the device at hand
+    python tools/measure_chapters.py 03_attention
+
+Writes vit_from_scratch/results/chapter_minutes.json. A chapter keeps one record for each device, "cpu" and
+"gpu"; measuring on one leaves the other as it is. The time includes the start of the kernel.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import torch
+from project_facts import ROOT, chapters, minutes_file, read_version
+
+TIMEOUT = 600  # seconds for one cell
+
+
+def run_notebook(path: Path) -> float:
+    """Run a notebook in an empty folder and return the seconds it took."""
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        nbclient.NotebookClient(
+            notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}}
+        ).execute()
+        return time.perf_counter() - start
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def surroundings() -> dict[str, Any]:
+    """What a measurement depends on besides the chapter."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    record: dict[str, Any] = {
+        "budget": os.environ.get("VIT_BUDGET", "quick"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": processor(),
+        "cores": cores,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "vit_from_scratch": read_version(),
+    }
+    if torch.cuda.is_available():
+        record["gpu"] = torch.cuda.get_device_name()
+    return record
+
+
+def measure(names: list[str]) -> None:
+    """Measure chapters and add them to the file."""
+    path = minutes_file()
+    recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"chapters": {}}
+    present = {chapter.stem: chapter for chapter in chapters()}
+    unknown = [name for name in names if name not in present]
+    if unknown:
+        raise SystemExit(f"error: there is no chapter {unknown[0]}; there are {', '.join(present)}.")
+    device = "gpu" if torch.cuda.is_available() else "cpu"
+    for name in names or present:
+        seconds = run_notebook(present[name].with_suffix(".ipynb"))
+        print(f"{name}: {seconds:.1f} s on the {device}")
+        recorded["chapters"].setdefault(name, {})[device] = {"seconds": round(seconds, 1), **surroundings()}
+    kept = recorded["chapters"]
+    recorded["chapters"] = {name: kept[name] for name in present if name in kept}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {path.relative_to(ROOT)}; now run `make notebooks`")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from the command line."""
+    options = argparse.ArgumentParser(description="Record how long chapters take.")
+    options.add_argument("chapters", nargs="*", help="names such as 03_attention; all of them by default")
+    os.environ["TQDM_DISABLE"] = "1"
+    measure(options.parse_args(arguments).chapters)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

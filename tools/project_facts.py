@@ -1,0 +1,91 @@
+"""What the book, the exported notebooks and the tools must agree on: the address, the version, the minutes.
+
+Imported by the scripts of this folder and by the book's Sphinx extension; needs PyYAML and nothing else.
+"""
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
+TRAINING_CHAPTERS = range(7, 12)  # Part II, which asks Colab for a GPU
+DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Where the project is hosted, as `_config.yml` says."""
+
+    url: str
+    branch: str
+
+    @property
+    def slug(self) -> str:
+        """The last two parts of the address: OWNER/NAME."""
+        return "/".join(self.url.rsplit("/", 2)[1:])
+
+    def file_url(self, path: str) -> str:
+        """The page that shows the file `path`, or the folder where `path` ends with a slash."""
+        return f"{self.url}/{'tree' if path.endswith('/') else 'blob'}/{self.branch}/{path.rstrip('/')}"
+
+    def raw_url(self, path: str) -> str:
+        """The bytes of the file `path`, for images in exported notebooks."""
+        return f"{self.url}/raw/{self.branch}/{path}"
+
+    def colab_url(self, path: str) -> str:
+        """The address at which Colab opens the notebook `path`."""
+        return f"https://colab.research.google.com/github/{self.slug}/blob/{self.branch}/{path}"
+
+
+def read_repository(root: Path = ROOT) -> Repository:
+    """Read the hosting address from `_config.yml`, the one place where it is written."""
+    entry = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
+
+
+def read_version(root: Path = ROOT) -> str:
+    """The package's version, which is also the name of its release tag without the v."""
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def chapter_number(name: str) -> int | None:
+    """The number a chapter's file name begins with; None for a page that is no chapter.
+
+    >>> chapter_number("notebooks/03_attention"), chapter_number("book/notation")
+    (3, None)
+    """
+    match = CHAPTER_NAME.fullmatch(name.rsplit("/", 1)[-1])
+    return int(match[1]) if match else None
+
+
+def chapters(root: Path = ROOT) -> list[Path]:
+    """The chapters' sources, in the book's order."""
+    return sorted(path for path in (root / "notebooks").glob("*.md") if chapter_number(path.stem) is not None)
+
+
+def minutes_file(root: Path = ROOT) -> Path:
+    """Where tools/measure_chapters.py records how long each chapter takes."""
+    return root / "vit_from_scratch" / "results" / "chapter_minutes.json"
+
+
+def minutes_text(chapter: str, root: Path = ROOT) -> str:
+    """Say how long a chapter runs, e.g. 'about 0.4 minutes on two CPU cores, not yet measured on a GPU'."""
+    path = minutes_file(root)
+    measured = json.loads(path.read_text(encoding="utf-8"))["chapters"] if path.exists() else {}
+    phrases = []
+    for device, place in DEVICES.items():
+        record = measured.get(chapter, {}).get(device)
+        phrase = f"about {_minutes(record['seconds'])} on" if record else "not yet measured on"
+        phrases.append(f"{phrase} {place}")
+    return ", ".join(phrases)
+
+
+def _minutes(seconds: float) -> str:
+    """Round up to a tenth of a minute: a reader had rather be done early."""
+    tenths = max(1, -(-seconds // 6))
+    return "1 minute" if tenths == 10 else f"{tenths / 10:g} minutes"

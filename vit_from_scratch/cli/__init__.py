@@ -1,0 +1,52 @@
+"""The command line: `vit train`, `vit evaluate`, `vit cost`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from vit_from_scratch.cli import cost, evaluate, train
+from vit_from_scratch.errors import InputError
+
+WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors read like all others: raised, and printed in one line by `main`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise InputError(f"{message}. See `{self.prog} --help`.")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser with one subcommand for each module beside this one."""
+    parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (train, evaluate, cost):
+        module.add_parser(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: as typed after `vit`; None for those of this process.
+
+    Returns:
+        The exit code: 0, 1 for a run that failed, 2 for wrong input, 130 after Ctrl-C.
+    """
+    try:
+        chosen = build_parser().parse_args(arguments)
+        chosen.run(chosen)
+    except InputError as error:
+        print(f"vit: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except train.FAILURES as error:
+        print(f"vit: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt as stop:
+        print(f"\nvit: {stop or 'stopped.'}", file=sys.stderr)
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,37 @@
+"""`vit evaluate`: a run's test number again."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device
+from vit_from_scratch.training.runs import evaluate_run
+
+
+def add_parser(commands: Any) -> None:
+    """Add `evaluate` to the commands."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="measure a finished run on its test set again",
+        description="Load the model of a finished run and measure it on the run's test set.",
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help="the run's folder")
+    add_data_dir(parser)
+    add_device(parser)
+    parser.set_defaults(run=evaluate_command)
+
+
+def evaluate_command(options: argparse.Namespace) -> None:
+    """Carry out `vit evaluate`."""
+    measured, result = evaluate_run(options.folder, options.data_dir, chosen_device(options.device))
+    same = measured.accuracy == result["test_accuracy"]
+    print(
+        f"{options.folder}: test accuracy {measured.accuracy:.4f} on {result['test_images']:,} images, "
+        f"test loss {measured.loss:.4f}"
+    )
+    print(
+        "the same accuracy as when it was trained"
+        if same
+        else f"when it was trained: test accuracy {result['test_accuracy']:.4f}; the data, the device or the "
+        "package differs"
+    )

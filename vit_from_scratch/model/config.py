@@ -1,0 +1,198 @@
+"""What a Vision Transformer is made of: one frozen, validated description, and the named sizes."""
+
+import dataclasses
+import re
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from vit_from_scratch.errors import InputError, unknown_name
+
+#: Sizes by name. B, L and H are Table 1 of the paper; Ti and S come from DeiT (Touvron et al., 2021).
+SIZES: dict[str, dict[str, int]] = {
+    "Ti": {"depth": 12, "dim": 192, "mlp_dim": 768, "heads": 3},
+    "S": {"depth": 12, "dim": 384, "mlp_dim": 1536, "heads": 6},
+    "B": {"depth": 12, "dim": 768, "mlp_dim": 3072, "heads": 12},
+    "L": {"depth": 24, "dim": 1024, "mlp_dim": 4096, "heads": 16},
+    "H": {"depth": 32, "dim": 1280, "mlp_dim": 5120, "heads": 16},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ViTConfig:
+    """Everything that decides the shape of a Vision Transformer (section 3.1 of the paper).
+
+    Args:
+        image_size: side of the square input in pixels, or (H, W).
+        patch_size: side P of a patch in pixels; it must divide H and W.
+        channels: channels C of the input.
+        dim: width D of a token.
+        depth: number L of encoder blocks.
+        heads: attention heads h; they must divide ``dim``.
+        mlp_dim: hidden width M of the MLP.
+        num_classes: classes K.
+        dropout: probability of dropping a value after each dense layer but the qkv projection, and
+            directly after the positions are added (appendix B.1).
+        class_token: whether a learnable class token stands before the patches (eq. 1).
+        pool: what the head reads: the class token (``"cls"``, eq. 4) or the mean of the patch tokens
+            (``"gap"``, appendix D.3).
+        norm: the LayerNorm before the head: on all tokens before pooling (``"final"``, eq. 4), on the
+            pooled vector (``"pooled"``), or absent (``"none"``).
+        position: ``"learned"`` vectors, one a token (eq. 1); ``"learned_2d"``: one a row plus one a
+            column; ``"sincos_2d"``: fixed sines and cosines; ``"none"`` (appendix D.4).
+        representation_size: width of the hidden tanh layer before the head, as in pre-training
+            (section 3.1); None for a single linear layer, as in fine-tuning.
+        qkv_bias: whether queries, keys and values have a bias.
+        layer_norm_eps: added to the variance in every LayerNorm.
+        gelu: the exact form (``"erf"``) or the approximation that the released JAX weights were
+            trained with (``"tanh"``).
+
+    Raises:
+        InputError: for values that do not fit together, or that no option has.
+    """
+
+    image_size: int | tuple[int, int] = 224
+    patch_size: int = 16
+    channels: int = 3
+    dim: int = 768
+    depth: int = 12
+    heads: int = 12
+    mlp_dim: int = 3072
+    num_classes: int = 1000
+    dropout: float = 0.0
+    class_token: bool = True
+    pool: Literal["cls", "gap"] = "cls"
+    norm: Literal["final", "pooled", "none"] = "final"
+    position: Literal["learned", "learned_2d", "sincos_2d", "none"] = "learned"
+    representation_size: int | None = None
+    qkv_bias: bool = True
+    layer_norm_eps: float = 1e-6
+    gelu: Literal["erf", "tanh"] = "erf"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built, in one sentence each."""
+        if isinstance(self.image_size, list):  # JSON and TOML know no tuples
+            object.__setattr__(self, "image_size", tuple(self.image_size))
+        self._check_types()
+        height, width = self.image_shape
+        if height % self.patch_size or width % self.patch_size:
+            near = ", ".join(
+                str(p) for p in range(1, min(height, width) + 1) if not (height % p or width % p)
+            )
+            raise InputError(
+                f"patch_size {self.patch_size} does not divide the image size {height} x {width}: "
+                f"expected one of {near}; change patch_size or resize the images."
+            )
+        if self.dim % self.heads:
+            fits = ", ".join(str(h) for h in range(1, self.dim + 1) if self.dim % h == 0 and h <= 32)
+            raise InputError(
+                f"heads={self.heads} does not divide dim={self.dim}: expected one of {fits}, "
+                "because every head gets dim / heads values; change heads or dim."
+            )
+        if not 0 <= self.dropout < 1:
+            raise InputError(
+                f"dropout={self.dropout}: expected a probability from 0 up to, not including, 1."
+            )
+        if self.layer_norm_eps <= 0:
+            raise InputError(
+                f"layer_norm_eps={self.layer_norm_eps}: expected a small number above 0, such as 1e-6."
+            )
+        if self.pool == "cls" and not self.class_token:
+            raise InputError(
+                "pool='cls' reads the class token, but class_token=False leaves none: "
+                "set pool='gap' or class_token=True."
+            )
+        if self.position == "sincos_2d" and self.dim % 4:
+            raise InputError(
+                f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
+                "(a sine and a cosine for the row and for the column); change dim or position."
+            )
+
+    def _check_types(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value, hint = getattr(self, field.name), hints[field.name]
+            if get_origin(hint) is Literal:
+                if value not in get_args(hint):
+                    raise unknown_name(f"{field.name} for a ViTConfig", value, get_args(hint))
+            elif hint is bool and not isinstance(value, bool):
+                raise InputError(f"{field.name}={value!r}: expected True or False.")
+            elif hint is float and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise InputError(f"{field.name}={value!r}: expected a number.")
+            elif hint is int:
+                _check_count(field.name, value)
+        if self.representation_size is not None:
+            _check_count("representation_size", self.representation_size)
+        sides = self.image_size if isinstance(self.image_size, tuple) else (self.image_size,) * 2
+        if len(sides) != 2:
+            raise InputError(
+                f"image_size={self.image_size!r}: expected one side in pixels, or (height, width)."
+            )
+        for side in sides:
+            _check_count("image_size", side)
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """Height and width of the input in pixels, (H, W)."""
+        return self.image_size if isinstance(self.image_size, tuple) else (self.image_size, self.image_size)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of the patch grid, (gh, gw)."""
+        height, width = self.image_shape
+        return height // self.patch_size, width // self.patch_size
+
+    @property
+    def num_patches(self) -> int:
+        """Patches of an image, N = gh gw."""
+        rows, columns = self.grid
+        return rows * columns
+
+    @property
+    def num_tokens(self) -> int:
+        """Length of the sequence that the encoder sees: T = N + 1 with a class token, else N."""
+        return self.num_patches + int(self.class_token)
+
+    @property
+    def patch_values(self) -> int:
+        """Numbers in one flattened patch, P^2 C."""
+        return self.patch_size**2 * self.channels
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON or TOML; a field that is None is left out."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
+        """Build a configuration from plain values.
+
+        Raises:
+            InputError: for a field that does not exist.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise unknown_name("model option", name, known)
+        return cls(**fields)
+
+
+def variant_config(name: str, **overrides: Any) -> ViTConfig:
+    """Turn a name such as ``"B/16"`` into a configuration.
+
+    Args:
+        name: a size (Ti, S, B, L or H) and a patch size in pixels, joined by a slash.
+        **overrides: fields of :class:`ViTConfig` that differ from the variant's.
+
+    Raises:
+        InputError: for a name that is no variant, or fields that do not fit.
+    """
+    match = re.fullmatch(r"([A-Za-z]+)/(\d+)", str(name))
+    if match is None or match[1] not in SIZES:
+        raise InputError(
+            f"unknown variant {name!r}: expected a size of {', '.join(SIZES)}, a slash and a patch size "
+            "in pixels; for instance 'B/16'."
+        )
+    return ViTConfig.from_dict({"patch_size": int(match[2]), **SIZES[match[1]], **overrides})
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name}={value!r}: expected a whole number of at least 1.")

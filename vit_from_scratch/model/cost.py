@@ -1,0 +1,64 @@
+"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
+
+from torch import nn
+
+from vit_from_scratch.model.config import ViTConfig, variant_config
+
+#: Images of JFT-300M, the paper's largest pre-training set (section 4.1).
+JFT_IMAGES = 303_000_000
+
+
+def count_parameters(model: nn.Module) -> int:
+    """All parameters of a model, each counted once, raw ``nn.Parameter`` included."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def forward_flops(config: ViTConfig) -> int:
+    """Floating-point operations of one forward pass for one image.
+
+    Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
+    are left out, as is usual: they come to about one per cent at the paper's sizes.
+    """
+    tokens, dim = config.num_tokens, config.dim
+    embedding = config.num_patches * config.patch_values * dim
+    qkv_and_projection = tokens * dim * 4 * dim
+    scores_and_gathering = 2 * tokens * tokens * dim
+    mlp = 2 * tokens * dim * config.mlp_dim
+    block = qkv_and_projection + scores_and_gathering + mlp
+    width = config.representation_size or dim
+    head = width * config.num_classes + (dim * width if config.representation_size else 0)
+    return 2 * (embedding + config.depth * block + head)
+
+
+def pretraining_exaflops(
+    variant: str, epochs: float, images: int = JFT_IMAGES, image_size: int = 224
+) -> float:
+    """Operations of a whole pre-training, in exaFLOPs (10^18), as the last column of Table 6.
+
+    Args:
+        variant: for instance ``"B/16"``.
+        epochs: passes over the data.
+        images: images of one pass; JFT-300M by default.
+        image_size: resolution of the pre-training in pixels.
+
+    Returns:
+        3 forward passes (a backward pass costs two) x images x epochs / 10^18.
+    """
+    config = variant_config(variant, image_size=image_size)
+    return 3 * forward_flops(config) * images * epochs / 1e18
+
+
+def parameter_table(model: nn.Module, depth: int = 2) -> str:
+    """Parameters by submodule as a text table, raw ``nn.Parameter`` included.
+
+    Args:
+        model: any module.
+        depth: how many levels of the module tree to show.
+    """
+    counts: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        place = ".".join(name.split(".")[:depth])
+        counts[place] = counts.get(place, 0) + parameter.numel()
+    width = max(len(place) for place in counts)
+    rows = [f"{place:<{width}}  {count:>13,}" for place, count in counts.items()]
+    return "\n".join([*rows, "-" * (width + 15), f"{'total':<{width}}  {count_parameters(model):>13,}"])

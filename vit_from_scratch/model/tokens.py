@@ -1,0 +1,88 @@
+"""Chapter 2: patch embeddings become the token sequence z_0: class token in front, positions added."""
+
+import torch
+from torch import Tensor, nn
+
+from vit_from_scratch.model.config import ViTConfig
+
+
+def sincos_2d(grid: tuple[int, int], dim: int, temperature: float = 10_000.0) -> Tensor:
+    """Fixed sine and cosine positions on a two-dimensional grid, without parameters.
+
+    The first half of the values encodes the row, the second the column; each half is a row of sines
+    and a row of cosines at D/4 frequencies from 1 down to 1 / temperature.
+
+    Args:
+        grid: rows and columns (gh, gw).
+        dim: width D, a multiple of 4.
+        temperature: the longest wavelength is 2 pi times this, in patches.
+
+    Returns:
+        (N, D), patches row by row.
+    """
+    frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=torch.float64)  # (D/4,)
+    rows, columns = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in grid), indexing="ij")
+    angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
+    return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
+
+
+class TokenSequence(nn.Module):
+    """Build the encoder's input from patch embeddings (equation 1).
+
+    .. math:: z_0 = [x_\\text{class};\\, x_p^1 E;\\, \\dots;\\, x_p^N E] + E_\\text{pos}
+
+    Args:
+        config: uses ``class_token``, ``position``, ``grid``, ``dim`` and ``dropout``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.grid = config.grid
+        self.kind = config.position
+        rows, columns = config.grid
+        dim = config.dim
+        self.class_token = nn.Parameter(torch.empty(1, 1, dim)) if config.class_token else None
+        if self.kind == "learned":
+            self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))
+        elif self.kind == "learned_2d":
+            # The class token has no place in the grid, so it gets no position of its own.
+            self.row_position = nn.Parameter(torch.empty(rows, dim))
+            self.column_position = nn.Parameter(torch.empty(columns, dim))
+        elif self.kind == "sincos_2d":
+            self.register_buffer("fixed_position", sincos_2d(config.grid, dim)[None], persistent=False)
+        self.dropout = nn.Dropout(config.dropout)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Class token 0 and positions N(0, 0.02), as in the reference code."""
+        if self.class_token is not None:
+            nn.init.zeros_(self.class_token)
+        for name in ("position", "row_position", "column_position"):
+            if hasattr(self, name):
+                nn.init.normal_(getattr(self, name), std=0.02)
+
+    def position_embedding(self) -> Tensor | None:
+        """E_pos as it is added: (1, T, D), the class token's row first; None without positions."""
+        if self.kind == "none":
+            return None
+        if self.kind == "learned":
+            return self.position
+        if self.kind == "learned_2d":
+            grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
+            position = grid.flatten(0, 1)[None]  # (1, N, D)
+        else:
+            position = self.get_buffer("fixed_position")
+        if self.class_token is None:
+            return position
+        return torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        """Map patch embeddings (B, N, D) to tokens z_0 (B, T, D)."""
+        tokens = embeddings
+        if self.class_token is not None:
+            first = self.class_token.to(embeddings.dtype).expand(len(embeddings), -1, -1)  # (B, 1, D)
+            tokens = torch.cat([first, embeddings], dim=1)  # (B, T, D)
+        position = self.position_embedding()
+        if position is not None:
+            tokens = tokens + position
+        return self.dropout(tokens)

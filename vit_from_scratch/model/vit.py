@@ -1,0 +1,126 @@
+"""Chapter 5: the whole Vision Transformer, from pixels to logits."""
+
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor, nn
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.config import ViTConfig, variant_config
+from vit_from_scratch.model.encoder import Encoder
+from vit_from_scratch.model.patches import PatchEmbedding, lecun_normal_
+from vit_from_scratch.model.tokens import TokenSequence
+
+
+class VisionTransformer(nn.Module):
+    """The model of section 3.1 and Figure 1: patches, tokens, encoder, head.
+
+    Args:
+        config: what to build.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.patch_embedding = PatchEmbedding(config.patch_size, config.channels, config.dim)
+        self.tokens = TokenSequence(config)
+        self.encoder = Encoder(config)
+        pooled = config.norm == "pooled"
+        self.pooled_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if pooled else nn.Identity()
+        width = config.dim
+        self.representation: nn.Module = nn.Identity()
+        if config.representation_size is not None:
+            width = config.representation_size
+            dense = nn.Linear(config.dim, width)
+            lecun_normal_(dense.weight)
+            nn.init.zeros_(dense.bias)
+            self.representation = nn.Sequential(dense, nn.Tanh())
+        self.head = nn.Linear(width, config.num_classes)
+        self.reset_head()
+
+    def reset_head(self) -> None:
+        """Zero the head (section 3.2): an untrained model gives every class the same logit, 0."""
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    @overload
+    def forward(self, images: Tensor, return_intermediates: Literal[False] = False) -> Tensor: ...
+
+    @overload
+    def forward(
+        self, images: Tensor, return_intermediates: Literal[True]
+    ) -> tuple[Tensor, dict[str, Any]]: ...
+
+    def forward(
+        self, images: Tensor, return_intermediates: bool = False
+    ) -> Tensor | tuple[Tensor, dict[str, Any]]:
+        """Classify images.
+
+        Args:
+            images: (B, C, H, W) floats of the size, channels and type that the model has.
+            return_intermediates: also return what happened on the way, by name.
+
+        Returns:
+            Logits (B, K); with ``return_intermediates`` a pair of the logits and a dictionary of
+            ``"patches"`` (B, N, D), ``"tokens"`` z_0 (B, T, D), ``"attention"``: L times (B, h, T, T),
+            ``"layers"``: L times z_l (B, T, D), ``"encoded"`` (B, T, D) and ``"features"``, which the
+            head reads (B, D or the representation's width).
+
+        Raises:
+            InputError: for images of another size, channel count or type.
+        """
+        self._check(images)
+        intermediates: dict[str, Any] | None = {} if return_intermediates else None
+        patches = self.patch_embedding(images)  # (B, N, D)
+        tokens = self.tokens(patches)  # (B, T, D)
+        encoded = self.encoder(tokens, intermediates)  # (B, T, D)
+        features = self.representation(self.pooled_norm(self.pool(encoded)))  # (B, D)
+        logits = self.head(features)  # (B, K)
+        if intermediates is None:
+            return logits
+        intermediates.update(patches=patches, tokens=tokens, encoded=encoded, features=features)
+        return logits, intermediates
+
+    def pool(self, encoded: Tensor) -> Tensor:
+        """Reduce the tokens (B, T, D) to the vector that the head reads (B, D)."""
+        if self.config.pool == "cls":
+            return encoded[:, 0]  # equation 4
+        return encoded[:, int(self.config.class_token) :].mean(dim=1)
+
+    def _check(self, images: Tensor) -> None:
+        expected = (self.config.channels, *self.config.image_shape)
+        if images.ndim != 4 or tuple(images.shape[1:]) != expected:
+            raise InputError(
+                f"images of shape {tuple(images.shape)}: expected (B, {', '.join(map(str, expected))}), "
+                "which the model was built for; resize or convert the images, or build the model for theirs."
+            )
+        weight = self.head.weight
+        if not images.is_floating_point():
+            raise InputError(
+                f"images of type {images.dtype}: expected {weight.dtype}, scaled and normalised; "
+                "for bytes try images.float() / 255."
+            )
+        if images.dtype != weight.dtype and not torch.is_autocast_enabled(images.device.type):
+            raise InputError(
+                f"images of type {images.dtype}: expected {weight.dtype} like the model's weights; "
+                "convert one with .to(dtype), or run under torch.autocast."
+            )
+
+
+def build_model(
+    variant: str, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **overrides: Any
+) -> VisionTransformer:
+    """Build a model by its name in the paper.
+
+    Args:
+        variant: a size of Ti, S, B, L, H and a patch size, for instance ``"B/16"`` (Table 1).
+        image_size: side of the input in pixels, or (H, W).
+        num_classes: classes K.
+        **overrides: fields of :class:`ViTConfig` that differ from the variant's.
+
+    Raises:
+        InputError: for an unknown variant or option, or values that do not fit together.
+    """
+    return VisionTransformer(
+        variant_config(variant, image_size=image_size, num_classes=num_classes, **overrides)
+    )

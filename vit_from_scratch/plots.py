@@ -1,0 +1,258 @@
+"""Figures in one style: readable on a light and on a dark page, in grey, and by the colour-blind.
+
+Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
+those of Okabe and Ito. Every function draws on the Axes it is given, or on new ones, and returns them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+
+BLUE, ORANGE, GREEN, PINK, SKY, RED = "#1a7fc1", "#e08a00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
+GREY = "#808080"
+
+#: From mid-grey over blue to pale: none of its ends vanishes in a page's background.
+SEQUENTIAL = "viridis"
+#: Orange below zero, blue above, pale grey at zero.
+DIVERGING = LinearSegmentedColormap.from_list(
+    "orange-blue", ["#b35900", "#f5b041", "#e8e8e8", "#5dade2", "#1a5276"]
+)
+
+
+def use_style() -> None:
+    """Set the book's figure style; in a notebook also ask for pictures of twice the resolution."""
+    plt.rcParams.update(
+        {
+            "axes.edgecolor": GREY,
+            "axes.facecolor": "none",
+            "axes.grid": True,
+            "axes.grid.axis": "y",
+            "axes.labelcolor": GREY,
+            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
+            + cycler(linestyle=["-", "--", "-.", ":", "-", "--"]),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlecolor": GREY,
+            "axes.titlesize": 11,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 100,
+            "figure.facecolor": "none",
+            "font.size": 10.5,
+            "grid.alpha": 0.3,
+            "grid.color": GREY,
+            "image.interpolation": "nearest",
+            "legend.frameon": False,
+            "legend.labelcolor": GREY,
+            "lines.linewidth": 2,
+            "savefig.facecolor": "none",
+            "text.color": GREY,
+            "xtick.color": GREY,
+            "ytick.color": GREY,
+        }
+    )
+    try:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("retina")
+    except (ImportError, AttributeError):
+        pass  # no notebook: files keep the resolution that savefig is given
+
+
+def _axes(ax: Axes | None, width: float = 4.0, height: float = 4.0) -> Axes:
+    return plt.subplots(figsize=(width, height))[1] if ax is None else ax
+
+
+def _bare(ax: Axes) -> None:
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
+    """Show one image.
+
+    Args:
+        picture: (C, H, W) or (1, C, H, W) with C = 1 or 3, values in [0, 1] for colour.
+        ax: where to draw.
+        title: text above.
+    """
+    ax = _axes(ax)
+    pixels = picture.detach().cpu().float()
+    pixels = pixels[0] if pixels.ndim == 4 else pixels
+    if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
+        raise InputError(
+            f"picture of shape {tuple(picture.shape)}: expected (C, H, W) with 1 or 3 channels; "
+            "pass one image, channels first."
+        )
+    if pixels.shape[0] == 1:
+        ax.imshow(pixels[0].numpy(), cmap="gray")
+    else:
+        ax.imshow(pixels.clamp(0, 1).permute(1, 2, 0).numpy())
+    _bare(ax)
+    ax.set_title(title)
+    return ax
+
+
+def patch_mosaic(
+    picture: Tensor, patch_size: int, ax: Axes | None = None, gap: float = 0.15, title: str = ""
+) -> Axes:
+    """Show an image cut into its patches, with a gap between them.
+
+    Args:
+        picture: (C, H, W) or (1, C, H, W).
+        patch_size: side P in pixels.
+        ax: where to draw.
+        gap: width of the gaps as a share of P.
+        title: text above.
+    """
+    ax = _axes(ax)
+    pixels = (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
+    step = patch_size * (1 + gap)
+    low, high = pixels.min().item(), pixels.max().item()
+    rows, columns = pixels.shape[1] // patch_size, pixels.shape[2] // patch_size
+    for row in range(rows):
+        for column in range(columns):
+            patch = pixels[
+                :, row * patch_size : (row + 1) * patch_size, column * patch_size : (column + 1) * patch_size
+            ]
+            left, top = column * step, row * step
+            extent = (left, left + patch_size, top + patch_size, top)
+            if len(patch) == 1:
+                ax.imshow(patch[0].numpy(), cmap="gray", extent=extent, vmin=low, vmax=high)
+            else:
+                ax.imshow(patch.permute(1, 2, 0).clamp(0, 1).numpy(), extent=extent)
+    ax.set_xlim(-1, columns * step)
+    ax.set_ylim(rows * step, -1)
+    _bare(ax)
+    ax.set_title(title)
+    return ax
+
+
+def matrix(
+    values: Tensor,
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    numbers: str | None = None,
+    limits: tuple[float, float] | None = None,
+    colorbar: str | None = None,
+) -> Axes:
+    """Show a matrix as coloured squares.
+
+    Args:
+        values: (rows, columns); diverging colours if some are negative, else sequential ones.
+        ax: where to draw.
+        title: text above.
+        xlabel: what the columns are.
+        ylabel: what the rows are.
+        numbers: a format such as ``".2f"`` to write every value into its square.
+        limits: values of the ends of the colour scale.
+        colorbar: label of a colour bar; none without it.
+    """
+    ax = _axes(ax)
+    array = values.detach().cpu().float().numpy()
+    signed = (array.min() if limits is None else limits[0]) < 0
+    bound = float(np.abs(array).max())
+    low, high = limits or ((-bound, bound) if signed else (float(array.min()), float(array.max())))
+    shown = ax.imshow(array, cmap=DIVERGING if signed else SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
+    if numbers is not None:
+        for (row, column), value in np.ndenumerate(array):
+            red, green, blue, _ = shown.cmap(shown.norm(value))
+            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
+            ink = "black" if light else "white"
+            ax.text(column, row, format(value, numbers), ha="center", va="center", color=ink, fontsize=9)
+    ax.grid(False)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    if colorbar is not None and ax.figure is not None:
+        ax.figure.colorbar(shown, ax=ax, label=colorbar, shrink=0.85)
+    return ax
+
+
+def curves(
+    lines: Mapping[str, Sequence[float]],
+    ax: Axes | None = None,
+    xlabel: str = "epoch",
+    ylabel: str = "",
+    title: str = "",
+    start: int = 1,
+) -> Axes:
+    """Draw one line for each name, points numbered from ``start``.
+
+    Args:
+        lines: values by name; the names become the legend.
+        ax: where to draw.
+        xlabel: what the points are, with its unit.
+        ylabel: what the values are, with their unit.
+        title: text above.
+        start: number of the first point.
+    """
+    ax = _axes(ax, 6, 3.5)
+    for name, values in lines.items():
+        ax.plot(range(start, start + len(values)), values, label=name)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    if len(lines) > 1:
+        ax.legend()
+    return ax
+
+
+def confusion_matrix(
+    labels: Tensor, predictions: Tensor, names: Sequence[str], ax: Axes | None = None
+) -> Axes:
+    """Count which class was taken for which; right answers stand on the diagonal.
+
+    Args:
+        labels: true classes (n,).
+        predictions: predicted classes (n,).
+        names: names of the K classes.
+        ax: where to draw.
+    """
+    ax = _axes(ax, 5, 4.6)
+    classes = len(names)
+    counts = torch.bincount(labels * classes + predictions, minlength=classes**2).reshape(classes, classes)
+    matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
+    ax.set_xticks(range(classes), names)
+    ax.set_yticks(range(classes), names)
+    return ax
+
+
+def image_row(
+    pictures: Tensor | Sequence[Tensor],
+    titles: Sequence[str] | None = None,
+    columns: int = 8,
+    size: float = 1.1,
+) -> np.ndarray[Any, Any]:
+    """Show several images side by side, wrapped into rows.
+
+    Args:
+        pictures: (n, C, H, W), or a sequence of (C, H, W).
+        titles: a text above each.
+        columns: images a row.
+        size: side of one image in inches.
+
+    Returns:
+        The Axes, (rows, columns).
+    """
+    count = len(pictures)
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    height = size * (1.25 if titles is not None else 1.0)
+    _, axes = plt.subplots(rows, columns, figsize=(columns * size, rows * height), squeeze=False)
+    for index, ax in enumerate(axes.flat):
+        _bare(ax)
+        if index < count:
+            image(pictures[index], ax)
+            if titles is not None:
+                ax.set_title(titles[index], fontsize=8.5)
+    return axes

@@ -1,0 +1,33 @@
+"""Part II, train it: data, augmentation, schedules, optimisers, and one loop."""
+
+from vit_from_scratch.training.augmentation import Augmentation, augment
+from vit_from_scratch.training.callbacks import Callback, ProgressBar, StepLog
+from vit_from_scratch.training.config import TrainConfig
+from vit_from_scratch.training.data import DataConfig, ImageData, Normalisation, load_dataset
+from vit_from_scratch.training.evaluation import Evaluation, evaluate, predict
+from vit_from_scratch.training.loop import DivergedError, train
+from vit_from_scratch.training.optimisers import build_optimiser, decay_groups
+from vit_from_scratch.training.schedules import schedule_factor
+from vit_from_scratch.training.state import EpochMetrics
+
+__all__ = [
+    "Augmentation",
+    "Callback",
+    "DataConfig",
+    "DivergedError",
+    "EpochMetrics",
+    "Evaluation",
+    "ImageData",
+    "Normalisation",
+    "ProgressBar",
+    "StepLog",
+    "TrainConfig",
+    "augment",
+    "build_optimiser",
+    "decay_groups",
+    "evaluate",
+    "load_dataset",
+    "predict",
+    "schedule_factor",
+    "train",
+]

@@ -1,0 +1,82 @@
+"""The state of a run in one safetensors file: weights, optimiser and history, never pickle.
+
+One file, written beside the old one and then renamed: whatever kills the process, what lies there is
+whole. Schedules and random numbers need no room in it, since both follow from the step and the epoch.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialise
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.checkpoints import write_atomically
+from vit_from_scratch.training.state import EpochMetrics, TrainingState
+
+FORMAT = "vit-training-state-1"
+
+
+def save_state(path: Path, state: TrainingState) -> None:
+    """Write the model's weights, the optimiser's state and the history to `path`, all or nothing."""
+    tensors = {f"model.{name}": tensor for name, tensor in state.model.state_dict().items()}
+    scalars: dict[str, float] = {}
+    for index, values in state.optimiser.state_dict()["state"].items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimiser.{index}.{name}"] = value
+            elif value is not None:
+                scalars[f"{index}.{name}"] = value
+    progress = {
+        "epoch": state.epoch,
+        "step": state.step,
+        "optimiser_scalars": scalars,
+        "history": [dataclasses.asdict(metrics) for metrics in state.history],
+    }
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, serialise(tensors, {"format": FORMAT, "progress": json.dumps(progress)}))
+
+
+def restore_state(path: Path, state: TrainingState) -> None:
+    """Bring a fresh state to where `save_state` left a run of the same settings.
+
+    Raises:
+        InputError: the file is damaged, is something else, or does not fit the model.
+    """
+    tensors, progress = _read(path)
+    weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+    try:
+        state.model.load_state_dict(weights)
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
+    slots: dict[int, dict[str, Tensor | float]] = {}
+    entries = [(n.removeprefix("optimiser."), t) for n, t in tensors.items() if n.startswith("optimiser.")]
+    for name, value in [*entries, *progress["optimiser_scalars"].items()]:
+        index, key = name.split(".", 1)
+        slots.setdefault(int(index), {})[key] = value
+    groups = state.optimiser.state_dict()["param_groups"]
+    state.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    state.epoch, state.step = progress["epoch"], progress["step"]
+    state.history[:] = [EpochMetrics(**metrics) for metrics in progress["history"]]
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}): expected the training state of this run. "
+            "Restore the file, or start again in another folder."
+        ) from error
+    if metadata.get("format") != FORMAT:
+        raise InputError(
+            f"{path} is not the state of a run: expected the format {FORMAT!r}, found "
+            f"{metadata.get('format')!r}. Restore the file, or start again in another folder."
+        )
+    return tensors, json.loads(metadata["progress"])

@@ -1,0 +1,60 @@
+"""Where a number came from: hardware, versions, commit, date."""
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def environment() -> dict[str, Any]:
+    """Describe this machine and this code, for the record beside a result.
+
+    Returns:
+        "hardware" (processor, cores, threads, GPU, system), "versions" (Python and the packages that decide
+        a number), "commit" (None outside a git checkout of this project, "+" where it has changes) and "date"
+        (UTC, ISO 8601).
+    """
+    packages = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
+    return {
+        "hardware": {
+            "processor": _processor(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def commit() -> str | None:
+    """Return the commit of this project's checkout, with "+" where tracked files differ; None elsewhere."""
+
+    def git(*arguments: str) -> str:
+        folder = Path(__file__).parent
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # not somebody else's repository around us
+        return git("rev-parse", "HEAD") + (
+            "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    """Name the processor, as the system knows it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,83 @@
+"""Measure a model: logits for many images, and the accuracy and loss that follow from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_from_scratch.errors import InputError
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model did on labelled images.
+
+    Attributes:
+        accuracy: share of images whose largest logit is the label's, 0 to 1.
+        loss: mean cross-entropy in nats, without label smoothing.
+    """
+
+    accuracy: float
+    loss: float
+
+
+@torch.no_grad()
+def predict(
+    model: nn.Module,
+    images: Tensor,
+    normalise: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int = 500,
+) -> Tensor:
+    """Run a model over many images, in evaluation mode and without gradients.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits; it is left in the mode that it came in.
+        images: (N, C, H, W): bytes with `normalise`, else floats as the model takes them.
+        normalise: applied to each batch, usually `data.normalise`.
+        batch_size: images at a time; it bounds the memory.
+
+    Returns:
+        (N, K) logits, on the model's device.
+    """
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    try:
+        logits = []
+        for batch in images.split(batch_size):
+            batch = batch.to(device)
+            logits.append(model(normalise(batch) if normalise else batch).float())  # (B, K)
+    finally:
+        model.train(was_training)
+    return torch.cat(logits)
+
+
+def evaluate(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    normalise: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int = 500,
+) -> Evaluation:
+    """Measure accuracy and cross-entropy.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits.
+        images: (N, C, H, W): bytes with `normalise`, else floats as the model takes them.
+        labels: (N,) class numbers.
+        normalise: applied to each batch, usually `data.normalise`.
+        batch_size: images at a time; it bounds the memory.
+
+    Raises:
+        InputError: no images, or another number of labels than of images.
+    """
+    if len(images) == 0 or len(images) != len(labels):
+        raise InputError(
+            f"{len(images)} images and {len(labels)} labels: expected as many labels as images, at least one."
+        )
+    logits = predict(model, images, normalise, batch_size)
+    labels = labels.to(logits.device)
+    loss = F.cross_entropy(logits, labels).item()
+    return Evaluation(accuracy=(logits.argmax(dim=1) == labels).float().mean().item(), loss=loss)

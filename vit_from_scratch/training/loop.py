@@ -1,0 +1,159 @@
+"""The training loop: epochs, steps, and hooks for everything else (chapter 7)."""
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_from_scratch.training.augmentation import augment
+from vit_from_scratch.training.callbacks import Callback
+from vit_from_scratch.training.config import TrainConfig
+from vit_from_scratch.training.data import ImageData
+from vit_from_scratch.training.evaluation import evaluate
+from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
+from vit_from_scratch.training.run_folder import RunFolder
+from vit_from_scratch.training.schedules import schedule_factor
+from vit_from_scratch.training.state import EpochMetrics, TrainingState
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer a finite number."""
+
+
+def train(
+    model: nn.Module,
+    data: ImageData,
+    config: TrainConfig,
+    out_dir: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> list[EpochMetrics]:
+    """Train a model, in place, on the device that it lies on.
+
+    The randomness of an epoch comes from the seed and the epoch's number alone, so a run that was stopped
+    after any epoch and resumed ends with the same weights, to the bit, as one that was not.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits.
+        data: images and labels; only the training and validation parts are touched.
+        config: the settings.
+        out_dir: the run's folder, for checkpoints, metrics and curves; a run that was stopped there goes
+            on, a finished one is loaded. None keeps everything in memory.
+        callbacks: called at the start, after each step and epoch, and at the end, in this order.
+
+    Returns:
+        The metrics of each epoch.
+
+    Raises:
+        DivergedError: the loss became infinite or not a number.
+        InputError: the folder holds something else, or a run with other settings.
+    """
+    device = next(model.parameters()).device
+    state = TrainingState(model, data.to(device), config, build_optimiser(model, config))
+    hooks = [*([RunFolder(out_dir)] if out_dir is not None else []), *callbacks]
+    own_randomness = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+    with own_randomness, cpu_threads(config.threads):
+        for hook in hooks:
+            hook.on_start(state)
+        while state.epoch < config.epochs:
+            state.history.append(train_epoch(state, hooks))
+            for hook in hooks:
+                hook.on_epoch(state)
+    for hook in hooks:
+        hook.on_end(state)
+    return state.history
+
+
+@contextlib.contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Compute on so many CPU threads for a while; 0 changes nothing."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMetrics:
+    """Show the model every training image once, in random order, then measure it on the validation part."""
+    start = time.perf_counter()
+    config, data = state.config, state.data
+    seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
+    generator = torch.Generator(state.device).manual_seed(seed)  # for order and augmentation
+    torch.manual_seed(seed)  # for dropout
+    order = torch.randperm(len(data.train_labels), generator=generator, device=state.device)
+    losses, hits = [], []
+
+    state.model.train()
+    for batch in order.split(config.batch_size)[: state.steps_per_epoch]:
+        labels = data.train_labels[batch]  # (B,)
+        images = augment(data.train_images[batch], config.augmentation, generator)  # (B, C, H, W)
+        logits = train_step(state, data.normalise(images), labels)  # (B, K)
+        losses.append(state.loss)
+        hits.append((logits.argmax(dim=1) == labels).float().mean())
+        # Reading a value makes a GPU wait, so there it is done now and then.
+        if state.device.type == "cpu" or len(losses) % 50 == 0 or len(losses) == state.steps_per_epoch:
+            check_finite(state, losses)
+        for hook in hooks:
+            hook.on_step(state)
+
+    state.epoch += 1
+    held_out = (
+        evaluate(state.model, data.validation_images, data.validation_labels, data.normalise)
+        if len(data.validation_labels)
+        else None
+    )
+    return EpochMetrics(
+        epoch=state.epoch,
+        step=state.step,
+        learning_rate=state.learning_rate,
+        train_loss=torch.stack(losses).mean().item(),
+        train_accuracy=torch.stack(hits).mean().item(),
+        validation_loss=held_out.loss if held_out else None,
+        validation_accuracy=held_out.accuracy if held_out else None,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def train_step(state: TrainingState, images: Tensor, labels: Tensor) -> Tensor:
+    """Take one step of the optimiser on a batch and return its logits (B, K).
+
+    Args:
+        state: `loss`, `gradient_norm` and `step` are updated.
+        images: (B, C, H, W) floats, normalised.
+        labels: (B,) class numbers.
+    """
+    config = state.config
+    factor = schedule_factor(state.step, state.total_steps, config.warmup_steps, config.schedule)
+    set_learning_rate(state.optimiser, factor)
+    with torch.autocast(state.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        logits = state.model(images)  # (B, K)
+    loss = F.cross_entropy(logits.float(), labels, label_smoothing=config.label_smoothing)
+    state.optimiser.zero_grad()
+    loss.backward()
+    largest = config.clip_norm or math.inf
+    state.gradient_norm = nn.utils.clip_grad_norm_(state.model.parameters(), largest)
+    state.optimiser.step()
+    state.loss = loss.detach()
+    state.step += 1
+    return logits.detach()
+
+
+def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
+    """Stop the run if a loss of this epoch is not a finite number; say at which step."""
+    finite = torch.stack(losses).isfinite()
+    if finite.all():
+        return
+    step = state.step - len(losses) + int((~finite).nonzero()[0]) + 1
+    kept = state.last_checkpoint or "none was kept"
+    raise DivergedError(
+        f"the loss is {losses[int((~finite).nonzero()[0])].item()} at step {step} (epoch {state.epoch + 1}): "
+        f"training has stopped. Last good checkpoint: {kept}. "
+        "Try a lower learning_rate, more warmup_steps, or clip_norm = 1."
+    )

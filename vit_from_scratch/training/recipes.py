@@ -1,0 +1,142 @@
+"""Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
+
+import json
+import tomllib
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.config import TrainConfig
+from vit_from_scratch.training.data import DataConfig, ImageData
+from vit_from_scratch.training.settings import as_table, check_fields, from_table, merged, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A run, described so that anybody can repeat it.
+
+    Attributes:
+        name: the file's name without `.toml`.
+        claim: what the run is to show, in a sentence.
+        command: what to type.
+        expect: what the run should reach, such as {"test_accuracy": 0.985}: the least that counts as reached.
+        seeds: the seeds that the claim is about.
+        neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
+        data: the [data] table.
+        model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
+        train: the [train] table.
+
+    Raises:
+        InputError: a value of another type, or an unknown option of the model.
+    """
+
+    name: str
+    claim: str = ""
+    command: str = ""
+    expect: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+    neighbours: int = 0
+    data: DataConfig
+    model: dict[str, Any] = field(default_factory=dict)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown option of the model now, not after the data were loaded."""
+        check_fields(self, "")
+        require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
+        require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
+        for key in self.model:
+            if key not in ViTConfig.__dataclass_fields__:
+                raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
+
+    def with_seed(self, seed: int) -> "Recipe":
+        """Return the same recipe for one seed."""
+        return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
+
+    def model_config(self, data: ImageData) -> ViTConfig:
+        """Complete the [model] table by what the data decide: image size, channels, classes."""
+        channels, height, width = data.image_shape
+        decided = {
+            "image_size": height if height == width else (height, width),
+            "channels": channels,
+            "num_classes": data.num_classes,
+        }
+        return ViTConfig.from_dict(decided | self.model)
+
+    def build(self, data: ImageData) -> VisionTransformer:
+        """Build the recipe's model; it draws its weights from torch's global generator."""
+        return VisionTransformer(self.model_config(data))
+
+    def tables(self) -> dict[str, Any]:
+        """Return the three tables of settings: data, model, train."""
+        return {"data": as_table(self.data), "model": dict(self.model), "train": as_table(self.train)}
+
+    def to_toml(self) -> str:
+        """Return the whole recipe, defaults written out, as TOML."""
+        top = {"claim": self.claim, "command": self.command, "seeds": list(self.seeds)}
+        if self.neighbours:
+            top["neighbours"] = self.neighbours
+        return tomli_w.dumps(top | {"expect": self.expect} | self.tables())
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that ship with the package."""
+    folder = resources.files("vit_from_scratch").joinpath("recipes")
+    return sorted(entry.name[: -len(".toml")] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        name: one of `recipe_names()`, or the path of a TOML file of your own.
+        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}.
+
+    Raises:
+        InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
+    """
+    if name.endswith(".toml"):
+        path, title = Path(name), Path(name).stem
+        if not path.is_file():
+            raise InputError(f"no recipe at {path}: expected a TOML file. Known by name: {_quoted_names()}.")
+        text = path.read_text("utf-8", errors="replace")
+    elif name in recipe_names():
+        text, title = _packaged("recipes", f"{name}.toml"), name
+    else:
+        raise unknown_name("recipe", name, recipe_names())
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"recipe {name!r} is not TOML: {error}. Correct the file.") from error
+    return from_table(Recipe, {**merged(table, changes or {}), "name": title}, "")
+
+
+def load_result(name: str) -> dict[str, Any]:
+    """Read a result that ships with the package: what a recipe's run wrote.
+
+    Args:
+        name: the recipe's name.
+
+    Raises:
+        InputError: there is no such result.
+    """
+    folder = resources.files("vit_from_scratch").joinpath("results")
+    names = sorted(e.name[: -len(".json")] for e in folder.iterdir() if e.name.endswith(".json"))
+    if name not in names:
+        raise unknown_name("result", name, names)
+    return json.loads(_packaged("results", f"{name}.json"))
+
+
+def _packaged(folder: str, name: str) -> str:
+    return resources.files("vit_from_scratch").joinpath(folder, name).read_text("utf-8")
+
+
+def _quoted_names() -> str:
+    return ", ".join(repr(name) for name in recipe_names())

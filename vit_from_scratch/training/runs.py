@@ -1,0 +1,207 @@
+"""Whole runs, from a recipe to a number: train, test once, and write down where the number came from."""
+
+import dataclasses
+import json
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.checkpoints import load_checkpoint, write_atomically
+from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.training.baselines import nearest_neighbour_accuracy
+from vit_from_scratch.training.callbacks import Callback, ProgressBar
+from vit_from_scratch.training.data import DataConfig, ImageData, load_dataset
+from vit_from_scratch.training.environment import environment
+from vit_from_scratch.training.evaluation import Evaluation, evaluate
+from vit_from_scratch.training.loop import train
+from vit_from_scratch.training.recipes import Recipe
+from vit_from_scratch.training.run_folder import read_metrics, read_settings, writing
+from vit_from_scratch.training.settings import from_table
+from vit_from_scratch.training.state import TrainingState
+
+PER_SEED = ("seed", "test_accuracy", "test_loss", "seconds", "date")
+"""What a summary takes over from each run's result."""
+
+
+class Announcement(Callback):
+    """Say what lies in the run's folder: a finished run, or one that was stopped and goes on."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self.folder, self.say = folder, say
+
+    def on_start(self, state: TrainingState) -> None:
+        """Say it, once the folder's settings were found to be these."""
+        if state.epoch == state.config.epochs:
+            self.say(f"{self.folder} is finished.")
+        elif state.epoch:
+            self.say(
+                f"{self.folder} was stopped after epoch {state.epoch} of {state.config.epochs}; it goes on."
+            )
+
+
+def run(
+    recipe: Recipe,
+    out_dir: Path,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Any]:
+    """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
+
+    Args:
+        recipe: what to run.
+        out_dir: the run's folder.
+        data_dir: where the data lie; see `load_dataset`.
+        device: where to train.
+        say: called with a sentence when there is a run in the folder already.
+
+    Returns:
+        What result.json holds.
+
+    Raises:
+        InputError: wrong data, a folder that holds something else or a run with other settings.
+    """
+    data = load(recipe.data, data_dir)
+    seed = recipe.train.seed
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # for the initial weights, drawn on the CPU whatever the device
+        model = recipe.build(data).to(device)
+    callbacks = [Announcement(out_dir, say), ProgressBar(f"{recipe.name}, seed {seed}")]
+    history = train(model, data, recipe.train, out_dir, callbacks)
+    path = out_dir / "result.json"
+    if path.exists():
+        return read_result(out_dir)
+    measured = evaluate(model, data.test_images, data.test_labels, data.normalise)
+    result = {
+        "test_accuracy": measured.accuracy,
+        "test_loss": measured.loss,
+        "test_images": len(data.test_labels),
+        "seed": seed,
+        "epochs": recipe.train.epochs,
+        "seconds": sum(epoch.seconds for epoch in history),
+        "parameters": count_parameters(model),
+        "forward_flops": forward_flops(model.config),
+        "data_dir": str(Path(data_dir).expanduser().resolve()) if data_dir else None,
+        **environment(),
+    }
+    with writing(path):
+        write_json(path, result)
+    return result
+
+
+def run_seeds(
+    recipe: Recipe,
+    out_dir: Path,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+    report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None,
+) -> dict[str, Any]:
+    """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
+
+    Args:
+        recipe: what to run.
+        out_dir: the folder over the runs' folders.
+        data_dir: where the data lie; see `load_dataset`.
+        device: where to train.
+        say: called with a sentence for each run that is in its folder already.
+        report: called with each run's folder and result as it ends.
+
+    Returns:
+        What summary.json holds: every seed's accuracy and curve, mean and standard deviation, the
+        baseline, the settings, hardware, versions, commit and date.
+    """
+    runs = []
+    for seed in recipe.seeds:
+        folder = out_dir / f"seed-{seed}"
+        result = run(recipe.with_seed(seed), folder, data_dir, device, say)
+        report(folder, result)
+        curves = [dataclasses.asdict(epoch) for epoch in read_metrics(folder)]
+        runs.append({key: value for key, value in result.items() if key in PER_SEED} | {"curves": curves})
+    summary = summarise(recipe, runs, load(recipe.data, data_dir)) | environment()
+    with writing(out_dir):
+        write_json(out_dir / "summary.json", summary)
+    return summary
+
+
+def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData) -> dict[str, Any]:
+    """Gather the runs of several seeds, and measure the recipe's baseline on the same split."""
+    model = recipe.build(data)
+    accuracies = [run["test_accuracy"] for run in runs]
+    summary: dict[str, Any] = {
+        "recipe": recipe.name,
+        "claim": recipe.claim,
+        "command": recipe.command,
+        "expect": recipe.expect,
+        "test_accuracy_mean": statistics.fmean(accuracies),
+        "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
+        "seconds_max": max(run["seconds"] for run in runs),
+        "seeds": [run["seed"] for run in runs],
+        "test_images": len(data.test_labels),
+        "parameters": count_parameters(model),
+        "forward_flops": forward_flops(model.config),
+    }
+    if recipe.neighbours:
+        accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
+        summary["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
+    return summary | {"config": recipe.tables(), "runs": runs}
+
+
+def evaluate_run(
+    folder: Path, data_dir: str | os.PathLike[str] | None = None, device: str = "cpu"
+) -> tuple[Evaluation, dict[str, Any]]:
+    """Load a finished run and measure it on its test set again.
+
+    Args:
+        folder: the run's folder.
+        data_dir: where the data lie; without it, where they lay when the run was trained.
+        device: where to measure. Another device rounds otherwise, which may move the loss's last digits.
+
+    Returns:
+        The measurement, and what result.json says.
+
+    Raises:
+        InputError: the folder is no finished run, or its data cannot be found.
+    """
+    settings = read_settings(folder)
+    result = read_result(folder)
+    model = load_checkpoint(folder / "model.safetensors").to(device)
+    there = data_dir or os.environ.get("VIT_DATA_DIR") or result.get("data_dir")
+    data = load(from_table(DataConfig, settings["data"], "data"), there)
+    return evaluate(model, data.test_images, data.test_labels, data.normalise), result
+
+
+def load(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> ImageData:
+    """Load the data set that a [data] table names."""
+    return load_dataset(config.name, data_dir, config.validation_size, config.split_seed)
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Read a run's result.json.
+
+    Raises:
+        InputError: there is none yet, or it is damaged.
+    """
+    path = folder / "result.json"
+    try:
+        result = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{folder} is not a finished run: expected result.json in it. "
+            "Train it to the end with the same command, or name another folder."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): expected a run's result. Restore it.") from error
+    if not isinstance(result, dict) or "test_accuracy" not in result:
+        raise InputError(f"{path} has no test_accuracy: expected a run's result. Restore it.")
+    return result
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that a person can read, all or nothing."""
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())

@@ -1,0 +1,41 @@
+"""Learning-rate schedules: a linear warm-up, then a decay.
+
+The paper warms up linearly over 10,000 steps, decays linearly in pre-training and as a cosine in
+fine-tuning (section 4.1, Tables 3 and 4). Schedules count steps, never seconds, so a run that was
+stopped and resumed sees the rates that it would have seen.
+"""
+
+import math
+from typing import Literal
+
+from vit_from_scratch.errors import unknown_name
+
+Decay = Literal["cosine", "linear", "constant"]
+
+
+def schedule_factor(step: int, total_steps: int, warmup_steps: int = 0, decay: Decay = "cosine") -> float:
+    """Return what the base learning rate is multiplied by at a step.
+
+    The factor climbs from 1 / warmup_steps to 1 during warm-up, so that no step is wasted on a rate of
+    zero; afterwards it falls from 1 towards 0 at `total_steps`, or stays at 1 with "constant".
+
+    Args:
+        step: steps already taken, 0 for the first one.
+        total_steps: steps of the whole run.
+        warmup_steps: length of the warm-up; 0 for none. A run that is shorter ends while it climbs.
+        decay: "cosine", "linear" or "constant".
+
+    Raises:
+        InputError: an unknown decay.
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    match decay:
+        case "cosine":
+            return 0.5 * (1 + math.cos(math.pi * progress))
+        case "linear":
+            return 1 - progress
+        case "constant":
+            return 1.0
+    raise unknown_name("decay", decay, ["cosine", "linear", "constant"])

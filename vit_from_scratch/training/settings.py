@@ -1,0 +1,147 @@
+"""Settings between three forms: frozen dataclasses in Python, tables in TOML, `KEY=VALUE` on a command line.
+
+Every value is checked against the type hint of its field, so a recipe, a command line and a notebook
+get the same messages.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from vit_from_scratch.errors import InputError, unknown_name
+
+T = TypeVar("T")
+
+
+def require(condition: bool, name: str, given: object, expected: str) -> None:
+    """Raise an `InputError` that names the option, its value and what it may be, unless `condition` holds."""
+    if not condition:
+        raise InputError(f"{name} = {given!r}: expected {expected}.")
+
+
+def check_fields(config: object, where: str) -> None:
+    """Check each field of a frozen dataclass against its type hint; call it in `__post_init__`.
+
+    An int where a float is expected becomes a float and a list becomes a tuple, as TOML needs it.
+
+    Raises:
+        InputError: a value of another type or outside its `Literal`.
+    """
+    for name, hint in _hints(type(config)).items():
+        value = _converted(getattr(config, name), hint, f"{where}.{name}".strip("."))
+        object.__setattr__(config, name, value)
+
+
+def from_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
+    """Build the dataclass `cls` from a table of TOML.
+
+    Args:
+        cls: a dataclass; nested dataclasses are nested tables.
+        table: the values; what is left out takes the dataclass's default.
+        where: the name of the table in messages, such as "train"; empty for a whole file.
+
+    Raises:
+        InputError: an unknown key (with the nearest known one), a missing key or a value of another type.
+    """
+    hints = _hints(cls)
+    place = f"[{where}]" if where else "the file"
+    for key in table:
+        if key not in hints:
+            raise unknown_name(f"option of {place}", key, hints)
+    values = {key: _converted(value, hints[key], f"{where}.{key}".strip(".")) for key, value in table.items()}
+    required = [
+        field.name
+        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    for key in required:
+        if key not in values:
+            raise InputError(f"{place} has no {key!r}: expected {_described(hints[key])}. Add it.")
+    return cls(**values)
+
+
+def as_table(config: Any) -> dict[str, Any]:
+    """Turn a dataclass into a table that TOML can hold: nested tables, lists, and no key for None."""
+    table: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            value = as_table(value)
+        if value is not None:
+            table[field.name] = list(value) if isinstance(value, tuple) else value
+    return table
+
+
+def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Name each value of nested tables by its path: {"train": {"seed": 0}} gives {"train.seed": 0}."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay nested tables over one another: what `changes` names wins, the rest stays."""
+    result = dict(table)
+    for key, value in changes.items():
+        below = result.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            value = merged(below, value)
+        result[key] = value
+    return result
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+
+
+def _converted(value: Any, hint: Any, name: str) -> Any:
+    """Return `value` as the type that `hint` asks for, or raise the error that names both."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        if value not in arguments:
+            raise unknown_name(name, value, arguments)
+        return value
+    if origin in (typing.Union, types.UnionType):
+        for argument in arguments:
+            try:
+                return _converted(value, argument, name)
+            except InputError:
+                continue
+        raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+    if origin is tuple:
+        if not isinstance(value, list | tuple) or (arguments[-1] is not ... and len(value) != len(arguments)):
+            raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+        inner = [arguments[0]] * len(value) if arguments[-1] is ... else arguments
+        return tuple(_converted(item, kind, name) for item, kind in zip(value, inner, strict=True))
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_table(typing.cast(type, hint), value, name)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    kind: Any = origin or hint
+    if hint is Any or (isinstance(value, kind) and not (isinstance(value, bool) and hint is not bool)):
+        return value
+    raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+
+
+def _described(hint: Any) -> str:
+    """Say a type hint in words: "a whole number", "true or false", "two numbers"."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return "one of " + ", ".join(repr(argument) for argument in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_described(argument) for argument in arguments)
+    if origin is tuple:
+        length = "any length" if arguments[-1] is ... else len(arguments)
+        return f"a list of {length}, each {_described(arguments[0])}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+    words[type(None)] = "nothing"
+    if dataclasses.is_dataclass(hint):
+        return "a table"
+    return words.get(hint, str(hint))
