@@ -20,6 +20,6 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
         The error, ready to raise; it proposes the closest known name when there is one.
     """
     names = [str(name) for name in known]
-    close = difflib.get_close_matches(str(given), names, n=1)
+    close = difflib.get_close_matches(str(given), names, n=1, cutoff=0.7)
     advice = f"did you mean {close[0]!r}?" if close else "pick one of these."
     return InputError(f"unknown {kind} {given!r}: expected one of {', '.join(map(repr, names))}; {advice}")

@@ -222,6 +222,8 @@ def confusion_matrix(
     classes = len(names)
     counts = torch.bincount(labels * classes + predictions, minlength=classes**2).reshape(classes, classes)
     matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
+    for count in ax.texts:
+        count.set_visible(count.get_text() != "0")  # what happened stands out
     ax.set_xticks(range(classes), names)
     ax.set_yticks(range(classes), names)
     return ax

@@ -4,7 +4,7 @@ import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
-from vit_from_scratch.training.settings import as_table
+from vit_from_scratch.settings import as_table
 
 
 def write(tmp_path, text: str) -> str:

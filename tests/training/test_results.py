@@ -2,14 +2,19 @@
 
 import pytest
 
+from vit_from_scratch.training import DataConfig, TrainConfig
 from vit_from_scratch.training.recipes import load_recipe, load_result
+from vit_from_scratch.settings import from_table
 
 RESULTS = ["digits", "cifar10-small"]
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_comes_from_its_recipe_as_it_stands(name):
-    assert load_result(name)["config"] == load_recipe(name).tables()
+    ran, recipe = load_result(name)["config"], load_recipe(name)
+    assert from_table(TrainConfig, ran["train"], "train") == recipe.train
+    assert from_table(DataConfig, ran["data"], "data") == recipe.data
+    assert ran["model"] == recipe.model
 
 
 @pytest.mark.parametrize("name", RESULTS)

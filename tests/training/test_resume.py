@@ -73,6 +73,7 @@ def test_a_killed_process_goes_on(make_model, few_digits, short, tmp_path):
     train(whole, few_digits, short)
     train(resumed, few_digits, short, tmp_path)
     assert torch.equal(weights(resumed), weights(whole))
+    assert not list(tmp_path.glob(".*"))
     assert [json.loads(line)["epoch"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [
         1,
         2,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.training.settings import merged
+from vit_from_scratch.settings import merged
 
 
 def add_data_dir(parser: argparse.ArgumentParser) -> None:

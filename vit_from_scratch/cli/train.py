@@ -6,11 +6,11 @@ from typing import Any
 
 from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, parse_assignments
 from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.settings import merged
 from vit_from_scratch.training.loop import DivergedError
 from vit_from_scratch.training.recipes import Recipe, load_recipe, recipe_names
 from vit_from_scratch.training.run_folder import writing
 from vit_from_scratch.training.runs import run, run_seeds, write_json
-from vit_from_scratch.training.settings import merged
 
 FAILURES = (DivergedError,)
 """What may go wrong with a run although its input was right."""

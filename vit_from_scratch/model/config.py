@@ -2,9 +2,10 @@
 
 import dataclasses
 import re
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
-from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.settings import as_table, check_fields, from_table, require
 
 #: Sizes by name. B, L and H are Table 1 of the paper; Ti and S come from DeiT (Touvron et al., 2021).
 SIZES: dict[str, dict[str, int]] = {
@@ -69,9 +70,16 @@ class ViTConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
-        if isinstance(self.image_size, list):  # JSON and TOML know no tuples
-            object.__setattr__(self, "image_size", tuple(self.image_size))
-        self._check_types()
+        check_fields(self, "model")
+        for name in ("patch_size", "channels", "dim", "depth", "heads", "mlp_dim", "num_classes"):
+            require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "at least 1")
+        require(min(self.image_shape) >= 1, "model.image_size", self.image_size, "at least 1 pixel")
+        size = self.representation_size
+        require(size is None or size >= 1, "model.representation_size", size, "at least 1, or None")
+        require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a probability from 0 to below 1")
+        require(
+            self.layer_norm_eps > 0, "model.layer_norm_eps", self.layer_norm_eps, "a number above 0, as 1e-6"
+        )
         height, width = self.image_shape
         if height % self.patch_size or width % self.patch_size:
             near = ", ".join(
@@ -87,14 +95,6 @@ class ViTConfig:
                 f"heads={self.heads} does not divide dim={self.dim}: expected one of {fits}, "
                 "because every head gets dim / heads values; change heads or dim."
             )
-        if not 0 <= self.dropout < 1:
-            raise InputError(
-                f"dropout={self.dropout}: expected a probability from 0 up to, not including, 1."
-            )
-        if self.layer_norm_eps <= 0:
-            raise InputError(
-                f"layer_norm_eps={self.layer_norm_eps}: expected a small number above 0, such as 1e-6."
-            )
         if self.pool == "cls" and not self.class_token:
             raise InputError(
                 "pool='cls' reads the class token, but class_token=False leaves none: "
@@ -105,29 +105,6 @@ class ViTConfig:
                 f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
                 "(a sine and a cosine for the row and for the column); change dim or position."
             )
-
-    def _check_types(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in dataclasses.fields(self):
-            value, hint = getattr(self, field.name), hints[field.name]
-            if get_origin(hint) is Literal:
-                if value not in get_args(hint):
-                    raise unknown_name(f"{field.name} for a ViTConfig", value, get_args(hint))
-            elif hint is bool and not isinstance(value, bool):
-                raise InputError(f"{field.name}={value!r}: expected True or False.")
-            elif hint is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise InputError(f"{field.name}={value!r}: expected a number.")
-            elif hint is int:
-                _check_count(field.name, value)
-        if self.representation_size is not None:
-            _check_count("representation_size", self.representation_size)
-        sides = self.image_size if isinstance(self.image_size, tuple) else (self.image_size,) * 2
-        if len(sides) != 2:
-            raise InputError(
-                f"image_size={self.image_size!r}: expected one side in pixels, or (height, width)."
-            )
-        for side in sides:
-            _check_count("image_size", side)
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -158,7 +135,7 @@ class ViTConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON or TOML; a field that is None is left out."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        return as_table(self)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
@@ -167,11 +144,7 @@ class ViTConfig:
         Raises:
             InputError: for a field that does not exist.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in fields:
-            if name not in known:
-                raise unknown_name("model option", name, known)
-        return cls(**fields)
+        return from_table(cls, fields, "model")
 
 
 def variant_config(name: str, **overrides: Any) -> ViTConfig:
@@ -191,8 +164,3 @@ def variant_config(name: str, **overrides: Any) -> ViTConfig:
             "in pixels; for instance 'B/16'."
         )
     return ViTConfig.from_dict({"patch_size": int(match[2]), **SIZES[match[1]], **overrides})
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name}={value!r}: expected a whole number of at least 1.")

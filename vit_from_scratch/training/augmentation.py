@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_from_scratch.training.settings import check_fields, require
+from vit_from_scratch.settings import check_fields, require
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vit_from_scratch.settings import check_fields, require
 from vit_from_scratch.training.augmentation import Augmentation
 from vit_from_scratch.training.schedules import Decay
-from vit_from_scratch.training.settings import check_fields, require
 
 
 @dataclass(frozen=True, kw_only=True)

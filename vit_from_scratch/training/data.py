@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_from_scratch.training.settings import check_fields, require
+from vit_from_scratch.settings import check_fields, require
 from vit_from_scratch.training.sources import Source, read_cifar10, read_digits
 
 SOURCES: dict[str, Callable[[Path | None], Source]] = {"digits": read_digits, "cifar10": read_cifar10}

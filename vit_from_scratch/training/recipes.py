@@ -12,9 +12,9 @@ import tomli_w
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import DataConfig, ImageData
-from vit_from_scratch.training.settings import as_table, check_fields, from_table, merged, require
 
 
 @dataclass(frozen=True, kw_only=True)

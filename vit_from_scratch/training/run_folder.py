@@ -21,10 +21,10 @@ import tomli_w
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint, write_atomically
+from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.checkpointing import restore_state, save_state
 from vit_from_scratch.training.curves import save_curves
-from vit_from_scratch.training.settings import as_table, flattened
 from vit_from_scratch.training.state import EpochMetrics, TrainingState
 
 HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, start another run.\n\n"
@@ -81,6 +81,8 @@ class RunFolder(Callback):
                 save_curves(self.curves, state.history)
                 save_checkpoint(self.model, state.model)  # type: ignore[arg-type]
         self.checkpoint.unlink(missing_ok=True)
+        for leftover in self.path.glob(f".{self.checkpoint.name}.*"):  # of a process killed while writing
+            leftover.unlink(missing_ok=True)
 
     def _note(self, state: TrainingState) -> None:
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"

@@ -13,6 +13,7 @@ import torch
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint, write_atomically
 from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.training.callbacks import Callback, ProgressBar
 from vit_from_scratch.training.data import DataConfig, ImageData, load_dataset
@@ -21,7 +22,6 @@ from vit_from_scratch.training.evaluation import Evaluation, evaluate
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.recipes import Recipe
 from vit_from_scratch.training.run_folder import read_metrics, read_settings, writing
-from vit_from_scratch.training.settings import from_table
 from vit_from_scratch.training.state import TrainingState
 
 PER_SEED = ("seed", "test_accuracy", "test_loss", "seconds", "date")

@@ -11,9 +11,15 @@ HAS_NO_TYPE_PREFIX = ("attribute", "data", "property")
 
 
 def keep_colon(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Stop napoleon from reading 'Length: the number of tokens' as a type and a description."""
+    """Stop napoleon from reading 'Length: the number of tokens' as a type and a description.
+
+    Types stand in annotations here, never in docstrings.
+    """
     if what in HAS_NO_TYPE_PREFIX:
         lines[:0] = ["..", ""]  # an empty comment: napoleon looks at the first line alone
+    if "Returns:" in lines:
+        start = lines.index("Returns:")
+        lines[start : start + 2] = [f":returns: {lines[start + 1].strip()}"]
 
 
 def find_by_last_name(

@@ -8,22 +8,21 @@ from sphinx.application import Sphinx
 
 def drop_thebe(context: dict[str, Any]) -> None:
     """Leave out the scripts for live code: they would load from another host, and they raise a page error."""
-    context["script_files"] = [
-        script
-        for script in context.get("script_files", [])
-        if "thebe" not in str(getattr(script, "filename", script)) and "THEBE" not in _body(script)
-    ]
+    for kind in ("script_files", "css_files"):
+        context[kind] = [file for file in context.get(kind, []) if "thebe" not in _told_by(file)]
 
 
-def _body(script: Any) -> str:
-    return str(getattr(script, "attributes", {}).get("body", ""))
+def _told_by(file: Any) -> str:
+    """The name of a script or style sheet, and the text of a script that stands in the page itself."""
+    body = getattr(file, "attributes", {}).get("body", "")
+    return f"{getattr(file, 'filename', file)} {body}".lower()
 
 
 def flatten_launch_button(context: dict[str, Any]) -> None:
     """Show Colab as one button with its name, not as a menu with one entry."""
     for place, button in enumerate(context.get("header_buttons", [])):
         if button.get("label") == "launch-buttons" and len(button["buttons"]) == 1:
-            colab = {"text": "", "tooltip": "Open in Colab", "label": "colab-button"}
+            colab = {"text": "Colab", "tooltip": "Open this chapter in Colab", "label": "colab-button"}
             context["header_buttons"][place] = {**button["buttons"][0], **colab}
 
 

@@ -31,7 +31,8 @@ class MinutesRole(SphinxRole):
         """Make the text."""
         if chapter_number(self.text) is None:
             return [], [warning(self, f"{self.text} is no chapter")]
-        self.env.note_dependency(str(minutes_file()))
+        if minutes_file().exists():  # a dependency that is missing would make the page stale for ever
+            self.env.note_dependency(str(minutes_file()))
         return [nodes.Text(minutes_text(self.text))], []
 
 
