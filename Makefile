@@ -8,13 +8,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test test-all train notebooks lock format check clean
+.PHONY: help book test test-all train notebooks pictures lock format check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write notebooks/*.ipynb from notebooks/*.md"
+	@echo "make pictures   draw the picture of the README and the landing page anew"
 	@echo "make check      style, types, and whether generated files are fresh"
 	@echo "make format     let ruff put the style right"
 	@echo "make lock       choose the newest versions anew, into requirements.lock"
@@ -43,6 +44,9 @@ train: $(INSTALLED)
 notebooks: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py
 
+pictures: $(INSTALLED)
+	$(BIN)/python tools/draw_overview.py
+
 # The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
 lock: $(INSTALLED)
 	head -1 requirements.lock > requirements.new
@@ -59,6 +63,7 @@ check: $(INSTALLED)
 	$(BIN)/pyright
 	$(BIN)/python tools/export_notebooks.py --check
 	$(BIN)/python tools/set_repository.py --check
+	$(BIN)/python tools/draw_overview.py --check
 
 clean:
 	rm -rf _build build dist .pytest_cache .ruff_cache

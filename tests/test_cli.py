@@ -157,7 +157,7 @@ def test_cost_prints_the_papers_base_model(capsys):
         ("train --data digits --set dim=3", "--set dim=3: expected TABLE.OPTION=VALUE"),
         ("train --data digits --set model.patch_size=3 --out x", "patch_size 3 does not divide"),
         ("train --data digits --set model.heads=5 --out x", "heads=5 does not divide dim="),
-        ("train --data digits --set model.pool=max --out x", "unknown pool"),
+        ("train --data digits --set model.pool=max --out x", "unknown model.pool 'max'"),
         ("train --data digits --seed 0 --seeds 1 2", "not both"),
         ("train --data digits --results r.json", "--results takes the summary of several seeds"),
         ("train --data digits --device abacus", "--device abacus: "),

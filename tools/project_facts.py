@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
 TRAINING_CHAPTERS = range(7, 12)  # Part II, which asks Colab for a GPU
 DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
@@ -61,6 +62,12 @@ def chapter_number(name: str) -> int | None:
     """
     match = CHAPTER_NAME.fullmatch(name.rsplit("/", 1)[-1])
     return int(match[1]) if match else None
+
+
+def split_title(content: str) -> tuple[str, str]:
+    """Split what a role holds, 'text <target>', into both; a bare target has no text."""
+    match = TITLED.fullmatch(content)
+    return (match[1], match[2]) if match else ("", content.strip())
 
 
 def chapters(root: Path = ROOT) -> list[Path]:

@@ -13,11 +13,17 @@ document.addEventListener("DOMContentLoaded", () => {
   sidebar?.setAttribute("aria-label", "Side bar");
 
   // Buttons whose label does not contain the words that they show.
-  for (const button of document.querySelectorAll("button.search-button-field")) {
-    button.removeAttribute("aria-label");
+  for (const element of document.querySelectorAll("button.search-button-field, details.hide > summary")) {
+    element.removeAttribute("aria-label");
   }
-  for (const icon of document.querySelectorAll("button.theme-switch-button i")) {
-    icon.setAttribute("aria-hidden", "true");
+  for (const button of document.querySelectorAll("button.theme-switch-button")) {
+    button.removeAttribute("aria-label");
+    button.title = "Colour mode";
+  }
+
+  // Entries of the bibliography have a role that browsers no longer know.
+  for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) {
+    entry.setAttribute("role", "listitem");
   }
 
   // Tables and lines of code that scroll sideways: reachable with the keyboard.

@@ -69,3 +69,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_written_file_has_the_rights_that_any_new_file_has(tmp_path):
+    write_atomically(tmp_path / "ours", b"content")
+    (tmp_path / "plain").write_bytes(b"content")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode

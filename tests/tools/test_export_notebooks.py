@@ -93,6 +93,7 @@ def test_files_and_pictures_are_addressed_where_they_are_hosted(text):
     home = "https://github.com/vit-from-scratch/vit_from_scratch"
     assert f"[`vit_from_scratch/__init__.py`]({home}/blob/main/vit_from_scratch/__init__.py)" in text
     assert f"[`tools/`]({home}/tree/main/tools)" in text
+    assert f"[`facts`]({home}/blob/main/tools/project_facts.py)" in text
     assert f"![A grid]({home}/raw/main/book/_static/logo.svg)" in text
     assert f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*A caption with (99.2).*" in text
 

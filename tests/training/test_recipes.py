@@ -3,8 +3,8 @@ import tomllib
 import pytest
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
 from vit_from_scratch.settings import as_table
+from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
 
 
 def write(tmp_path, text: str) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import DataConfig, TrainConfig
 from vit_from_scratch.training.recipes import load_recipe, load_result
-from vit_from_scratch.settings import from_table
 
 RESULTS = ["digits", "cifar10-small"]
 

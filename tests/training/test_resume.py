@@ -212,7 +212,7 @@ def test_a_process_killed_at_any_moment_goes_on_to_the_same_weights(tmp_path):
     while True:
         process = subprocess.Popen([*command, "killed"], cwd=tmp_path)
         try:
-            process.wait(timeout=4 + 0.37 * kills)
+            process.wait(timeout=5 + 2.3 * kills)
             break
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)

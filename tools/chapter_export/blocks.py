@@ -14,7 +14,7 @@ NOT_IN_NOTEBOOKS = ("dl_open",)  # definition lists have no form in notebook vie
 
 
 def details(summary: str, body: str) -> str:
-    """Fold text away; the blank lines make viewers read it as Markdown, which they do not with the summary."""
+    """Fold text away; blank lines make viewers read it as Markdown, the summary must be HTML."""
     line = MarkdownIt("commonmark").renderInline(summary)
     return f"<details>\n<summary>{line}</summary>\n\n{body.strip()}\n\n</details>"
 

@@ -1,16 +1,13 @@
 """Roles, links and images of running text -> Markdown that every notebook viewer shows."""
 
 import os.path
-import re
 from collections.abc import Callable, Iterable
 
 from markdown_it.token import Token
-from project_facts import chapter_number, minutes_text
+from project_facts import chapter_number, minutes_text, split_title
 
 from chapter_export.catalogue import Catalogue, Target
 from chapter_export.markup import ExportError
-
-TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 
 
 class InlineWriter:
@@ -29,7 +26,7 @@ class InlineWriter:
             "source": self.source,
             "minutes": lambda chapter: minutes_text(chapter, catalogue.root),
             "math": lambda formula: f"${formula}$",
-            "term": lambda term: _titled(term)[0],
+            "term": lambda term: split_title(term)[0],
             "class": _python_name,
             "func": _python_name,
             "py:class": _python_name,
@@ -75,7 +72,7 @@ class InlineWriter:
 
     def document(self, content: str) -> str:
         """{doc}: a link to the sibling notebook, or to a page of the book where it is hosted."""
-        text, name = _titled(content)
+        text, name = split_title(content)
         if chapter_number(name) is None:
             path = os.path.normpath(f"notebooks/{name}.md")
             if not (self.catalogue.root / path).exists():
@@ -91,7 +88,7 @@ class InlineWriter:
 
     def reference(self, content: str) -> str:
         """{ref} and {numref}: the number or title of what is meant, linked where it is in another chapter."""
-        text, label = _titled(content)
+        text, label = split_title(content)
         target = self.catalogue.exercises.get(label) or self.catalogue.targets.get(label)
         return self._point(label, target, text)
 
@@ -117,11 +114,12 @@ class InlineWriter:
         cited = [self.catalogue.citation(key.strip()) for key in keys.split(",")]
         return "(" + "; ".join(f"[{authors}, {year}]({address})" for authors, year, address in cited) + ")"
 
-    def source(self, path: str) -> str:
+    def source(self, content: str) -> str:
         """{source}: a file where it is hosted."""
+        text, path = split_title(content)
         if not (self.catalogue.root / path).exists():
             raise ExportError(f"{{source}}: there is no {path}.")
-        return f"[`{path}`]({self.catalogue.repository.file_url(path)})"
+        return f"[`{text or path}`]({self.catalogue.repository.file_url(path)})"
 
     def link(self, source: str, address: str) -> str:
         """Links inside the book; those that lead out of it stay as they are."""
@@ -152,12 +150,6 @@ def _flatten(tokens: Iterable[Token]) -> Iterable[Token]:
     for token in tokens:
         if token.type == "inline":
             yield from token.children or []
-
-
-def _titled(content: str) -> tuple[str, str]:
-    """Split 'text <target>' into both; a bare target has no text."""
-    match = TITLED.fullmatch(content)
-    return (match[1], match[2]) if match else ("", content.strip())
 
 
 def _python_name(name: str) -> str:

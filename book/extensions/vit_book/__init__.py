@@ -5,6 +5,7 @@ numbering   figures, equations and exercises numbered by chapter: (3.2)
 roles       {source}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 docstrings  names of the package that docstrings mention become links
+reference   pages of the package, one module after the other
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
 """
@@ -18,11 +19,11 @@ from sphinx.application import Sphinx
 # The tools know the repository's address and the measured minutes; the book reads them from the same place.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-from vit_book import citations, docstrings, downloads, execution, numbering, page, roles
+from vit_book import citations, docstrings, downloads, execution, numbering, page, reference, roles
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every module of the extension."""
-    for module in (execution, numbering, roles, citations, docstrings, downloads, page):
+    for module in (execution, numbering, roles, citations, docstrings, reference, downloads, page):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

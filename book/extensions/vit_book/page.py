@@ -12,6 +12,13 @@ def drop_thebe(context: dict[str, Any]) -> None:
         context[kind] = [file for file in context.get(kind, []) if "thebe" not in _told_by(file)]
 
 
+def drop_thebe_settings(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Leave out the settings for live code that stand in the page itself."""
+    for node in list(doctree.findall(nodes.raw)):
+        if "thebe" in node.astext() or node.astext().strip().startswith("<script>kernelName"):
+            node.parent.remove(node)
+
+
 def _told_by(file: Any) -> str:
     """The name of a script or style sheet, and the text of a script that stands in the page itself."""
     body = getattr(file, "attributes", {}).get("body", "")
@@ -35,5 +42,6 @@ def finish_page(
 
 
 def setup(app: Sphinx) -> None:
-    """Run after the theme has filled in its buttons."""
+    """Run after the theme and its companions have added what they add."""
     app.connect("html-page-context", finish_page, priority=900)
+    app.connect("doctree-resolved", drop_thebe_settings, priority=900)

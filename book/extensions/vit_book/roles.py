@@ -2,7 +2,7 @@
 
 from docutils import nodes
 from docutils.nodes import Node, system_message
-from project_facts import ROOT, chapter_number, minutes_file, minutes_text, read_repository
+from project_facts import ROOT, chapter_number, minutes_file, minutes_text, read_repository, split_title
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -17,10 +17,11 @@ class SourceRole(SphinxRole):
 
     def run(self) -> tuple[list[Node], list[system_message]]:
         """Make the link."""
-        if not (ROOT / self.text).exists():
-            return [], [warning(self, f"there is no {self.text}")]
-        link = nodes.reference(self.rawtext, "", refuri=read_repository().file_url(self.text))
-        link += nodes.literal(text=self.text)
+        text, path = split_title(self.text)
+        if not (ROOT / path).exists():
+            return [], [warning(self, f"there is no {path}")]
+        link = nodes.reference(self.rawtext, "", refuri=read_repository().file_url(path))
+        link += nodes.literal(text=text or path)
         return [link], []
 
 
