@@ -1,4 +1,4 @@
-"""Draw the picture of the README and the landing page, book/_static/overview.png; --check says if it is stale.
+"""Draw the picture of the README and the landing page, book/_static/overview.png; --check: is it stale?
 
 The picture shows the path from a photo to an answer, and the training curves of results/digits.json.
 """

@@ -13,6 +13,7 @@ import torch
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -201,6 +202,7 @@ def curves(
     ax = _axes(ax, 6, 3.5)
     for name, values in lines.items():
         ax.plot(range(start, start + len(values)), values, label=name)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if len(lines) > 1:
         ax.legend()
