@@ -70,7 +70,7 @@ def as_table(config: Any) -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
             value = as_table(value)
         if value is not None:
-            table[field.name] = list(value) if isinstance(value, tuple) else value
+            table[field.name] = _listed(value)
     return table
 
 
@@ -94,6 +94,11 @@ def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
             value = merged(below, value)
         result[key] = value
     return result
+
+
+def _listed(value: Any) -> Any:
+    """Turn tuples into lists, inner ones too, as TOML gives them back."""
+    return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def _hints(cls: type) -> dict[str, Any]:
@@ -122,6 +127,8 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         return tuple(_converted(item, kind, name) for item, kind in zip(value, inner, strict=True))
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return from_table(typing.cast(type, hint), value, name)
+    if isinstance(value, str) and hasattr(hint, "named"):  # a preset in place of a table
+        return typing.cast(Any, hint).named(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     kind: Any = origin or hint

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training.augmentation import Augmentation, _random_affine, augment
+from vit_from_scratch.training.augmentation import Augmentation, _random_affine, augment, blend
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -104,3 +104,50 @@ def test_the_generator_alone_decides(images):
 def test_amounts_that_make_no_sense_are_refused(amounts, message):
     with pytest.raises(InputError, match=message):
         Augmentation(**amounts)
+
+
+def test_a_crop_keeps_a_share_of_the_area_inside_the_image():
+    amounts = Augmentation(crop=(0.3, 0.6))
+    matrix = _random_affine(torch.zeros(500, 1, 8, 8), amounts, generator())
+    width, height = matrix[:, 0, 0], matrix[:, 1, 1]
+    area, ratio = width * height, width / height
+    assert 0.3 <= area.min() < 0.35
+    assert 0.55 < area.max() <= 0.6
+    assert 0.75 - 1e-6 <= ratio.min() < ratio.max() <= 4 / 3 + 1e-6
+    assert ((matrix[:, :, 2].abs() + torch.stack([width, height], 1)) <= 1 + 1e-6).all()
+
+
+def test_erasing_blanks_one_square_an_image(images):
+    big = torch.zeros(64, 3, 20, 20)
+    changed = augment(big, Augmentation(erase=0.3), generator())
+    blank = (changed == 127.5)[:, 0]
+    assert torch.equal(changed[:, 0], changed[:, 2])
+    assert blank.sum(dim=(1, 2)).max() == 36
+    for square in blank:
+        rows, columns = square.any(dim=1).sum(), square.any(dim=0).sum()
+        assert square.sum() == rows * columns
+
+
+@pytest.mark.parametrize("options", [{"mixup": 0.5}, {"cutmix": 1.0}, {"mixup": 0.5, "cutmix": 1.0}])
+def test_blending_mixes_labels_as_it_mixes_images(options):
+    """With images that show their class number, the mean of the pixels is the mean of the labels."""
+    torch.manual_seed(0)
+    labels = torch.arange(10)
+    images = labels.float()[:, None, None, None].expand(10, 3, 16, 16).clone()
+    for _ in range(20):
+        mixed, shares = blend(images, labels, Augmentation(**options), 10)
+        assert torch.allclose(shares.sum(dim=1), torch.ones(10), atol=1e-5)
+        assert torch.allclose(mixed.mean(dim=(1, 2, 3)), shares @ labels.float(), atol=1e-3)
+
+
+def test_without_blending_labels_stay_numbers(images):
+    labels = torch.arange(64) % 10
+    same, numbers = blend(images, labels, Augmentation(), 10)
+    assert same is images
+    assert numbers is labels
+
+
+def test_presets_have_names():
+    assert Augmentation.named("poster") == Augmentation(flip=True, crop=(0.8, 1.0))
+    with pytest.raises(InputError, match=r"unknown train\.augmentation 'postr': .*did you mean 'poster'"):
+        Augmentation.named("postr")

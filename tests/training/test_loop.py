@@ -195,7 +195,7 @@ def test_the_progress_bar_shows_itself_when_asked(make_model, few_digits, short,
         ({"batch_size": 1.5}, r"batch_size = 1\.5: expected a whole number"),
         ({"epochs": True}, r"epochs = True: expected a whole number"),
         ({"betas": (0.9,)}, r"betas = \(0\.9,\): expected a list of 2, each a number"),
-        ({"augmentation": "flip"}, r"augmentation = 'flip': expected a table"),
+        ({"augmentation": "flip"}, r"unknown train.augmentation 'flip': expected one of 'cifar'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):

@@ -45,6 +45,13 @@ class ViTConfig:
         layer_norm_eps: added to the variance in every LayerNorm.
         gelu: the exact form (``"erf"``) or the approximation that the released JAX weights were
             trained with (``"tanh"``).
+        stem: how an image becomes embeddings: ``"patch"``, one linear layer (eq. 1); ``"conv"``: a few
+            3 x 3 convolutions, not the paper's (Xiao et al., 2021; chapter 8).
+        stem_width: channels after the first convolution of a ``"conv"`` stem; each further one doubles them.
+        mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
+            two layers, not the paper's (Irandoust et al., 2022; chapter 8).
+        stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
+            training; it grows linearly from 0 in the first block (Huang et al., 2016).
 
     Raises:
         InputError: for values that do not fit together, or that no option has.
@@ -67,16 +74,35 @@ class ViTConfig:
     qkv_bias: bool = True
     layer_norm_eps: float = 1e-6
     gelu: Literal["erf", "tanh"] = "erf"
+    stem: Literal["patch", "conv"] = "patch"
+    stem_width: int = 32
+    mlp: Literal["dense", "local"] = "dense"
+    stochastic_depth: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
         check_fields(self, "model")
-        for name in ("patch_size", "channels", "dim", "depth", "heads", "mlp_dim", "num_classes"):
+        for name in (
+            "patch_size",
+            "channels",
+            "dim",
+            "depth",
+            "heads",
+            "mlp_dim",
+            "num_classes",
+            "stem_width",
+        ):
             require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "at least 1")
         require(min(self.image_shape) >= 1, "model.image_size", self.image_size, "at least 1 pixel")
         size = self.representation_size
         require(size is None or size >= 1, "model.representation_size", size, "at least 1, or None")
-        require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a probability from 0 to below 1")
+        for name in ("dropout", "stochastic_depth"):
+            require(
+                0 <= getattr(self, name) < 1,
+                f"model.{name}",
+                getattr(self, name),
+                "a probability from 0 to below 1",
+            )
         require(
             self.layer_norm_eps > 0, "model.layer_norm_eps", self.layer_norm_eps, "a number above 0, as 1e-6"
         )
@@ -99,6 +125,11 @@ class ViTConfig:
             raise InputError(
                 "pool='cls' reads the class token, but class_token=False leaves none: "
                 "set pool='gap' or class_token=True."
+            )
+        if self.stem == "conv" and self.patch_size & (self.patch_size - 1):
+            raise InputError(
+                f"stem='conv' with patch_size {self.patch_size}: expected a power of two, because every "
+                "further convolution halves the image; change patch_size or take stem='patch'."
             )
         if self.position == "sincos_2d" and self.dim % 4:
             raise InputError(

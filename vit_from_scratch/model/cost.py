@@ -21,13 +21,28 @@ def forward_flops(config: ViTConfig) -> int:
     """
     tokens, dim = config.num_tokens, config.dim
     embedding = config.num_patches * config.patch_values * dim
+    if config.stem == "conv":
+        embedding = conv_stem_multiplications(config)
     qkv_and_projection = tokens * dim * 4 * dim
     scores_and_gathering = 2 * tokens * tokens * dim
     mlp = 2 * tokens * dim * config.mlp_dim
+    if config.mlp == "local":
+        mlp += config.num_patches * 9 * config.mlp_dim
     block = qkv_and_projection + scores_and_gathering + mlp
     width = config.representation_size or dim
     head = width * config.num_classes + (dim * width if config.representation_size else 0)
     return 2 * (embedding + config.depth * block + head)
+
+
+def conv_stem_multiplications(config: ViTConfig) -> int:
+    """Multiply-adds of a convolutional stem for one image: 3 x 3 kernels, then 1 x 1 to the width D."""
+    height, width = config.image_shape
+    total, before = 0, config.channels
+    for index in range(config.patch_size.bit_length()):
+        after = config.stem_width * 2**index
+        total += (height >> index) * (width >> index) * 9 * before * after
+        before = after
+    return total + config.num_patches * before * config.dim
 
 
 def pretraining_exaflops(

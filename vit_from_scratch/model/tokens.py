@@ -1,8 +1,13 @@
 """Chapter 2: patch embeddings become the token sequence z_0: class token in front, positions added."""
 
+import math
+
 import torch
+import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor, nn
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
 
 
@@ -24,6 +29,51 @@ def sincos_2d(grid: tuple[int, int], dim: int, temperature: float = 10_000.0) ->
     rows, columns = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in grid), indexing="ij")
     angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
     return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
+
+
+def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
+    """Interpolate learned positions over another patch grid (section 3.2).
+
+    Bilinear between the corners, which keep their vectors, as the reference code's zoom does.
+
+    Args:
+        position: (1, T, D), patches row by row, after a class token's row if there is one.
+        old_grid: rows and columns (gh, gw) that the positions are for.
+        new_grid: rows and columns that they are wanted for.
+
+    Returns:
+        (1, T', D); the class token's row is handed through.
+
+    Raises:
+        InputError: the positions are not those of ``old_grid``.
+    """
+    extra = position.shape[1] - old_grid[0] * old_grid[1]
+    if extra not in (0, 1):
+        raise InputError(
+            f"positions of shape {tuple(position.shape)}: expected {old_grid[0] * old_grid[1]} for a grid of "
+            f"{old_grid[0]} x {old_grid[1]}, or one more with a class token; check old_grid."
+        )
+    if old_grid == new_grid:
+        return position
+    grid = rearrange(position[:, extra:], "one (gh gw) d -> one d gh gw", gh=old_grid[0])
+    grid = F.interpolate(grid, new_grid, mode="bilinear", align_corners=True)
+    return torch.cat([position[:, :extra], rearrange(grid, "one d gh gw -> one (gh gw) d")], dim=1)
+
+
+def grid_of_same_shape(grid: tuple[int, int], num_patches: int) -> tuple[int, int]:
+    """Return rows and columns of a grid with so many patches and the proportions of another.
+
+    Raises:
+        InputError: there is none.
+    """
+    rows = math.isqrt(num_patches * grid[0] // grid[1])
+    columns = num_patches // max(1, rows)
+    if not rows or rows * columns != num_patches or rows * grid[1] != columns * grid[0]:
+        raise InputError(
+            f"{num_patches} patches: expected a grid of the proportions {grid[0]} : {grid[1]} that the model "
+            "was built for; resize the images to a multiple of that."
+        )
+    return rows, columns
 
 
 class TokenSequence(nn.Module):
@@ -61,20 +111,27 @@ class TokenSequence(nn.Module):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)
 
-    def position_embedding(self) -> Tensor | None:
-        """E_pos as it is added: (1, T, D), the class token's row first; None without positions."""
+    def position_embedding(self, num_patches: int | None = None) -> Tensor | None:
+        """E_pos as it is added: (1, T, D), the class token's row first; None without positions.
+
+        Args:
+            num_patches: patches of the image, if its size is not the one that the model was built for.
+        """
         if self.kind == "none":
             return None
         if self.kind == "learned":
-            return self.position
-        if self.kind == "learned_2d":
-            grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
-            position = grid.flatten(0, 1)[None]  # (1, N, D)
+            position = self.position
         else:
-            position = self.get_buffer("fixed_position")
-        if self.class_token is None:
+            if self.kind == "learned_2d":
+                grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
+                position = grid.flatten(0, 1)[None]  # (1, N, D)
+            else:
+                position = self.get_buffer("fixed_position")
+            if self.class_token is not None:
+                position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
+        if num_patches is None or num_patches == self.grid[0] * self.grid[1]:
             return position
-        return torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
+        return resize_positions(position, self.grid, grid_of_same_shape(self.grid, num_patches))
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Map patch embeddings (B, N, D) to tokens z_0 (B, T, D)."""
@@ -82,7 +139,7 @@ class TokenSequence(nn.Module):
         if self.class_token is not None:
             first = self.class_token.to(embeddings.dtype).expand(len(embeddings), -1, -1)  # (B, 1, D)
             tokens = torch.cat([first, embeddings], dim=1)  # (B, T, D)
-        position = self.position_embedding()
+        position = self.position_embedding(embeddings.shape[1])
         if position is not None:
             tokens = tokens + position
         return self.dropout(tokens)

@@ -1,5 +1,6 @@
 """Chapter 5: the whole Vision Transformer, from pixels to logits."""
 
+import dataclasses
 from typing import Any, Literal, overload
 
 import torch
@@ -10,6 +11,7 @@ from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.encoder import Encoder
 from vit_from_scratch.model.patches import PatchEmbedding, lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
+from vit_from_scratch.model.variants import ConvStem
 
 
 class VisionTransformer(nn.Module):
@@ -22,7 +24,11 @@ class VisionTransformer(nn.Module):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         self.config = config
-        self.patch_embedding = PatchEmbedding(config.patch_size, config.channels, config.dim)
+        self.image_shape = config.image_shape
+        conv = config.stem == "conv"
+        self.patch_embedding: PatchEmbedding | ConvStem = (
+            ConvStem(config) if conv else PatchEmbedding(config.patch_size, config.channels, config.dim)
+        )
         self.tokens = TokenSequence(config)
         self.encoder = Encoder(config)
         pooled = config.norm == "pooled"
@@ -42,6 +48,27 @@ class VisionTransformer(nn.Module):
         """Zero the head (section 3.2): an untrained model gives every class the same logit, 0."""
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+
+    def resize_input(self, image_size: int | tuple[int, int]) -> None:
+        """Take images of another size from now on, as a curriculum on the image size does (chapter 8).
+
+        No weight changes: learned positions stay those of ``config.image_size`` and are interpolated over
+        the new grid on the way.
+
+        Args:
+            image_size: side in pixels, or (H, W), in whole patches and of the same proportions.
+
+        Raises:
+            InputError: for a size that does not fit.
+        """
+        config = dataclasses.replace(self.config, image_size=image_size)
+        (rows, columns), (own_rows, own_columns) = config.grid, self.config.grid
+        if rows * own_columns != columns * own_rows:
+            raise InputError(
+                f"image_size {image_size}: expected the proportions of {self.config.image_shape}, which the "
+                "model was built for; crop or resize the images."
+            )
+        self.image_shape = config.image_shape
 
     @overload
     def forward(self, images: Tensor, return_intermediates: Literal[False] = False) -> Tensor: ...
@@ -88,7 +115,7 @@ class VisionTransformer(nn.Module):
         return encoded[:, int(self.config.class_token) :].mean(dim=1)
 
     def _check(self, images: Tensor) -> None:
-        expected = (self.config.channels, *self.config.image_shape)
+        expected = (self.config.channels, *self.image_shape)
         if images.ndim != 4 or tuple(images.shape[1:]) != expected:
             raise InputError(
                 f"images of shape {tuple(images.shape)}: expected (B, {', '.join(map(str, expected))}), "

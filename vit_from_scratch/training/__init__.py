@@ -1,16 +1,18 @@
 """Part II, train it: data, augmentation, schedules, optimisers, and one loop."""
 
-from vit_from_scratch.training.augmentation import Augmentation, augment
+from vit_from_scratch.training.augmentation import PRESETS, Augmentation, augment
 from vit_from_scratch.training.callbacks import Callback, ProgressBar, StepLog
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.data import DataConfig, ImageData, Normalisation, load_dataset
-from vit_from_scratch.training.evaluation import Evaluation, evaluate, predict
+from vit_from_scratch.training.data import DataConfig, ImageData, Normalisation, load_dataset, open_dataset
+from vit_from_scratch.training.evaluation import Evaluation, evaluate, evaluate_batches, predict
 from vit_from_scratch.training.loop import DivergedError, train
 from vit_from_scratch.training.optimisers import build_optimiser, decay_groups
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics
+from vit_from_scratch.training.streaming import PhotoData
 
 __all__ = [
+    "PRESETS",
     "Augmentation",
     "Callback",
     "DataConfig",
@@ -19,6 +21,7 @@ __all__ = [
     "Evaluation",
     "ImageData",
     "Normalisation",
+    "PhotoData",
     "ProgressBar",
     "StepLog",
     "TrainConfig",
@@ -26,7 +29,9 @@ __all__ = [
     "build_optimiser",
     "decay_groups",
     "evaluate",
+    "evaluate_batches",
     "load_dataset",
+    "open_dataset",
     "predict",
     "schedule_factor",
     "train",

@@ -22,7 +22,9 @@ FORMAT = "vit-training-state-1"
 
 def save_state(path: Path, state: TrainingState) -> None:
     """Write the model's weights, the optimiser's state and the history to `path`, all or nothing."""
-    tensors = {f"model.{name}": tensor for name, tensor in state.model.state_dict().items()}
+    tensors = {
+        f"{kind}.{name}": tensor for kind, part in _weights(state).items() for name, tensor in part.items()
+    }
     scalars: dict[str, float] = {}
     for index, values in state.optimiser.state_dict()["state"].items():
         for name, value in values.items():
@@ -36,8 +38,19 @@ def save_state(path: Path, state: TrainingState) -> None:
         "optimiser_scalars": scalars,
         "history": [dataclasses.asdict(metrics) for metrics in state.history],
     }
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # Cloned: an average's first weights are the model's own, and safetensors refuses shared memory.
+    tensors = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     write_atomically(path, serialise(tensors, {"format": FORMAT, "progress": json.dumps(progress)}))
+
+
+def _weights(state: TrainingState) -> dict[str, dict[str, Tensor]]:
+    """Return every set of weights that a run holds, by name."""
+    parts = {"model": state.model.state_dict()}
+    if state.average is not None:
+        parts["average"] = state.average.state_dict()
+    if state.best is not None:
+        parts["best"] = state.best
+    return parts
 
 
 def restore_state(path: Path, state: TrainingState) -> None:
@@ -47,16 +60,28 @@ def restore_state(path: Path, state: TrainingState) -> None:
         InputError: the file is damaged, is something else, or does not fit the model.
     """
     tensors, progress = _read(path)
-    weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+
+    def part(kind: str) -> dict[str, Tensor]:
+        first = kind + "."
+        return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
+
     try:
-        state.model.load_state_dict(weights)
+        state.model.load_state_dict(part("model"))
+        if state.average is not None:
+            state.average.load_state_dict(part("average"))
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
         raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
+    best = {name: tensor.to(state.device) for name, tensor in part("best").items()}
+    state.best = best or None
+    parameters = [p for group in state.optimiser.param_groups for p in group["params"]]
     slots: dict[int, dict[str, Tensor | float]] = {}
-    entries = [(n.removeprefix("optimiser."), t) for n, t in tensors.items() if n.startswith("optimiser.")]
-    for name, value in [*entries, *progress["optimiser_scalars"].items()]:
+    for name, value in [*part("optimiser").items(), *progress["optimiser_scalars"].items()]:
         index, key = name.split(".", 1)
+        parameter = parameters[int(index)]
+        if isinstance(value, Tensor) and value.shape == parameter.shape:
+            # A fused step walks memory in its order, so this must be the parameter's (channels last, say).
+            value = torch.empty_like(parameter).copy_(value)
         slots.setdefault(int(index), {})[key] = value
     groups = state.optimiser.state_dict()["param_groups"]
     state.optimiser.load_state_dict({"state": slots, "param_groups": groups})

@@ -16,17 +16,29 @@ class TrainConfig:
         epochs: passes over the training images.
         batch_size: images in a step, B. The last images of an epoch that fill no batch are left for the next.
         seed: fixes order, augmentation and dropout (and, in `vit train`, the initial weights).
-        optimiser: "adamw" (decoupled weight decay), "adam" (weight decay as an L2 penalty) or "sgd".
-        learning_rate: the base rate, which the schedule multiplies.
+        optimiser: "adamw" (decoupled weight decay), "adam" (weight decay as an L2 penalty), "sgd" or
+            "muon" (Muon for the matrices of the blocks, AdamW for the rest).
+        learning_rate: the base rate, which the schedule multiplies; with "muon" that of Muon.
+        adamw_learning_rate: with "muon", the base rate of the AdamW beside it.
         weight_decay: for weight matrices; biases, norms, class token and position embedding have none.
-        momentum: of SGD.
+        momentum: of SGD and of Muon.
         betas: of Adam and AdamW; the paper's are 0.9 and 0.999.
         schedule: the decay after the warm-up: "cosine", "linear" or "constant".
         warmup_steps: steps of linear warm-up; the paper takes 10,000 of a million.
         clip_norm: the gradient's largest global norm; 0 turns clipping off. The paper takes 1.
         label_smoothing: share of the target that is spread over all classes.
         augmentation: random changes to the training images.
+        curriculum: the image-size curriculum: pairs of a share of the run and the side, in pixels, that
+            images are shrunk to from there on, such as [[0.0, 16], [0.5, 32]]; empty for the full size.
+        average_decay: decay a step of the moving average of the weights that is measured and kept in place of
+            the last weights, such as 0.999; 0 for none. The paper's Polyak averaging has 0.9999.
+        patience: epochs without a lower validation loss after which the run stops early and goes back to the
+            best weights; 0 to train to the end.
+        accumulation: pieces that a batch is cut into, one after another, so that a large batch fits into a
+            small memory; the gradient is that of the whole batch.
         precision: "float32", or "bfloat16" for autocast.
+        compile: fuse the model's operations with torch.compile; the first steps then take a minute.
+        workers: processes that read and change images of a data set that does not lie in memory; 0 for none.
         threads: CPU threads; 0 leaves the choice to torch. A model of the digits' size is as fast on one, is
             not held up by other programs there, and rounds alike on any number of cores.
 
@@ -37,8 +49,9 @@ class TrainConfig:
     epochs: int = 20
     batch_size: int = 64
     seed: int = 0
-    optimiser: Literal["adamw", "adam", "sgd"] = "adamw"
+    optimiser: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     learning_rate: float = 1e-3
+    adamw_learning_rate: float = 2e-3
     weight_decay: float = 0.05
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)
@@ -47,19 +60,39 @@ class TrainConfig:
     clip_norm: float = 1.0
     label_smoothing: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
+    curriculum: tuple[tuple[float, int], ...] = ()
+    average_decay: float = 0.0
+    patience: int = 0
+    accumulation: int = 1
     precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    workers: int = 2
     threads: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
         check_fields(self, "train")
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "accumulation"):
             require(getattr(self, name) >= 1, f"train.{name}", getattr(self, name), "at least 1")
-        for name in ("seed", "weight_decay", "warmup_steps", "clip_norm", "threads"):
+        for name in ("seed", "weight_decay", "warmup_steps", "clip_norm", "patience", "workers", "threads"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "0 or more")
-        require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "a number above 0")
-        for name in ("momentum", "label_smoothing"):
+        for name in ("learning_rate", "adamw_learning_rate"):
+            require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "a number above 0")
+        for name in ("momentum", "label_smoothing", "average_decay"):
             require(0 <= getattr(self, name) < 1, f"train.{name}", getattr(self, name), "0 or more, below 1")
         require(
             all(0 <= b < 1 for b in self.betas), "train.betas", self.betas, "two numbers from 0 to below 1"
+        )
+        shares = [share for share, _ in self.curriculum]
+        require(
+            not shares or (shares[0] == 0 and shares == sorted(set(shares)) and shares[-1] < 1),
+            "train.curriculum",
+            self.curriculum,
+            "shares of the run that begin at 0 and grow, below 1",
+        )
+        require(
+            all(side >= 1 for _, side in self.curriculum),
+            "train.curriculum",
+            self.curriculum,
+            "sides of 1 or more",
         )

@@ -1,13 +1,15 @@
-"""Data sets by name, as tensors in memory: `load_dataset("digits")`, `load_dataset("cifar10")`.
+"""Data sets by name: `load_dataset("digits")`, `load_dataset("cifar10")`, `load_dataset("imagenette")`.
 
 Small data sets lie in memory whole, as bytes, so that a batch is one indexing operation and neither a
-GPU nor two CPU cores wait for Python.
+GPU nor two CPU cores wait for Python. Photos of any size are streamed from their files instead: see
+`vit_from_scratch.training.streaming`.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from sklearn.model_selection import train_test_split
@@ -15,13 +17,50 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.settings import check_fields, require
-from vit_from_scratch.training.sources import Source, read_cifar10, read_digits
+from vit_from_scratch.training.augmentation import Augmentation, augment
+from vit_from_scratch.training.sources import (
+    PhotoSource,
+    Source,
+    read_cifar10,
+    read_cifar100,
+    read_digits,
+    read_flowers,
+    read_folder,
+    read_imagenette,
+    read_pets,
+)
 
-SOURCES: dict[str, Callable[[Path | None], Source]] = {"digits": read_digits, "cifar10": read_cifar10}
-"""How each data set is read: a function from the data folder (or None) to its images."""
+if TYPE_CHECKING:
+    from vit_from_scratch.training.streaming import PhotoData
 
-VALIDATION_SIZES = {"digits": 237, "cifar10": 5_000}
+SOURCES: dict[str, Callable[[Path | None], Source]] = {
+    "digits": read_digits,
+    "cifar10": read_cifar10,
+    "cifar100": read_cifar100,
+}
+"""How each data set of small images is read: a function from the data folder (or None) to its images."""
+
+PHOTO_SOURCES: dict[str, Callable[[Path | None], PhotoSource]] = {
+    "imagenette": read_imagenette,
+    "pets": read_pets,
+    "flowers": read_flowers,
+}
+"""The same for data sets of photos, which are streamed from their files."""
+
+FOLDER = "folder:"
+"""Before a path, it names a folder of photos of your own."""
+
+VALIDATION_SIZES = {
+    "digits": 237,
+    "cifar10": 5_000,
+    "cifar100": 5_000,
+    "imagenette": 950,
+    "pets": 370,
+    "flowers": 204,
+}
 """Training images that are held out for validation unless told otherwise; the test set is fixed apart."""
+
+Part = Literal["validation", "test"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +69,12 @@ class DataConfig:
 
     Attributes:
         name: the data set's name.
-        validation_size: training images held out for validation; None for the data set's usual number,
-            0 to train on all of them. The test set is never part of it.
+        validation_size: training images held out for validation; None for the data set's usual number (of a
+            folder of your own, none), 0 to train on all of them. The test set is never part of it.
         split_seed: which of the training images those are.
+        image_size: side in pixels that photos are brought to; of no meaning for digits and CIFAR.
+        normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes mean and deviation of each colour
+            over ImageNet.
 
     Raises:
         InputError: an unknown name or a value out of its range.
@@ -41,14 +83,18 @@ class DataConfig:
     name: str
     validation_size: int | None = None
     split_seed: int = 0
+    image_size: int = 224
+    normalisation: Literal["half", "imagenet"] = "half"
 
     def __post_init__(self) -> None:
         """Refuse unknown names, and put the usual number in place of None."""
         check_fields(self, "data")
-        if self.name not in SOURCES:
-            raise unknown_name("data set", self.name, SOURCES)
+        known = [*SOURCES, *PHOTO_SOURCES, FOLDER + "PATH"]
+        if self.name not in known and not self.name.startswith(FOLDER):
+            raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
-            object.__setattr__(self, "validation_size", VALIDATION_SIZES[self.name])
+            object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name, 0))
+        require(self.image_size >= 1, "data.image_size", self.image_size, "at least 1 pixel")
         require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
         require(self.split_seed >= 0, "data.split_seed", self.split_seed, "0 or more")
 
@@ -77,6 +123,12 @@ class Normalisation:
         """Map normalised images (B, C, H, W) back to [0, 1], for figures."""
         mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
         return (images * torch.tensor(self.std, device=images.device).view(-1, 1, 1) + mean).clamp(0, 1)
+
+
+NORMALISATIONS = {
+    "half": Normalisation(),
+    "imagenet": Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +168,49 @@ class ImageData:
         channels, height, width = self.train_images.shape[1:]
         return channels, height, width
 
+    @property
+    def training_size(self) -> int:
+        """The number of training images."""
+        return len(self.train_labels)
+
+    def training_batches(
+        self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the training images of an epoch in random order, in whole batches (or one smaller batch).
+
+        Args:
+            batch_size: images in a batch, B.
+            augmentation: random changes to them.
+            seed: decides order and changes.
+            workers: not needed: the images lie in memory.
+
+        Yields:
+            Images (B, C, H, W), floats from 0 to 255, and labels (B,).
+
+        Raises:
+            InputError: an augmentation that is only for streamed photos.
+        """
+        if augmentation.alone:
+            raise InputError(
+                f"train.augmentation.{augmentation.alone[0]} is for photos that are streamed from files, and "
+                f"{self.config.name} lies in memory: expected it off. Take flip, shift, crop or mixup."
+            )
+        device = self.train_labels.device
+        generator = torch.Generator(device).manual_seed(seed)
+        order = torch.randperm(self.training_size, generator=generator, device=device)
+        for batch in order.split(batch_size)[: max(1, self.training_size // batch_size)]:
+            yield augment(self.train_images[batch], augmentation, generator), self.train_labels[batch]
+
+    def batches(self, part: Part, batch_size: int = 500) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the images of a part in their order, normalised (B, C, H, W), with labels (B,)."""
+        images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
+        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
+            yield self.normalise(some), target
+
+    def size_of(self, part: Part) -> int:
+        """The number of images in a part."""
+        return len(getattr(self, f"{part}_labels"))
+
     def to(self, device: torch.device | str) -> "ImageData":
         """Return the same data on a device."""
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
@@ -135,11 +230,11 @@ def load_dataset(
     validation_size: int | None = None,
     split_seed: int = 0,
 ) -> ImageData:
-    """Load a data set by name.
+    """Load a data set of small images by name, into memory.
 
     Args:
-        name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download) or "cifar10" (60,000 photos
-            of 32x32).
+        name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download), "cifar10" or "cifar100" (60,000
+            photos of 32x32 each). For data sets of larger photos see `open_dataset`.
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
         validation_size: training images held out for validation; None for the usual number (237 of the
@@ -149,9 +244,38 @@ def load_dataset(
     Raises:
         InputError: an unknown name, a folder without the data set, a corrupted file, or no network.
     """
-    config = DataConfig(name, validation_size, split_seed)
-    folder = data_dir or os.environ.get("VIT_DATA_DIR") or None
-    source = SOURCES[name](Path(folder).expanduser() if folder else None)
+    data = open_dataset(DataConfig(name, validation_size, split_seed), data_dir)
+    if not isinstance(data, ImageData):
+        raise InputError(
+            f"{name} is streamed from its files: expected one of {', '.join(SOURCES)} here. "
+            "Take open_dataset(DataConfig(...)) for it."
+        )
+    return data
+
+
+def open_dataset(
+    config: DataConfig, data_dir: str | os.PathLike[str] | None = None
+) -> "ImageData | PhotoData":
+    """Open any data set: small images in memory, photos as a stream.
+
+    Args:
+        config: which images.
+        data_dir: as in `load_dataset`.
+
+    Raises:
+        InputError: a folder without the data set, a corrupted file, or no network.
+    """
+    from vit_from_scratch.training.streaming import PhotoData
+
+    named = data_dir or os.environ.get("VIT_DATA_DIR") or None
+    folder = Path(named).expanduser() if named else None
+    if config.name not in SOURCES:
+        own = config.name.startswith(FOLDER)
+        path = Path(config.name.removeprefix(FOLDER)).expanduser()
+        photos = read_folder(path) if own else PHOTO_SOURCES[config.name](folder)
+        train, validation = _hold_out(photos.train_labels, config)
+        return PhotoData(config, photos, train, validation, NORMALISATIONS[config.normalisation])
+    source = SOURCES[config.name](folder)
     train, validation = _hold_out(source.train_labels, config)
     return ImageData(
         config=config,
@@ -162,6 +286,7 @@ def load_dataset(
         test_images=source.test_images,
         test_labels=source.test_labels,
         class_names=source.class_names,
+        normalise=NORMALISATIONS[config.normalisation],
     )
 
 

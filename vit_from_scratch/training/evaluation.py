@@ -1,6 +1,6 @@
 """Measure a model: logits for many images, and the accuracy and loss that follow from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -77,7 +77,31 @@ def evaluate(
         raise InputError(
             f"{len(images)} images and {len(labels)} labels: expected as many labels as images, at least one."
         )
-    logits = predict(model, images, normalise, batch_size)
+    return _scored(predict(model, images, normalise, batch_size), labels)
+
+
+@torch.no_grad()
+def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation:
+    """Measure accuracy and cross-entropy on images that come batch by batch.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits.
+        batches: images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
+
+    Raises:
+        InputError: there is no batch.
+    """
+    logits, labels = [], []
+    for images, target in batches:
+        logits.append(predict(model, images))
+        labels.append(target)
+    if not logits:
+        raise InputError("no images to measure on: expected at least one; choose another part of the data.")
+    return _scored(torch.cat(logits), torch.cat(labels))
+
+
+def _scored(logits: Tensor, labels: Tensor) -> Evaluation:
+    """Compare logits (N, K) with labels (N,)."""
     labels = labels.to(logits.device)
     loss = F.cross_entropy(logits, labels).item()
     return Evaluation(accuracy=(logits.argmax(dim=1) == labels).float().mean().item(), loss=loss)

@@ -11,15 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_from_scratch.training.augmentation import augment
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.training.augmentation import blend
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import ImageData
-from vit_from_scratch.training.evaluation import evaluate
+from vit_from_scratch.training.evaluation import evaluate_batches
 from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
 from vit_from_scratch.training.run_folder import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState
+from vit_from_scratch.training.streaming import PhotoData
 
 
 class DivergedError(RuntimeError):
@@ -28,7 +30,7 @@ class DivergedError(RuntimeError):
 
 def train(
     model: nn.Module,
-    data: ImageData,
+    data: ImageData | PhotoData,
     config: TrainConfig,
     out_dir: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),
@@ -54,16 +56,19 @@ def train(
         InputError: the folder holds something else, or a run with other settings.
     """
     device = next(model.parameters()).device
+    check_fit(model, data, config)
     state = TrainingState(model, data.to(device), config, build_optimiser(model, config))
     hooks = [*([RunFolder(out_dir)] if out_dir is not None else []), *callbacks]
     own_randomness = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
     with own_randomness, cpu_threads(config.threads):
         for hook in hooks:
             hook.on_start(state)
-        while state.epoch < config.epochs:
+        while not state.finished:
             state.history.append(train_epoch(state, hooks))
+            state.remember_best()
             for hook in hooks:
                 hook.on_epoch(state)
+    state.settle()
     for hook in hooks:
         hook.on_end(state)
     return state.history
@@ -85,16 +90,16 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     start = time.perf_counter()
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
-    generator = torch.Generator(state.device).manual_seed(seed)  # for order and augmentation
-    torch.manual_seed(seed)  # for dropout
-    order = torch.randperm(len(data.train_labels), generator=generator, device=state.device)
+    torch.manual_seed(seed)  # for dropout, mixup and cutmix
     losses, hits = [], []
 
     state.model.train()
-    for batch in order.split(config.batch_size)[: state.steps_per_epoch]:
-        labels = data.train_labels[batch]  # (B,)
-        images = augment(data.train_images[batch], config.augmentation, generator)  # (B, C, H, W)
-        logits = train_step(state, data.normalise(images), labels)  # (B, K)
+    for images, labels in data.training_batches(
+        config.batch_size, config.augmentation, seed, config.workers
+    ):  # (B, C, H, W), (B,)
+        images, targets = blend(images, labels, config.augmentation, data.num_classes)
+        images = data.normalise(shrink(state, images))
+        logits = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)
         hits.append((logits.argmax(dim=1) == labels).float().mean())
         # Reading a value makes a GPU wait, so there it is done now and then.
@@ -104,10 +109,10 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
             hook.on_step(state)
 
     state.epoch += 1
+    if config.curriculum:
+        state.model.resize_input(data.image_shape[1:])  # type: ignore[operator]
     held_out = (
-        evaluate(state.model, data.validation_images, data.validation_labels, data.normalise)
-        if len(data.validation_labels)
-        else None
+        evaluate_batches(state.measured, data.batches("validation")) if data.size_of("validation") else None
     )
     return EpochMetrics(
         epoch=state.epoch,
@@ -121,28 +126,69 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     )
 
 
-def train_step(state: TrainingState, images: Tensor, labels: Tensor) -> Tensor:
+def shrink(state: TrainingState, images: Tensor) -> Tensor:
+    """Bring images (B, C, H, W) to the side that the curriculum has at this step, and the model with them."""
+    side = state.side
+    if side is None:
+        return images
+    state.model.resize_input(side)  # type: ignore[operator]
+    if images.shape[-2:] == (side, side):
+        return images
+    return F.interpolate(images, (side, side), mode="bilinear", antialias=True)
+
+
+def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor:
     """Take one step of the optimiser on a batch and return its logits (B, K).
 
     Args:
         state: `loss`, `gradient_norm` and `step` are updated.
         images: (B, C, H, W) floats, normalised.
-        labels: (B,) class numbers.
+        targets: (B,) class numbers, or (B, K) shares of the classes.
     """
     config = state.config
     factor = schedule_factor(state.step, state.total_steps, config.warmup_steps, config.schedule)
     set_learning_rate(state.optimiser, factor)
-    with torch.autocast(state.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
-        logits = state.model(images)  # (B, K)
-    loss = F.cross_entropy(logits.float(), labels, label_smoothing=config.label_smoothing)
     state.optimiser.zero_grad()
-    loss.backward()
+    state.loss, pieces = torch.zeros((), device=state.device), []
+    for part, target in zip(
+        images.chunk(config.accumulation), targets.chunk(config.accumulation), strict=True
+    ):
+        with torch.autocast(state.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+            logits = state.network(part)  # (B / accumulation, K)
+        loss = F.cross_entropy(logits.float(), target, label_smoothing=config.label_smoothing)
+        loss = loss * (len(part) / len(images))
+        loss.backward()
+        state.loss += loss.detach()
+        pieces.append(logits.detach())
     largest = config.clip_norm or math.inf
     state.gradient_norm = nn.utils.clip_grad_norm_(state.model.parameters(), largest)
     state.optimiser.step()
-    state.loss = loss.detach()
+    if state.average is not None:
+        state.average.update_parameters(state.model)
     state.step += 1
-    return logits.detach()
+    return torch.cat(pieces)
+
+
+def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
+    """Refuse settings that this model or these data cannot be trained with, before anything is written."""
+    if config.curriculum and not hasattr(model, "resize_input"):
+        raise InputError(
+            f"train.curriculum = {config.curriculum}: expected a model with resize_input, as a ViT "
+            "has; set it to [] for this one."
+        )
+    for _, side in config.curriculum:
+        model.resize_input(side)  # type: ignore[operator]
+    if config.curriculum:
+        model.resize_input(data.image_shape[1:])  # type: ignore[operator]
+    if config.patience and not data.size_of("validation"):
+        raise InputError(
+            f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "
+            "set data.validation_size, or patience = 0."
+        )
+    if config.accumulation > config.batch_size:
+        raise InputError(
+            f"train.accumulation = {config.accumulation}: expected at most the batch of {config.batch_size}."
+        )
 
 
 def check_finite(state: TrainingState, losses: list[Tensor]) -> None:

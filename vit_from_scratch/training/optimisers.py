@@ -4,12 +4,17 @@ The paper pre-trains with Adam and a high decoupled weight decay, and fine-tunes
 (section 4.1). Its reference code decays every parameter; here, as in most code since, biases, norms, the
 class token and the position embedding are left alone: decay pulls towards zero, and for a norm's scale
 or a position zero is no simpler a value.
+
+Muon (Jordan et al., 2024) is newer than the paper. It replaces the momentum of a weight matrix by the
+nearest orthogonal matrix, so that a step moves all directions by the same amount. It is meant for the
+matrices inside the blocks; embeddings, head, norms and biases stay with AdamW beside it.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.config import TrainConfig
@@ -42,14 +47,91 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-def build_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+class MuonBesideAdamW:
+    """Two optimisers that look like one: Muon for the matrices of the blocks, AdamW for everything else.
+
+    Attributes:
+        optimisers: the two.
+        param_groups: the groups of both, Muon's first.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        """Share the model's parameters out.
+
+        Raises:
+            InputError: the model has no blocks with weight matrices.
+        """
+        matrices = {id(weight): weight for weight in block_matrices(model)}
+        if not matrices:
+            raise InputError(
+                "optimiser = 'muon': expected a model with matrices in blocks, as VisionTransformer has; "
+                "take 'adamw' for this one."
+            )
+        rest = decay_groups(model, config.weight_decay)
+        for group in rest:
+            group["params"] = [p for p in group["params"] if id(p) not in matrices]
+        self.optimisers: tuple[torch.optim.Optimizer, ...] = (
+            torch.optim.Muon(
+                matrices.values(),
+                lr=config.learning_rate,
+                weight_decay=config.weight_decay,
+                momentum=config.momentum,
+            ),
+            torch.optim.AdamW(rest, lr=config.adamw_learning_rate, betas=config.betas, fused=True),
+        )
+        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
+
+    def step(self) -> None:
+        """Take a step with both."""
+        for one in self.optimisers:
+            one.step()
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for one in self.optimisers:
+            one.zero_grad()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return both states, the parameters numbered through."""
+        state, groups, first = {}, [], 0
+        for one in self.optimisers:
+            part = one.state_dict()
+            state |= {first + index: values for index, values in part["state"].items()}
+            groups += part["param_groups"]
+            first += sum(len(group["params"]) for group in part["param_groups"])
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` returned."""
+        first, groups = 0, list(state_dict["param_groups"])
+        for one in self.optimisers:
+            own, groups = groups[: len(one.param_groups)], groups[len(one.param_groups) :]
+            count = sum(len(group["params"]) for group in own)
+            state = {i - first: v for i, v in state_dict["state"].items() if first <= i < first + count}
+            one.load_state_dict({"state": state, "param_groups": own})
+            first += count
+        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
+
+
+Optimiser = torch.optim.Optimizer | MuonBesideAdamW
+
+
+def block_matrices(model: nn.Module) -> list[Tensor]:
+    """Return the weights of the dense layers inside the model's blocks: what Muon is meant for."""
+    blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
+    layers = [m for block in blocks for m in block.modules() if isinstance(m, nn.Linear)]
+    return [layer.weight for layer in layers if layer.weight.requires_grad]
+
+
+def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:
     """Build the optimiser that `config.optimiser` names over the model's decay groups.
 
     "adamw" decays weights apart from the gradient (decoupled); "adam" adds the decay to the gradient as an
-    L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum. Each group remembers its base
-    rate as "base_lr", from which the loop sets "lr" before every step.
+    L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`.
+    Each group remembers its base rate as "base_lr", from which the loop sets "lr" before every step.
     """
     groups = decay_groups(model, config.weight_decay)
+    optimiser: Optimiser
     match config.optimiser:
         case "adamw":
             # Fused: one kernel over all parameters, where the default walks them one by one in Python.
@@ -58,14 +140,16 @@ def build_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
             optimiser = torch.optim.Adam(groups, lr=config.learning_rate, betas=config.betas, fused=True)
         case "sgd":
             optimiser = torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum, fused=True)
+        case "muon":
+            optimiser = MuonBesideAdamW(model, config)
         case other:
-            raise InputError(f"optimiser = {other!r}: expected 'adamw', 'adam' or 'sgd'.")
+            raise InputError(f"optimiser = {other!r}: expected 'adamw', 'adam', 'sgd' or 'muon'.")
     for group in optimiser.param_groups:
         group["base_lr"] = group["lr"]
     return optimiser
 
 
-def set_learning_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
+def set_learning_rate(optimiser: Optimiser, factor: float) -> None:
     """Set every group's rate to its base rate times the schedule's factor."""
     for group in optimiser.param_groups:
         group["lr"] = group["base_lr"] * factor

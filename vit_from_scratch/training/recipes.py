@@ -15,6 +15,7 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import DataConfig, ImageData
+from vit_from_scratch.training.streaming import PhotoData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class Recipe:
         """Return the same recipe for one seed."""
         return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
 
-    def model_config(self, data: ImageData) -> ViTConfig:
+    def model_config(self, data: ImageData | PhotoData) -> ViTConfig:
         """Complete the [model] table by what the data decide: image size, channels, classes."""
         channels, height, width = data.image_shape
         decided = {
@@ -70,7 +71,7 @@ class Recipe:
         }
         return ViTConfig.from_dict(decided | self.model)
 
-    def build(self, data: ImageData) -> VisionTransformer:
+    def build(self, data: ImageData | PhotoData) -> VisionTransformer:
         """Build the recipe's model; it draws its weights from torch's global generator."""
         return VisionTransformer(self.model_config(data))
 

@@ -58,7 +58,8 @@ class RunFolder(Callback):
             self.was_finished = True
             state.model.load_state_dict(load_checkpoint(self.model).state_dict())
             state.history[:] = read_metrics(self.path)
-            state.epoch, state.step = state.config.epochs, state.total_steps
+            state.epoch, state.step = state.history[-1].epoch, state.history[-1].step
+            state.average = state.best = None  # what was kept is in the model
         elif self.checkpoint.exists():
             restore_state(self.checkpoint, state)
             self._note(state)

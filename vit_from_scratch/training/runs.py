@@ -16,13 +16,14 @@ from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.training.callbacks import Callback, ProgressBar
-from vit_from_scratch.training.data import DataConfig, ImageData, load_dataset
+from vit_from_scratch.training.data import DataConfig, ImageData, open_dataset
 from vit_from_scratch.training.environment import environment
-from vit_from_scratch.training.evaluation import Evaluation, evaluate
+from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.recipes import Recipe
 from vit_from_scratch.training.run_folder import read_metrics, read_settings, writing
 from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.training.streaming import PhotoData
 
 PER_SEED = ("seed", "test_accuracy", "test_loss", "seconds", "date")
 """What a summary takes over from each run's result."""
@@ -36,7 +37,7 @@ class Announcement(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Say it, once the folder's settings were found to be these."""
-        if state.epoch == state.config.epochs:
+        if state.finished:
             self.say(f"{self.folder} is finished.")
         elif state.epoch:
             self.say(
@@ -66,7 +67,7 @@ def run(
     Raises:
         InputError: wrong data, a folder that holds something else or a run with other settings.
     """
-    data = load(recipe.data, data_dir)
+    data = open_dataset(recipe.data, data_dir)
     seed = recipe.train.seed
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for the initial weights, drawn on the CPU whatever the device
@@ -76,13 +77,13 @@ def run(
     path = out_dir / "result.json"
     if path.exists():
         return read_result(out_dir)
-    measured = evaluate(model, data.test_images, data.test_labels, data.normalise)
+    measured = evaluate_batches(model, data.to(device).batches("test"))
     result = {
         "test_accuracy": measured.accuracy,
         "test_loss": measured.loss,
-        "test_images": len(data.test_labels),
+        "test_images": data.size_of("test"),
         "seed": seed,
-        "epochs": recipe.train.epochs,
+        "epochs": len(history),
         "seconds": sum(epoch.seconds for epoch in history),
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
@@ -123,13 +124,13 @@ def run_seeds(
         report(folder, result)
         curves = [dataclasses.asdict(epoch) for epoch in read_metrics(folder)]
         runs.append({key: value for key, value in result.items() if key in PER_SEED} | {"curves": curves})
-    summary = summarise(recipe, runs, load(recipe.data, data_dir)) | environment()
+    summary = summarise(recipe, runs, open_dataset(recipe.data, data_dir)) | environment()
     with writing(out_dir):
         write_json(out_dir / "summary.json", summary)
     return summary
 
 
-def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData) -> dict[str, Any]:
+def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData | PhotoData) -> dict[str, Any]:
     """Gather the runs of several seeds, and measure the recipe's baseline on the same split."""
     model = recipe.build(data)
     accuracies = [run["test_accuracy"] for run in runs]
@@ -142,11 +143,11 @@ def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData) -> di
         "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
         "seconds_max": max(run["seconds"] for run in runs),
         "seeds": [run["seed"] for run in runs],
-        "test_images": len(data.test_labels),
+        "test_images": data.size_of("test"),
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
     }
-    if recipe.neighbours:
+    if recipe.neighbours and isinstance(data, ImageData):
         accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
         summary["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
     return summary | {"config": recipe.tables(), "runs": runs}
@@ -172,13 +173,8 @@ def evaluate_run(
     result = read_result(folder)
     model = load_checkpoint(folder / "model.safetensors").to(device)
     there = data_dir or os.environ.get("VIT_DATA_DIR") or result.get("data_dir")
-    data = load(from_table(DataConfig, settings["data"], "data"), there)
-    return evaluate(model, data.test_images, data.test_labels, data.normalise), result
-
-
-def load(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> ImageData:
-    """Load the data set that a [data] table names."""
-    return load_dataset(config.name, data_dir, config.validation_size, config.split_seed)
+    data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
+    return evaluate_batches(model, data.batches("test")), result
 
 
 def read_result(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import ConcatDataset
 
 from vit_from_scratch.errors import InputError
 
@@ -32,6 +33,25 @@ class Source:
     train_images: Tensor
     train_labels: Tensor
     test_images: Tensor
+    test_labels: Tensor
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoSource:
+    """A data set of photos as it is published: opened one by one, of any size.
+
+    Attributes:
+        train: indexed, it gives a photo (a PIL image) and its label.
+        test: likewise.
+        train_labels: (N,) int64.
+        test_labels: likewise.
+        class_names: K names, in the order of the labels.
+    """
+
+    train: Any
+    test: Any
+    train_labels: Tensor
     test_labels: Tensor
     class_names: tuple[str, ...]
 
@@ -78,10 +98,95 @@ def read_cifar10(folder: Path | None = None) -> Source:
     return Source(*_bytes(train), *_bytes(test), class_names=tuple(train.classes))
 
 
-def _torchvision(cls: Any, folder: Path | None, **arguments: Any) -> Any:
+def read_cifar100(folder: Path | None = None) -> Source:
+    """Read CIFAR-100: as CIFAR-10, in `cifar-100-python`, with 100 classes."""
+    from torchvision.datasets import CIFAR100
+
+    train, test = (_torchvision(CIFAR100, folder, train=part) for part in (True, False))
+    return Source(*_bytes(train), *_bytes(test), class_names=tuple(train.classes))
+
+
+def read_imagenette(folder: Path | None = None) -> PhotoSource:
+    """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes, through torchvision.
+
+    The published validation photos are the test part here, as ImageNet's are in the paper.
+
+    Args:
+        folder: holds `imagenette2-160`, `imagenette2-320` or `imagenette2` (short side 160, 320 or as
+            photographed); the smallest of them is taken. None to download the first into the cache, once.
+
+    Raises:
+        InputError: no such data in the folder, a corrupted file, or no network.
+    """
+    from torchvision.datasets import Imagenette
+
+    sizes = {"imagenette2-160": "160px", "imagenette2-320": "320px", "imagenette2": "full"}
+    layout = next(
+        (name for name in sizes if folder is not None and (folder / name).is_dir()), "imagenette2-160"
+    )
+    train, test = (
+        _torchvision(Imagenette, folder, layout, split=split, size=sizes[layout])
+        for split in ("train", "val")
+    )
+    labels = [torch.tensor([label for _, label in part._samples]) for part in (train, test)]
+    return PhotoSource(train, test, *labels, class_names=tuple(names[0] for names in train.classes))
+
+
+def read_pets(folder: Path | None = None) -> PhotoSource:
+    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds, in `oxford-iiit-pet`."""
+    from torchvision.datasets import OxfordIIITPet
+
+    train, test = (
+        _torchvision(OxfordIIITPet, folder, "oxford-iiit-pet", split=split) for split in ("trainval", "test")
+    )
+    labels = [torch.tensor(part._labels) for part in (train, test)]
+    return PhotoSource(train, test, *labels, class_names=tuple(train.classes))
+
+
+def read_flowers(folder: Path | None = None) -> PhotoSource:
+    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos, in `flowers-102`."""
+    from torchvision.datasets import Flowers102
+
+    first, second, test = (
+        _torchvision(Flowers102, folder, "flowers-102", split=split) for split in ("train", "val", "test")
+    )
+    labels = [torch.tensor(first._labels + second._labels), torch.tensor(test._labels)]
+    names = getattr(first, "classes", [f"flower {number}" for number in range(1, 103)])
+    return PhotoSource(ConcatDataset([first, second]), test, *labels, class_names=tuple(names))
+
+
+def read_folder(folder: Path) -> PhotoSource:
+    """Open photos of your own: `FOLDER/train/CLASS/*` and `FOLDER/test/CLASS/*` (or `val` for `test`).
+
+    Raises:
+        InputError: the folder is not laid out so.
+    """
+    from torchvision.datasets import ImageFolder
+
+    test_folder = folder / ("test" if (folder / "test").is_dir() else "val")
+    try:
+        train, test = ImageFolder(str(folder / "train")), ImageFolder(str(test_folder))
+    except OSError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"no image folder at {folder} ({reason}): expected {folder}/train/CLASS/*.jpg and "
+            f"{folder}/test/CLASS/*.jpg, one folder a class. Sort the photos so, or name another folder."
+        ) from error
+    if train.classes != test.classes:
+        differ = sorted(set(train.classes) ^ set(test.classes))
+        raise InputError(
+            f"{folder}/train and {test_folder} have different classes ({', '.join(differ[:3])}): "
+            "expected the same folders in both. Rename or move them."
+        )
+    labels = [torch.tensor(part.targets) for part in (train, test)]
+    return PhotoSource(train, test, *labels, class_names=tuple(train.classes))
+
+
+def _torchvision(cls: Any, folder: Path | None, inside: str = "", **arguments: Any) -> Any:
     """Open one of torchvision's data sets, with one clear sentence where that fails."""
-    name, layout = cls.__name__, f"{cls.base_folder}/ (torchvision's layout)"
-    if folder is not None and not (folder / cls.base_folder).is_dir():
+    inside = inside or cls.base_folder
+    name, layout = cls.__name__, f"{inside}/ (torchvision's layout)"
+    if folder is not None and not (folder / inside).is_dir():
         raise InputError(
             f"no {name} in {folder}: expected {layout} inside. "
             "Name the folder above it, or leave --data-dir and VIT_DATA_DIR out to download it."

@@ -1,12 +1,17 @@
 """What the training loop holds while it runs, and what it reports after each epoch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import ImageData
+from vit_from_scratch.training.optimisers import Optimiser
+from vit_from_scratch.training.streaming import PhotoData
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,9 @@ class TrainingState:
         data: on the model's device.
         config: the settings.
         optimiser: over the model's parameters.
+        average: the moving average of the model's weights; None without `config.average_decay`.
+        best: the measured weights of the epoch with the lowest validation loss; None without
+            `config.patience`.
         epoch: epochs finished.
         step: steps taken.
         history: one entry for each finished epoch.
@@ -53,15 +61,63 @@ class TrainingState:
     """
 
     model: nn.Module
-    data: ImageData
+    data: ImageData | PhotoData
     config: TrainConfig
-    optimiser: torch.optim.Optimizer
+    optimiser: Optimiser
+    average: AveragedModel | None = None
+    best: dict[str, Tensor] | None = None
     epoch: int = 0
     step: int = 0
     history: list[EpochMetrics] = field(default_factory=list)
     loss: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     gradient_norm: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     last_checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        """Begin the moving average, if there is to be one."""
+        if self.config.average_decay:
+            decay = get_ema_multi_avg_fn(self.config.average_decay)
+            self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
+
+    @cached_property
+    def network(self) -> Callable[[Tensor], Tensor]:
+        """What a training step calls: the model, compiled if the settings say so; the weights are shared."""
+        return torch.compile(self.model, dynamic=False) if self.config.compile else self.model
+
+    @property
+    def measured(self) -> nn.Module:
+        """The model that validation measures: with averaged weights if there is an average."""
+        return self.average.module if self.average is not None else self.model
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is at its end: all epochs, or out of patience."""
+        return self.epoch >= self.config.epochs or self.out_of_patience
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the validation loss has not been lower than before for `config.patience` epochs."""
+        losses = [epoch.validation_loss for epoch in self.history]
+        if not self.config.patience or not losses or None in losses:
+            return False
+        return len(losses) - 1 - losses.index(min(losses)) >= self.config.patience  # type: ignore[type-var]
+
+    @property
+    def side(self) -> int | None:
+        """The side that the curriculum shrinks images to at this step; None for the full size."""
+        progress = self.step / self.total_steps
+        return next((side for share, side in reversed(self.config.curriculum) if progress >= share), None)
+
+    def remember_best(self) -> None:
+        """Keep the measured weights if the epoch that just ended is the best so far."""
+        losses = [epoch.validation_loss for epoch in self.history if epoch.validation_loss is not None]
+        if self.config.patience and losses and losses.index(min(losses)) == len(losses) - 1:
+            self.best = {name: value.detach().clone() for name, value in self.measured.state_dict().items()}
+
+    def settle(self) -> None:
+        """Leave in the model what the run keeps: the best weights, the averaged ones, or the last."""
+        kept = self.best if self.best is not None else self.measured.state_dict()
+        self.model.load_state_dict(kept)
 
     @property
     def device(self) -> torch.device:
@@ -71,7 +127,7 @@ class TrainingState:
     @property
     def steps_per_epoch(self) -> int:
         """Whole batches in an epoch; at least one, if smaller."""
-        return max(1, len(self.data.train_labels) // self.config.batch_size)
+        return max(1, self.data.training_size // self.config.batch_size)
 
     @property
     def total_steps(self) -> int:

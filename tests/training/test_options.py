@@ -1,0 +1,195 @@
+"""What the loop can do beyond the plain recipe: Muon, averages, patience, curriculum, accumulation."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.training import Augmentation, Callback, TrainConfig, build_optimiser, train
+from vit_from_scratch.training.loop import train_step
+from vit_from_scratch.training.optimisers import block_matrices
+from vit_from_scratch.training.state import TrainingState
+
+WIDE = {
+    "muon": {"optimiser": "muon", "learning_rate": 0.02},
+    "average": {"average_decay": 0.9},
+    "patience": {"patience": 2},
+    "curriculum": {"curriculum": ((0.0, 4), (0.5, 8))},
+    "accumulation": {"accumulation": 3},
+    "mixup and cutmix": {"augmentation": Augmentation(mixup=0.2, cutmix=1.0, erase=0.3, crop=(0.6, 1.0))},
+}
+
+
+class Stop(Callback):
+    def on_epoch(self, state):
+        if state.epoch == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("model", ["plain", "conv stem, local MLP, stochastic depth"])
+@pytest.mark.parametrize("options", WIDE.values(), ids=WIDE)
+def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
+    few_digits, short, tmp_path, options, model
+):
+    changes = (
+        {} if model == "plain" else {"stem": "conv", "stem_width": 4, "mlp": "local", "stochastic_depth": 0.2}
+    )
+
+    def build():
+        torch.manual_seed(0)
+        return VisionTransformer(
+            ViTConfig(8, 4, 1, dim=16, depth=2, heads=2, mlp_dim=32, num_classes=10, dropout=0.1, **changes)
+        )
+
+    config = replace(short, **options)
+    whole, resumed = build(), build()
+    history = train(whole, few_digits, config)
+    with pytest.raises(KeyboardInterrupt):
+        train(build(), few_digits, config, tmp_path, [Stop()])
+    again = train(resumed, few_digits, config, tmp_path)
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
+    assert [replace(e, seconds=0.0) for e in again] == [replace(e, seconds=0.0) for e in history]
+
+
+def test_muon_gets_the_matrices_of_the_blocks_and_adamw_the_rest(make_model):
+    model = make_model()
+    optimiser = build_optimiser(model, TrainConfig(optimiser="muon", learning_rate=0.02))
+    muon, adamw = optimiser.optimisers
+    names = {id(p): name for name, p in model.named_parameters()}
+    with_muon = {names[id(p)] for group in muon.param_groups for p in group["params"]}
+    kinds = ("attention.qkv", "attention.projection", "mlp.hidden", "mlp.output")
+    assert with_muon == {f"encoder.blocks.{i}.{kind}.weight" for i in (0, 1) for kind in kinds}
+    with_adamw = [names[id(p)] for group in adamw.param_groups for p in group["params"]]
+    assert sorted(with_adamw) == sorted(set(names.values()) - with_muon)
+
+
+def test_a_step_of_muon_is_nearly_orthogonal_whatever_the_gradient(make_model):
+    model = make_model()
+    config = TrainConfig(optimiser="muon", learning_rate=0.02, weight_decay=0.0)
+    optimiser = build_optimiser(model, config)
+    before = copy.deepcopy(model)
+    for scale, parameter in enumerate(model.parameters(), 1):
+        parameter.grad = torch.randn_like(parameter) * 10.0 ** -(scale % 5)
+    optimiser.step()
+    for new, old in zip(block_matrices(model), block_matrices(before), strict=True):
+        taller = max(1, new.shape[0] / new.shape[1]) ** 0.5  # the rate is larger for tall matrices
+        singular = torch.linalg.svdvals((old - new).detach()) / (0.02 * taller)
+        assert 0.5 < singular.min() <= singular.max() < 1.5
+
+
+def test_muon_needs_blocks(few_digits):
+    with pytest.raises(InputError, match=r"optimiser = 'muon': expected a model with matrices in blocks"):
+        build_optimiser(torch.nn.Linear(2, 2), TrainConfig(optimiser="muon"))
+
+
+def test_the_average_is_the_one_of_its_formula(make_model, few_digits, short):
+    seen = []
+
+    class Record(Callback):
+        def on_step(self, state):
+            seen.append(state.model.head.weight.detach().clone())
+
+    model = make_model()
+    train(model, few_digits, replace(short, average_decay=0.8), callbacks=[Record()])
+    expected = seen[0]
+    for weight in seen[1:]:
+        expected = 0.8 * expected + 0.2 * weight
+    assert torch.allclose(model.head.weight, expected, atol=1e-6)
+
+
+def test_patience_stops_early_and_goes_back_to_the_best_epoch(make_model, few_digits, short):
+    best = {}
+
+    class Spoil(Callback):
+        """Keep the second epoch's weights, then ruin the model so that validation cannot improve."""
+
+        def on_epoch(self, state):
+            if state.epoch == 2:
+                best.update(copy.deepcopy(state.model.state_dict()))
+                torch.nn.init.normal_(state.model.head.weight, std=30.0)
+
+    by_heart = replace(
+        few_digits, validation_images=few_digits.train_images, validation_labels=few_digits.train_labels
+    )
+    model = make_model()
+    history = train(
+        model, by_heart, replace(short, epochs=20, patience=3, learning_rate=1e-2), callbacks=[Spoil()]
+    )
+    losses = [epoch.validation_loss for epoch in history]
+    assert losses.index(min(losses)) == 1
+    assert len(history) == 5
+    assert all(torch.equal(tensor, best[name]) for name, tensor in model.state_dict().items())
+
+
+def test_patience_without_validation_images_is_refused(make_model, few_digits, short):
+    nothing = replace(
+        few_digits,
+        validation_images=few_digits.validation_images[:0],
+        validation_labels=few_digits.validation_labels[:0],
+    )
+    with pytest.raises(InputError, match=r"patience = 2: expected held-out images"):
+        train(make_model(), nothing, replace(short, patience=2))
+
+
+def test_accumulation_leaves_the_gradient_as_it_is(make_model, few_digits):
+    gradients = []
+    for pieces in (1, 3):
+        model = make_model(dropout=0.0)
+        torch.nn.init.normal_(model.head.weight)
+        config = TrainConfig(batch_size=16, accumulation=pieces, clip_norm=0.0, label_smoothing=0.1)
+        state = TrainingState(model, few_digits, config, build_optimiser(model, config))
+        images = few_digits.normalise(few_digits.train_images[:16])
+        logits = train_step(state, images, few_digits.train_labels[:16])
+        assert logits.shape == (16, 10)
+        gradients.append((torch.cat([p.grad.flatten() for p in model.parameters()]), state.loss))
+    assert torch.allclose(gradients[0][0], gradients[1][0], atol=1e-6)
+    assert torch.allclose(gradients[0][1], gradients[1][1], atol=1e-6)
+
+
+def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, few_digits, short):
+    sides = []
+
+    class Watch(Callback):
+        def on_step(self, state):
+            sides.append(state.model.image_shape[0])
+
+    model = make_model()
+    train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 8))), callbacks=[Watch()])
+    assert sides == [4] * 6 + [8] * 6
+    assert model.image_shape == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("curriculum", "message"),
+    [
+        (((0.5, 8),), "begin at 0"),
+        (((0.0, 4), (1.0, 8)), "below 1"),
+        (((0.0, 0),), "sides of 1 or more"),
+        (((0.0, 5),), "does not divide"),
+    ],
+)
+def test_a_curriculum_that_makes_no_sense_is_refused(make_model, few_digits, short, curriculum, message):
+    with pytest.raises(InputError, match=message):
+        train(make_model(), few_digits, replace(short, curriculum=curriculum))
+
+
+def test_soft_targets_are_learnt_as_shares(make_model, few_digits):
+    model = make_model(dropout=0.0)
+    config = TrainConfig(batch_size=4)
+    state = TrainingState(model, few_digits, config, build_optimiser(model, config))
+    images = few_digits.normalise(few_digits.train_images[:4])
+    shares = torch.full((4, 10), 0.1)
+    train_step(state, images, shares)
+    assert state.loss.item() == pytest.approx(F.cross_entropy(torch.zeros(4, 10), shares).item(), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_learns_what_the_plain_one_learns(make_model, few_digits, short):
+    plain, compiled = make_model(dropout=0.0), make_model(dropout=0.0)
+    first = train(plain, few_digits, short)
+    second = train(compiled, few_digits, replace(short, compile=True))
+    assert [e.train_loss for e in second] == pytest.approx([e.train_loss for e in first], rel=1e-3)

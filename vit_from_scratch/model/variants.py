@@ -1,0 +1,84 @@
+"""Pieces that are not the paper's and that ablations need (chapter 8): locality, a conv stem."""
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.tokens import grid_of_same_shape
+
+
+class LocalMlp(nn.Module):
+    """The MLP with locality: between its two layers each patch also sees its eight neighbours.
+
+    A depth-wise 3 x 3 convolution runs over the patch grid, hidden value by hidden value, and is added to
+    what it reads; the class token has no place on the grid and passes by (Irandoust et al., 2022).
+
+    Args:
+        config: uses ``dim``, ``mlp_dim``, ``dropout``, ``gelu``, ``grid`` and ``class_token``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.grid = config.grid
+        self.first_patch = int(config.class_token)
+        self.hidden = nn.Linear(config.dim, config.mlp_dim)
+        self.neighbours = nn.Conv2d(config.mlp_dim, config.mlp_dim, 3, padding=1, groups=config.mlp_dim)
+        self.gelu = nn.GELU(approximate="tanh" if config.gelu == "tanh" else "none")
+        self.output = nn.Linear(config.mlp_dim, config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The dense layers as in :class:`Mlp`; the convolution as torch draws it."""
+        for layer in (self.hidden, self.output):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.normal_(layer.bias, std=1e-6)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        hidden = self.gelu(self.hidden(tokens))  # (B, T, M)
+        first, patches = hidden[:, : self.first_patch], hidden[:, self.first_patch :]
+        rows, _ = grid_of_same_shape(self.grid, patches.shape[1])
+        image = rearrange(patches, "b (gh gw) m -> b m gh gw", gh=rows)
+        local = rearrange(self.neighbours(image), "b m gh gw -> b (gh gw) m")
+        hidden = torch.cat([first, patches + self.gelu(local)], dim=1)  # (B, T, M)
+        return self.dropout(self.output(self.dropout(hidden)))  # (B, T, D)
+
+
+class ConvStem(nn.Module):
+    """A few convolutions in place of the one linear layer on patches (Xiao et al., 2021).
+
+    A 3 x 3 convolution at full resolution, then log2(P) more that halve height and width and double the
+    channels, each with BatchNorm and ReLU, and a 1 x 1 convolution to the width D: as many tokens as patches.
+
+    Args:
+        config: uses ``patch_size`` P (a power of two), ``channels``, ``stem_width`` and ``dim``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.layers = nn.Sequential()
+        width = config.channels
+        for index in range(config.patch_size.bit_length()):
+            before, width = width, config.stem_width * 2**index
+            self.layers.append(nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False))
+            self.layers.append(nn.BatchNorm2d(width))
+            self.layers.append(nn.ReLU(inplace=True))
+        self.projection = nn.Conv2d(width, config.dim, 1)
+        # Channels last in memory: there a convolution is fast, and the tokens need no transposing.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to embeddings (B, N, D)."""
+        features = self.layers(images.contiguous(memory_format=torch.channels_last))  # (B, C', gh, gw)
+        return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
+
+
+def skipping(probability: float) -> nn.Module:
+    """Return the layer that drops a branch (B, T, D) of some images in training, and rescales the rest."""
+    if probability == 0:
+        return nn.Identity()
+    from torchvision.ops import StochasticDepth  # imported here: the plain model does without it
+
+    return StochasticDepth(probability, mode="row")
