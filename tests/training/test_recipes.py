@@ -1,9 +1,12 @@
 import tomllib
+import types
+from importlib import resources
 
 import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.settings import as_table
+from vit_from_scratch.training.paper import paper_names
 from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
 
 
@@ -110,3 +113,50 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones():
 def test_an_unknown_result_is_refused():
     with pytest.raises(InputError, match="unknown result 'nothing'"):
         load_result("nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("table3-b16-jft300m", (7, 8e-4, "linear", 0.1, 0.0)),
+        ("table3-l16-jft300m", (14, 4e-4, "linear", 0.1, 0.0)),
+        ("table3-h14-jft300m", (14, 3e-4, "linear", 0.1, 0.0)),
+        ("table3-l32-imagenet21k", (90, 1e-3, "linear", 0.03, 0.1)),
+        ("table3-b32-imagenet", (300, 3e-3, "cosine", 0.3, 0.1)),
+    ],
+)
+def test_the_papers_pretraining_is_a_recipe(name, expected):
+    recipe = load_recipe(name)
+    train = recipe.train
+    found = (train.epochs, train.learning_rate, train.schedule, train.weight_decay, recipe.model["dropout"])
+    assert found == expected
+    assert (train.batch_size, train.warmup_steps, train.betas) == (4096, 10_000, (0.9, 0.999))
+    assert train.clip_norm == (1.0 if name.endswith("imagenet") else 0.0)
+
+
+def test_the_papers_fine_tuning_is_a_recipe():
+    recipe = load_recipe("table4-cifar10")
+    train = recipe.train
+    assert (train.steps, train.batch_size, train.optimiser, train.momentum) == (10_000, 512, "sgd", 0.9)
+    assert (train.weight_decay, train.clip_norm, train.schedule) == (0.0, 1.0, "cosine")
+    assert recipe.data.image_size == 384
+
+
+@pytest.mark.parametrize("name", [*recipe_names(), *paper_names()])
+def test_every_recipe_builds_a_model_of_its_own_data(name):
+    recipe = load_recipe(name)
+    if recipe.weights:
+        return
+    shapes = {"digits": (1, 8, 8), "cifar10": (3, 32, 32)}
+    side = recipe.data.image_size
+    shape = (3, side, side) if side else shapes[recipe.data.name]
+    data = types.SimpleNamespace(image_shape=shape, num_classes=10)
+    assert recipe.model_config(data).num_patches > 0
+
+
+def test_a_recipe_without_a_result_says_that_it_was_not_run():
+    folder = resources.files("vit_from_scratch")
+    for name in recipe_names():
+        ran = folder.joinpath("results", f"{name}.json").is_file()
+        text = folder.joinpath("recipes", f"{name}.toml").read_text("utf-8")
+        assert ran != ("Not yet run" in text), name

@@ -59,7 +59,7 @@ class ProgressBar(Callback):
         """Show the epoch's numbers."""
         last = state.history[-1]
         if self.bar is not None:
-            numbers = {"epoch": f"{last.epoch}/{state.config.epochs}", "loss": f"{last.train_loss:.3f}"}
+            numbers = {"epoch": f"{last.epoch}/{state.epochs}", "loss": f"{last.train_loss:.3f}"}
             if last.validation_accuracy is not None:
                 numbers["validation"] = f"{last.validation_accuracy:.1%}"
             self.bar.set_postfix(numbers)

@@ -14,6 +14,7 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training images.
+        steps: steps of the whole run, which then ends inside an epoch; 0 to let `epochs` decide.
         batch_size: images in a step, B. The last images of an epoch that fill no batch are left for the next.
         seed: fixes order, augmentation and dropout (and, in `vit train`, the initial weights).
         optimiser: "adamw" (decoupled weight decay), "adam" (weight decay as an L2 penalty), "sgd" or
@@ -47,6 +48,7 @@ class TrainConfig:
     """
 
     epochs: int = 20
+    steps: int = 0
     batch_size: int = 64
     seed: int = 0
     optimiser: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
@@ -74,7 +76,16 @@ class TrainConfig:
         check_fields(self, "train")
         for name in ("epochs", "batch_size", "accumulation"):
             require(getattr(self, name) >= 1, f"train.{name}", getattr(self, name), "at least 1")
-        for name in ("seed", "weight_decay", "warmup_steps", "clip_norm", "patience", "workers", "threads"):
+        for name in (
+            "seed",
+            "steps",
+            "weight_decay",
+            "warmup_steps",
+            "clip_norm",
+            "patience",
+            "workers",
+            "threads",
+        ):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "0 or more")
         for name in ("learning_rate", "adamw_learning_rate"):
             require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "a number above 0")

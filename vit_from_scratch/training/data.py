@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
+import torch.nn.functional as F
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
@@ -72,7 +73,8 @@ class DataConfig:
         validation_size: training images held out for validation; None for the data set's usual number (of a
             folder of your own, none), 0 to train on all of them. The test set is never part of it.
         split_seed: which of the training images those are.
-        image_size: side in pixels that photos are brought to; of no meaning for digits and CIFAR.
+        image_size: side in pixels that images are brought to; None for 224 with photos, and for the images as
+            they are with digits and CIFAR.
         normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes mean and deviation of each colour
             over ImageNet.
 
@@ -83,7 +85,7 @@ class DataConfig:
     name: str
     validation_size: int | None = None
     split_seed: int = 0
-    image_size: int = 224
+    image_size: int | None = None
     normalisation: Literal["half", "imagenet"] = "half"
 
     def __post_init__(self) -> None:
@@ -94,7 +96,10 @@ class DataConfig:
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
             object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name, 0))
-        require(self.image_size >= 1, "data.image_size", self.image_size, "at least 1 pixel")
+        if self.image_size is None and self.name not in SOURCES:
+            object.__setattr__(self, "image_size", 224)
+        side = self.image_size
+        require(side is None or side >= 1, "data.image_size", side, "at least 1 pixel, or None")
         require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
         require(self.split_seed >= 0, "data.split_seed", self.split_seed, "0 or more")
 
@@ -164,9 +169,17 @@ class ImageData:
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """The shape of an image, (C, H, W)."""
+        """The shape of an image as a model gets it, (C, H, W)."""
         channels, height, width = self.train_images.shape[1:]
-        return channels, height, width
+        side = self.config.image_size
+        return (channels, side, side) if side else (channels, height, width)
+
+    def at_size(self, images: Tensor) -> Tensor:
+        """Bring images (B, C, H, W) to `config.image_size`, as floats; without one they stay as they are."""
+        side = self.config.image_size
+        if side is None or images.shape[-2:] == (side, side):
+            return images
+        return F.interpolate(images.float(), (side, side), mode="bilinear", antialias=True)
 
     @property
     def training_size(self) -> int:
@@ -199,13 +212,14 @@ class ImageData:
         generator = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(self.training_size, generator=generator, device=device)
         for batch in order.split(batch_size)[: max(1, self.training_size // batch_size)]:
-            yield augment(self.train_images[batch], augmentation, generator), self.train_labels[batch]
+            images = augment(self.train_images[batch], augmentation, generator)
+            yield self.at_size(images), self.train_labels[batch]
 
     def batches(self, part: Part, batch_size: int = 500) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the images of a part in their order, normalised (B, C, H, W), with labels (B,)."""
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
         for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
-            yield self.normalise(some), target
+            yield self.normalise(self.at_size(some)), target
 
     def size_of(self, part: Part) -> int:
         """The number of images in a part."""

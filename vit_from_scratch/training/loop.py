@@ -103,10 +103,12 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         losses.append(state.loss)
         hits.append((logits.argmax(dim=1) == labels).float().mean())
         # Reading a value makes a GPU wait, so there it is done now and then.
-        if state.device.type == "cpu" or len(losses) % 50 == 0 or len(losses) == state.steps_per_epoch:
+        if state.device.type == "cpu" or len(losses) % 50 == 0 or state.step % state.steps_per_epoch == 0:
             check_finite(state, losses)
         for hook in hooks:
             hook.on_step(state)
+        if state.step == state.total_steps:
+            break
 
     state.epoch += 1
     if config.curriculum:

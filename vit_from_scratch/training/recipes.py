@@ -10,11 +10,14 @@ from typing import Any
 import tomli_w
 
 from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import DataConfig, ImageData
+from vit_from_scratch.training.fine_tuning import adapted
+from vit_from_scratch.training.paper import paper_names, paper_table
 from vit_from_scratch.training.streaming import PhotoData
 
 
@@ -29,6 +32,8 @@ class Recipe:
         expect: what the run should reach, such as {"test_accuracy": 0.985}: the least that counts as reached.
         seeds: the seeds that the claim is about.
         neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
+        weights: a checkpoint to begin from (fine-tuning, section 3.2): its model with a zero head and resized
+            positions; "" to begin from random weights.
         data: the [data] table.
         model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
         train: the [train] table.
@@ -43,6 +48,7 @@ class Recipe:
     expect: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
     neighbours: int = 0
+    weights: str = ""
     data: DataConfig
     model: dict[str, Any] = field(default_factory=dict)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -72,8 +78,22 @@ class Recipe:
         return ViTConfig.from_dict(decided | self.model)
 
     def build(self, data: ImageData | PhotoData) -> VisionTransformer:
-        """Build the recipe's model; it draws its weights from torch's global generator."""
-        return VisionTransformer(self.model_config(data))
+        """Build the recipe's model; it draws its weights from torch's global generator.
+
+        Raises:
+            InputError: `weights` cannot be read, or do not fit.
+        """
+        if not self.weights:
+            return VisionTransformer(self.model_config(data))
+        channels, *size = data.image_shape
+        pretrained = load_checkpoint(self.weights)
+        if pretrained.config.channels != channels:
+            theirs = pretrained.config.channels
+            raise InputError(
+                f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
+                ": expected as many; begin from other weights."
+            )
+        return adapted(pretrained, (size[0], size[1]), data.num_classes, **self.model)
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -84,6 +104,8 @@ class Recipe:
         top = {"claim": self.claim, "command": self.command, "seeds": list(self.seeds)}
         if self.neighbours:
             top["neighbours"] = self.neighbours
+        if self.weights:
+            top["weights"] = self.weights
         return tomli_w.dumps(top | {"expect": self.expect} | self.tables())
 
 
@@ -103,6 +125,8 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     Raises:
         InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
     """
+    if name in paper_names():
+        return from_table(Recipe, {**merged(paper_table(name), changes or {}), "name": name}, "")
     if name.endswith(".toml"):
         path, title = Path(name), Path(name).stem
         if not path.is_file():
@@ -111,7 +135,7 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     elif name in recipe_names():
         text, title = _packaged("recipes", f"{name}.toml"), name
     else:
-        raise unknown_name("recipe", name, recipe_names())
+        raise unknown_name("recipe", name, [*recipe_names(), *paper_names()])
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -40,9 +40,7 @@ class Announcement(Callback):
         if state.finished:
             self.say(f"{self.folder} is finished.")
         elif state.epoch:
-            self.say(
-                f"{self.folder} was stopped after epoch {state.epoch} of {state.config.epochs}; it goes on."
-            )
+            self.say(f"{self.folder} was stopped after epoch {state.epoch} of {state.epochs}; it goes on.")
 
 
 def run(

@@ -1,5 +1,6 @@
 """What the training loop holds while it runs, and what it reports after each epoch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -92,7 +93,7 @@ class TrainingState:
     @property
     def finished(self) -> bool:
         """Whether the run is at its end: all epochs, or out of patience."""
-        return self.epoch >= self.config.epochs or self.out_of_patience
+        return self.epoch >= self.epochs or self.out_of_patience
 
     @property
     def out_of_patience(self) -> bool:
@@ -132,7 +133,12 @@ class TrainingState:
     @property
     def total_steps(self) -> int:
         """Steps of the whole run."""
-        return self.config.epochs * self.steps_per_epoch
+        return self.config.steps or self.config.epochs * self.steps_per_epoch
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of the whole run; the last one may end early, if steps are counted."""
+        return math.ceil(self.total_steps / self.steps_per_epoch)
 
     @property
     def learning_rate(self) -> float:

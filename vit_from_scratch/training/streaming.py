@@ -55,7 +55,12 @@ class PhotoData:
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """The shape that photos are brought to, (3, H, W)."""
-        return 3, self.config.image_size, self.config.image_size
+        return 3, self.side, self.side
+
+    @property
+    def side(self) -> int:
+        """The side that photos are brought to, in pixels."""
+        return self.config.image_size or 224
 
     @property
     def training_size(self) -> int:
@@ -83,9 +88,7 @@ class PhotoData:
         generator = torch.Generator().manual_seed(seed)
         order = self.train[torch.randperm(self.training_size, generator=generator)]
         order = order[: max(1, self.training_size // batch_size) * batch_size]
-        photos = _Photos(
-            self.source.train, order, training_transform(self.config.image_size, augmentation), seed
-        )
+        photos = _Photos(self.source.train, order, training_transform(self.side, augmentation), seed)
         on_device = torch.Generator(self.device).manual_seed(seed)
         rest = replace(augmentation, flip=False, crop=(1.0, 1.0))  # those two were done photo by photo
         for images, labels in DataLoader(photos, batch_size, num_workers=workers, generator=generator):
@@ -95,7 +98,7 @@ class PhotoData:
         """Yield the central crops of a part in their order, normalised (B, 3, H, W), with labels (B,)."""
         source = self.source.train if part == "validation" else self.source.test
         order = self.validation if part == "validation" else torch.arange(len(self.source.test_labels))
-        photos = _Photos(source, order, test_transform(self.config.image_size))
+        photos = _Photos(source, order, test_transform(self.side))
         generator = torch.Generator()  # of the loader's own: the global random numbers stay untouched
         for images, labels in DataLoader(photos, batch_size, num_workers=workers, generator=generator):
             yield self.normalise(images.to(self.device)), labels.to(self.device)
