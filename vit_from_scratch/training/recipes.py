@@ -133,7 +133,7 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             raise InputError(f"no recipe at {path}: expected a TOML file. Known by name: {_quoted_names()}.")
         text = path.read_text("utf-8", errors="replace")
     elif name in recipe_names():
-        text, title = _packaged("recipes", f"{name}.toml"), name
+        text, title = packaged_text("recipes", f"{name}.toml"), name
     else:
         raise unknown_name("recipe", name, [*recipe_names(), *paper_names()])
     try:
@@ -156,10 +156,11 @@ def load_result(name: str) -> dict[str, Any]:
     names = sorted(e.name[: -len(".json")] for e in folder.iterdir() if e.name.endswith(".json"))
     if name not in names:
         raise unknown_name("result", name, names)
-    return json.loads(_packaged("results", f"{name}.json"))
+    return json.loads(packaged_text("results", f"{name}.json"))
 
 
-def _packaged(folder: str, name: str) -> str:
+def packaged_text(folder: str, name: str) -> str:
+    """Read a text file of the package."""
     return resources.files("vit_from_scratch").joinpath(folder, name).read_text("utf-8")
 
 
