@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training import DataConfig, Normalisation, load_dataset
+from vit_from_scratch.training import DataConfig, ImageData, Normalisation, load_dataset, open_dataset
 from vit_from_scratch.training.sources import digits_test_indices
 
 
@@ -140,3 +140,19 @@ def test_no_network_is_said_in_one_sentence(tmp_path, monkeypatch):
         InputError, match=r"cannot be downloaded \(no route to host\)\. Connect to a network once"
     ):
         load_dataset("cifar10")
+
+
+def test_a_smaller_training_part_keeps_the_other_parts_and_the_shares(digits):
+    few = open_dataset(DataConfig("digits", train_size=300))
+    assert isinstance(few, ImageData)
+    assert len(few.train_labels) == 300
+    assert torch.equal(few.validation_images, digits.validation_images)
+    assert torch.equal(few.test_images, digits.test_images)
+    assert few.train_labels.bincount().min() >= 28
+    rows = {bytes(image.numpy().tobytes()) for image in digits.train_images}
+    assert all(bytes(image.numpy().tobytes()) in rows for image in few.train_images)
+
+
+def test_a_training_part_that_cannot_be_drawn_is_refused():
+    with pytest.raises(InputError, match=r"data\.train_size = 5000: digits has 1,200 images of 10 classes"):
+        open_dataset(DataConfig("digits", train_size=5000))

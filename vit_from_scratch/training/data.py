@@ -73,6 +73,8 @@ class DataConfig:
         validation_size: training images held out for validation; None for the data set's usual number (of a
             folder of your own, none), 0 to train on all of them. The test set is never part of it.
         split_seed: which of the training images those are.
+        train_size: how many of the other training images are kept, the same share of each class; all
+            (None). Fewer show how hungry a model is.
         image_size: side in pixels that images are brought to; None for 224 with photos, and for the images as
             they are with digits and CIFAR.
         normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes mean and deviation of each colour
@@ -85,6 +87,7 @@ class DataConfig:
     name: str
     validation_size: int | None = None
     split_seed: int = 0
+    train_size: int | None = None
     image_size: int | None = None
     normalisation: Literal["half", "imagenet"] = "half"
 
@@ -98,7 +101,8 @@ class DataConfig:
             object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name, 0))
         if self.image_size is None and self.name not in SOURCES:
             object.__setattr__(self, "image_size", 224)
-        side = self.image_size
+        count, side = self.train_size, self.image_size
+        require(count is None or count >= 1, "data.train_size", count, "at least 1, or None")
         require(side is None or side >= 1, "data.image_size", side, "at least 1 pixel, or None")
         require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
         require(self.split_seed >= 0, "data.split_seed", self.split_seed, "0 or more")
@@ -306,17 +310,23 @@ def open_dataset(
 
 def _hold_out(labels: Tensor, config: DataConfig) -> tuple[Tensor, Tensor]:
     """Split the training images' indices into training and validation, with the same share of each class."""
-    size = config.validation_size or 0
-    indices = torch.arange(len(labels))
-    if size == 0:
-        return indices, indices[:0]
-    classes = len(labels.unique())
-    if not classes <= size <= len(labels) - classes:
+    train, validation = _draw(torch.arange(len(labels)), labels, config, "validation_size")
+    if config.train_size is not None:
+        train = _draw(train, labels, config, "train_size")[1]
+    return train, validation
+
+
+def _draw(indices: Tensor, labels: Tensor, config: DataConfig, option: str) -> tuple[Tensor, Tensor]:
+    """Draw as many indices as an option of the configuration says; return the rest and the drawn."""
+    size, classes = getattr(config, option), len(labels.unique())
+    if size in (0, len(indices)):
+        return (indices, indices[:0]) if size == 0 else (indices[:0], indices)
+    if not classes <= size <= len(indices) - classes:
         raise InputError(
-            f"data.validation_size = {size}: {config.name} has {len(labels):,} training images of {classes} "
-            f"classes. Expected 0, or {classes} to {len(labels) - classes:,}."
+            f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it. "
+            f"Expected 0, or {classes} to {len(indices) - classes:,}."
         )
-    train, validation = train_test_split(
-        indices.numpy(), test_size=size, stratify=labels.numpy(), random_state=config.split_seed
+    rest, drawn = train_test_split(
+        indices.numpy(), test_size=size, stratify=labels[indices].numpy(), random_state=config.split_seed
     )
-    return torch.from_numpy(train).sort().values, torch.from_numpy(validation).sort().values
+    return torch.from_numpy(rest).sort().values, torch.from_numpy(drawn).sort().values

@@ -113,9 +113,12 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     state.epoch += 1
     if config.curriculum:
         state.model.resize_input(data.image_shape[1:])  # type: ignore[operator]
-    held_out = (
-        evaluate_batches(state.measured, data.batches("validation")) if data.size_of("validation") else None
-    )
+    with precision(state):
+        held_out = (
+            evaluate_batches(state.measured, data.batches("validation"))
+            if data.size_of("validation")
+            else None
+        )
     return EpochMetrics(
         epoch=state.epoch,
         step=state.step,
@@ -155,7 +158,7 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor:
     for part, target in zip(
         images.chunk(config.accumulation), targets.chunk(config.accumulation), strict=True
     ):
-        with torch.autocast(state.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        with precision(state):
             logits = state.network(part)  # (B / accumulation, K)
         loss = F.cross_entropy(logits.float(), target, label_smoothing=config.label_smoothing)
         loss = loss * (len(part) / len(images))
@@ -169,6 +172,12 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor:
         state.average.update_parameters(state.model)
     state.step += 1
     return torch.cat(pieces)
+
+
+def precision(state: TrainingState) -> torch.autocast:
+    """Return the context in which the model computes in the type that the settings name."""
+    lower = state.config.precision == "bfloat16"
+    return torch.autocast(state.device.type, torch.bfloat16, enabled=lower)
 
 
 def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
