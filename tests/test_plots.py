@@ -56,3 +56,29 @@ def test_a_picture_of_another_shape_is_refused():
 def test_the_style_is_transparent_for_both_themes():
     plots.use_style()
     assert plt.rcParams["figure.facecolor"] == plt.rcParams["savefig.facecolor"] == "none"
+
+
+def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them():
+    _, ax = plt.subplots()
+    photo = examples.photo(32)[0]
+    assert plots.attention_overlay(photo, torch.rand(4, 4), ax) is ax
+    assert plots.attention_distance(torch.rand(3, 2), ax, "model", uniform=1.0) is ax
+    assert plots.position_similarity(torch.rand(2, 3, 2, 3), ax) is ax
+    assert plots.attention_grid(torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
+    assert plots.filters(torch.randn(5, 3, 4, 4), columns=3).shape == (2, 3)
+    assert plots.colour_maps([torch.rand(4, 4, 3)] * 2, ["a", "b"]).shape == (1, 2)
+
+
+def test_an_overlay_is_bright_where_attention_is_and_dark_where_none_is():
+    attention = torch.zeros(2, 2)
+    attention[0, 1] = 0.3
+    shown = plots.attention_overlay(torch.ones(3, 8, 8), attention).images[0].get_array()
+    assert shown[0, -1].max() == pytest.approx(1)
+    assert shown[-1, 0].max() == 0
+
+
+def test_similarity_maps_stand_in_their_patches_places():
+    similarity = torch.arange(36.0).reshape(2, 3, 2, 3) / 36
+    shown = plots.position_similarity(similarity).images[0].get_array()
+    assert shown[0:2, 4:7].tolist() == similarity[0, 1].tolist()
+    assert shown[3:5, 8:11].tolist() == similarity[1, 2].tolist()

@@ -17,6 +17,10 @@ SIZES: dict[str, dict[str, int]] = {
 }
 
 
+#: Stages of the hybrids' ResNet-50 by stride. At 16 the last stage's units have moved into the one before.
+RESNET_50: dict[int, tuple[int, ...]] = {16: (3, 4, 9), 32: (3, 4, 6, 3)}
+
+
 @dataclasses.dataclass(frozen=True)
 class ViTConfig:
     """Everything that decides the shape of a Vision Transformer (section 3.1 of the paper).
@@ -45,9 +49,16 @@ class ViTConfig:
         layer_norm_eps: added to the variance in every LayerNorm.
         gelu: the exact form (``"erf"``) or the approximation that the released JAX weights were
             trained with (``"tanh"``).
-        stem: how an image becomes embeddings: ``"patch"``, one linear layer (eq. 1); ``"conv"``: a few
-            3 x 3 convolutions, not the paper's (Xiao et al., 2021; chapter 8).
-        stem_width: channels after the first convolution of a ``"conv"`` stem; each further one doubles them.
+        stem: how an image becomes embeddings: ``"patch"``, one linear layer (eq. 1); ``"resnet"``: the hybrid
+            of section 3.1 (chapter 6); ``"conv"``: a few 3 x 3 convolutions, not the paper's (Xiao et al.,
+            2021; chapter 8).
+        stem_width: channels after the first convolution of a stem; each further one, or stage, doubles them.
+        stem_layers: residual units in each stage of a ``"resnet"`` stem.
+        stem_root_stride: 4 for the ResNet's usual root, 1 for small images; with a factor of 2 for each
+            stage but the first it makes the patch size.
+        stem_norm_eps: added to the variance in every GroupNorm of a ``"resnet"`` stem; timm has 1e-5.
+        stem_conv_eps: added in weight standardisation; timm has 1e-8.
+        stem_eps_on_variance: whether that is added to the variance, as timm does, not to the deviation.
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (Irandoust et al., 2022; chapter 8).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
@@ -74,8 +85,13 @@ class ViTConfig:
     qkv_bias: bool = True
     layer_norm_eps: float = 1e-6
     gelu: Literal["erf", "tanh"] = "erf"
-    stem: Literal["patch", "conv"] = "patch"
-    stem_width: int = 32
+    stem: Literal["patch", "conv", "resnet"] = "patch"
+    stem_width: int = 64
+    stem_layers: tuple[int, ...] = (3, 4, 9)
+    stem_root_stride: Literal[1, 4] = 4
+    stem_norm_eps: float = 1e-6
+    stem_conv_eps: float = 1e-5
+    stem_eps_on_variance: bool = False
     mlp: Literal["dense", "local"] = "dense"
     stochastic_depth: float = 0.0
 
@@ -125,6 +141,18 @@ class ViTConfig:
             raise InputError(
                 "pool='cls' reads the class token, but class_token=False leaves none: "
                 "set pool='gap' or class_token=True."
+            )
+        require(
+            min(self.stem_layers, default=0) >= 1, "model.stem_layers", self.stem_layers, "1 or more a stage"
+        )
+        for name in ("stem_norm_eps", "stem_conv_eps"):
+            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "a number above 0")
+        stride = self.stem_root_stride * 2 ** (len(self.stem_layers) - 1)
+        if self.stem == "resnet" and self.patch_size != stride:
+            raise InputError(
+                f"stem='resnet' with patch_size {self.patch_size}: expected {stride}, the stride of a root"
+                f" of {self.stem_root_stride} and {len(self.stem_layers)} stages, as its places are "
+                "the patches; change patch_size or stem_layers."
             )
         if self.stem == "conv" and self.patch_size & (self.patch_size - 1):
             raise InputError(
@@ -182,16 +210,18 @@ def variant_config(name: str, **overrides: Any) -> ViTConfig:
     """Turn a name such as ``"B/16"`` into a configuration.
 
     Args:
-        name: a size (Ti, S, B, L or H) and a patch size in pixels, joined by a slash.
+        name: a size (Ti, S, B, L or H) and a patch size in pixels, joined by a slash; with "R50+" before it
+            the hybrid, at stride 16 or 32.
         **overrides: fields of :class:`ViTConfig` that differ from the variant's.
 
     Raises:
         InputError: for a name that is no variant, or fields that do not fit.
     """
-    match = re.fullmatch(r"([A-Za-z]+)/(\d+)", str(name))
-    if match is None or match[1] not in SIZES:
+    match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d+)", str(name))
+    if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):
         raise InputError(
             f"unknown variant {name!r}: expected a size of {', '.join(SIZES)}, a slash and a patch size "
-            "in pixels; for instance 'B/16'."
+            "in pixels, for instance 'B/16'; or a hybrid at stride 16 or 32, for instance 'R50+B/16'."
         )
-    return ViTConfig.from_dict({"patch_size": int(match[2]), **SIZES[match[1]], **overrides})
+    stem = {"stem": "resnet", "stem_layers": RESNET_50[int(match[3])]} if match[1] else {}
+    return ViTConfig.from_dict({"patch_size": int(match[3]), **stem, **SIZES[match[2]], **overrides})

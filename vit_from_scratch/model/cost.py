@@ -23,6 +23,8 @@ def forward_flops(config: ViTConfig) -> int:
     embedding = config.num_patches * config.patch_values * dim
     if config.stem == "conv":
         embedding = conv_stem_multiplications(config)
+    elif config.stem == "resnet":
+        embedding = resnet_stem_multiplications(config)
     qkv_and_projection = tokens * dim * 4 * dim
     scores_and_gathering = 2 * tokens * tokens * dim
     mlp = 2 * tokens * dim * config.mlp_dim
@@ -43,6 +45,26 @@ def conv_stem_multiplications(config: ViTConfig) -> int:
         total += (height >> index) * (width >> index) * 9 * before * after
         before = after
     return total + config.num_patches * before * config.dim
+
+
+def resnet_stem_multiplications(config: ViTConfig) -> int:
+    """Multiply-adds of a hybrid's ResNet for one image, and of the 1 x 1 projection to the width D."""
+    height, width = config.image_shape
+    large = config.stem_root_stride == 4
+    total = (
+        (height * width // (4 if large else 1)) * (49 if large else 9) * config.channels * config.stem_width
+    )
+    places = height * width // config.stem_root_stride**2
+    channels = config.stem_width
+    for stage, units in enumerate(config.stem_layers):
+        narrow = config.stem_width * 2**stage
+        for unit in range(units):
+            total += places * channels * narrow  # 1 x 1, before the stride
+            places = places // 4 if stage and unit == 0 else places
+            total += places * narrow * (9 * narrow + 4 * narrow)
+            total += places * channels * 4 * narrow if unit == 0 else 0  # the shortcut
+            channels = 4 * narrow
+    return total + config.num_patches * channels * config.dim
 
 
 def pretraining_exaflops(

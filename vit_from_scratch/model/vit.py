@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.encoder import Encoder
+from vit_from_scratch.model.hybrid import ResNetStem
 from vit_from_scratch.model.patches import PatchEmbedding, lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
 from vit_from_scratch.model.variants import ConvStem
@@ -25,10 +26,11 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.config = config
         self.image_shape = config.image_shape
-        conv = config.stem == "conv"
-        self.patch_embedding: PatchEmbedding | ConvStem = (
-            ConvStem(config) if conv else PatchEmbedding(config.patch_size, config.channels, config.dim)
-        )
+        self.patch_embedding: PatchEmbedding | ConvStem | ResNetStem
+        if config.stem == "patch":
+            self.patch_embedding = PatchEmbedding(config.patch_size, config.channels, config.dim)
+        else:
+            self.patch_embedding = ConvStem(config) if config.stem == "conv" else ResNetStem(config)
         self.tokens = TokenSequence(config)
         self.encoder = Encoder(config)
         pooled = config.norm == "pooled"

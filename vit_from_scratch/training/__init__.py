@@ -1,9 +1,10 @@
 """Part II, train it: data, augmentation, schedules, optimisers, and one loop."""
 
+from vit_from_scratch.normalisation import Normalisation
 from vit_from_scratch.training.augmentation import PRESETS, Augmentation, augment
 from vit_from_scratch.training.callbacks import Callback, ProgressBar, StepLog
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.data import DataConfig, ImageData, Normalisation, load_dataset, open_dataset
+from vit_from_scratch.training.data import DataConfig, ImageData, load_dataset, open_dataset
 from vit_from_scratch.training.evaluation import Evaluation, evaluate, evaluate_batches, predict
 from vit_from_scratch.training.loop import DivergedError, train
 from vit_from_scratch.training.optimisers import build_optimiser, decay_groups

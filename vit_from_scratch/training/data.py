@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.settings import check_fields, require
 from vit_from_scratch.training.augmentation import Augmentation, augment
 from vit_from_scratch.training.sources import (
@@ -108,38 +109,6 @@ class DataConfig:
         require(self.split_seed >= 0, "data.split_seed", self.split_seed, "0 or more")
 
 
-@dataclass(frozen=True)
-class Normalisation:
-    """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel.
-
-    The mean and deviation of 0.5 map bytes to [-1, 1], as the paper's reference code does.
-
-    Attributes:
-        mean: one value a channel, or one for all.
-        std: likewise.
-    """
-
-    mean: tuple[float, ...] = (0.5,)
-    std: tuple[float, ...] = (0.5,)
-
-    def __call__(self, images: Tensor) -> Tensor:
-        """Normalise images (B, C, H, W), uint8 or floats from 0 to 255, to floats of the same shape."""
-        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1) * 255
-        std = torch.tensor(self.std, device=images.device).view(-1, 1, 1) * 255
-        return (images - mean) / std
-
-    def undo(self, images: Tensor) -> Tensor:
-        """Map normalised images (B, C, H, W) back to [0, 1], for figures."""
-        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
-        return (images * torch.tensor(self.std, device=images.device).view(-1, 1, 1) + mean).clamp(0, 1)
-
-
-NORMALISATIONS = {
-    "half": Normalisation(),
-    "imagenet": Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-}
-
-
 @dataclass(frozen=True, eq=False)
 class ImageData:
     """A data set in memory, in three parts that share no image.
@@ -164,7 +133,7 @@ class ImageData:
     test_images: Tensor
     test_labels: Tensor
     class_names: tuple[str, ...]
-    normalise: Normalisation = Normalisation()
+    normalise: Normalisation = NORMALISATIONS["half"]
 
     @property
     def num_classes(self) -> int:

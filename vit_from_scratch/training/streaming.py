@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
+from vit_from_scratch.normalisation import Normalisation
 from vit_from_scratch.training.augmentation import Augmentation, augment
-from vit_from_scratch.training.data import DataConfig, Normalisation, Part
+from vit_from_scratch.training.data import DataConfig, Part
 from vit_from_scratch.training.sources import PhotoSource
 
 TEST_CROP = 224 / 256

@@ -1,8 +1,4 @@
-"""Figures in one style: readable on a light and on a dark page, in grey, and by the colour-blind.
-
-Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
-those of Okabe and Ito. Every function draws on the Axes it is given, or on new ones, and returns them.
-"""
+"""Images, matrices and curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,74 +6,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-
-BLUE, ORANGE, GREEN, PINK, SKY, RED = "#1a7fc1", "#e08a00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
-GREY = "#808080"
-
-#: From mid-grey over blue to pale: none of its ends vanishes in a page's background.
-SEQUENTIAL = "viridis"
-#: Orange below zero, blue above, pale grey at zero.
-DIVERGING = LinearSegmentedColormap.from_list(
-    "orange-blue", ["#b35900", "#f5b041", "#e8e8e8", "#5dade2", "#1a5276"]
-)
-
-
-def use_style() -> None:
-    """Set the book's figure style; in a notebook also ask for pictures of twice the resolution."""
-    plt.rcParams.update(
-        {
-            "axes.edgecolor": GREY,
-            "axes.facecolor": "none",
-            "axes.grid": True,
-            "axes.grid.axis": "y",
-            "axes.labelcolor": GREY,
-            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
-            + cycler(linestyle=["-", "--", "-.", ":", "-", "--"]),
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlecolor": GREY,
-            "axes.titlesize": 11,
-            "figure.constrained_layout.use": True,
-            "figure.dpi": 100,
-            "figure.facecolor": "none",
-            "font.size": 10.5,
-            "grid.alpha": 0.3,
-            "grid.color": GREY,
-            "image.interpolation": "nearest",
-            "legend.frameon": False,
-            "legend.labelcolor": GREY,
-            "lines.linewidth": 2,
-            "savefig.facecolor": "none",
-            "text.color": GREY,
-            "xtick.color": GREY,
-            "ytick.color": GREY,
-        }
-    )
-    try:
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
-
-        set_matplotlib_formats("retina")
-    except (ImportError, AttributeError):
-        pass  # no notebook: files keep the resolution that savefig is given
-
-
-def _axes(ax: Axes | None, width: float = 4.0, height: float = 4.0) -> Axes:
-    return plt.subplots(figsize=(width, height))[1] if ax is None else ax
-
-
-def _bare(ax: Axes) -> None:
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, new_axes
 
 
 def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
@@ -88,7 +22,7 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         ax: where to draw.
         title: text above.
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     pixels = picture.detach().cpu().float()
     pixels = pixels[0] if pixels.ndim == 4 else pixels
     if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
@@ -100,7 +34,7 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         ax.imshow(pixels[0].numpy(), cmap="gray")
     else:
         ax.imshow(pixels.clamp(0, 1).permute(1, 2, 0).numpy())
-    _bare(ax)
+    bare(ax)
     ax.set_title(title)
     return ax
 
@@ -117,7 +51,7 @@ def patch_mosaic(
         gap: width of the gaps as a share of P.
         title: text above.
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     pixels = (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
     step = patch_size * (1 + gap)
     low, high = pixels.min().item(), pixels.max().item()
@@ -135,7 +69,7 @@ def patch_mosaic(
                 ax.imshow(patch.permute(1, 2, 0).clamp(0, 1).numpy(), extent=extent)
     ax.set_xlim(-1, columns * step)
     ax.set_ylim(rows * step, -1)
-    _bare(ax)
+    bare(ax)
     ax.set_title(title)
     return ax
 
@@ -162,7 +96,7 @@ def matrix(
         limits: values of the ends of the colour scale.
         colorbar: label of a colour bar; none without it.
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     array = values.detach().cpu().float().numpy()
     signed = (array.min() if limits is None else limits[0]) < 0
     bound = float(np.abs(array).max())
@@ -199,7 +133,7 @@ def curves(
         title: text above.
         start: number of the first point.
     """
-    ax = _axes(ax, 6, 3.5)
+    ax = new_axes(ax, 6, 3.5)
     for name, values in lines.items():
         ax.plot(range(start, start + len(values)), values, label=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -220,7 +154,7 @@ def confusion_matrix(
         names: names of the K classes.
         ax: where to draw.
     """
-    ax = _axes(ax, 5, 4.6)
+    ax = new_axes(ax, 5, 4.6)
     classes = len(names)
     counts = torch.bincount(labels * classes + predictions, minlength=classes**2).reshape(classes, classes)
     matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
@@ -254,7 +188,7 @@ def image_row(
     height = size * (1.25 if titles is not None else 1.0)
     _, axes = plt.subplots(rows, columns, figsize=(columns * size, rows * height), squeeze=False)
     for index, ax in enumerate(axes.flat):
-        _bare(ax)
+        bare(ax)
         if index < count:
             image(pictures[index], ax)
             if titles is not None:

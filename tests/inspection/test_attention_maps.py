@@ -1,0 +1,129 @@
+import pytest
+import torch
+
+from vit_from_scratch import InputError
+from vit_from_scratch.inspection import attention_rollout, class_token_maps, layer_attention, rollout_maps
+
+
+def random_attention(layers=3, batch=2, heads=2, tokens=7):
+    torch.manual_seed(0)
+    return list(torch.randn(layers, batch, heads, tokens, tokens, dtype=torch.float64).softmax(-1))
+
+
+def test_the_weights_of_every_layer_are_those_that_the_model_returns(model, images):
+    expected = model(images, return_intermediates=True)[1]["attention"]
+    for found, wanted in zip(layer_attention(model, images), expected, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-6)
+
+
+def test_a_reduction_keeps_one_layer_at_a_time(model, images):
+    alive = []
+
+    def reduce(weights):
+        alive.append(weights.shape)
+        return weights.mean(dim=(0, 2))
+
+    reduced = layer_attention(model, images, reduce)
+    whole = layer_attention(model, images)
+    assert len(alive) == len(reduced) == 3
+    for found, weights in zip(reduced, whole, strict=True):
+        assert torch.allclose(found, weights.mean(dim=(0, 2)))
+
+
+def test_a_model_in_training_is_measured_in_evaluation_and_left_in_training(model, images):
+    expected = layer_attention(model, images)
+    model.train()
+    found = layer_attention(model, images)
+    assert model.training
+    assert torch.equal(found[-1], expected[-1])
+
+
+def test_rows_of_a_rollout_sum_to_one():
+    rollout = attention_rollout(random_attention())
+    assert torch.allclose(rollout.sum(-1), torch.ones(2, 7, dtype=torch.float64), atol=1e-12)
+
+
+def test_a_rollout_of_identities_is_the_identity():
+    eye = torch.eye(5).expand(2, 3, 5, 5)
+    assert torch.equal(attention_rollout([eye] * 4), torch.eye(5).expand(2, 5, 5))
+
+
+def test_a_rollout_of_two_layers_by_hand():
+    first = torch.tensor([[[[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [1.0, 0.0]]]])
+    second = torch.tensor([[[[1.0, 0.0], [0.25, 0.75]], [[0.0, 1.0], [0.75, 0.25]]]])
+    # Heads averaged: [[.5, .5], [.5, .5]] twice. With the identity, halved: [[.75, .25], [.25, .75]].
+    # Squared: [[.625, .375], [.375, .625]].
+    expected = torch.tensor([[[0.625, 0.375], [0.375, 0.625]]])
+    assert torch.allclose(attention_rollout([first, second]), expected)
+
+
+def test_the_first_layer_acts_first():
+    to_second = torch.tensor([[[[0.0, 1.0], [0.0, 1.0]]]])
+    stay = torch.eye(2).reshape(1, 1, 2, 2)
+    swap_then_stay = attention_rollout([to_second, stay])
+    both = attention_rollout([to_second, to_second.flip(-1)])
+    assert torch.allclose(swap_then_stay[0, 0], torch.tensor([0.5, 0.5]))
+    # By hand: [[1, 0], [.5, .5]] @ [[.5, .5], [0, 1]] = [[.5, .5], [.25, .75]].
+    assert torch.allclose(both, torch.tensor([[[0.5, 0.5], [0.25, 0.75]]]))
+
+
+@pytest.mark.parametrize(("fusion", "pick"), [("max", torch.amax), ("min", torch.amin)])
+def test_other_fusions_pick_one_head(fusion, pick):
+    attention = random_attention(layers=1)
+    fused = pick(attention[0], dim=1) + torch.eye(7)
+    expected = fused / fused.sum(-1, keepdim=True)
+    assert torch.allclose(attention_rollout(attention, fusion), expected)
+
+
+def test_discarding_drops_the_lowest_weights():
+    weights = torch.tensor([[[[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]]])
+    rollout = attention_rollout([weights], discard=0.34)  # 3 of 9 weights
+    assert rollout[0, 0, 1] == 0
+    assert rollout[0, 0, 2] == pytest.approx(0.7 / 1.7)
+    assert torch.allclose(rollout.sum(-1), torch.ones(1, 3))
+
+
+def test_a_batch_and_a_single_image_agree(model, images):
+    together = attention_rollout(layer_attention(model, images))
+    for index, image in enumerate(images):
+        alone = attention_rollout(layer_attention(model, image[None]))
+        assert torch.allclose(alone[0], together[index], atol=1e-6)
+
+
+def test_rollout_maps_lie_on_the_grid(model, images):
+    rollout = attention_rollout(layer_attention(model, images))
+    maps = rollout_maps(rollout, model.config.grid)
+    assert maps.shape == (4, 4, 6)
+    if model.config.class_token:
+        assert maps[1, 2, 3] == rollout[1, 0, 1 + 2 * 6 + 3]
+    else:
+        assert torch.allclose(maps.sum(dim=(1, 2)), torch.ones(4), atol=1e-5)
+
+
+def test_class_token_maps_are_its_row_of_the_weights(model, images):
+    attentions = layer_attention(model, images)
+    if not model.config.class_token:
+        with pytest.raises(InputError, match=r"24 tokens: expected 25, the class token and a grid"):
+            class_token_maps(attentions, (4, 6))
+        return
+    maps = class_token_maps(attentions, (4, 6))
+    assert maps.shape == (3, 4, 2, 4, 6)
+    assert maps[1, 2, 0, 3, 5] == attentions[1][2, 0, 0, 24]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "no layers"),
+        (([torch.rand(2, 3, 3)],), r"shape \(2, 3, 3\): expected \(B, h, T, T\)"),
+        ((random_attention(), "mean", 1.0), r"discard = 1\.0: expected a share"),
+    ],
+)
+def test_wrong_input_to_a_rollout_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        attention_rollout(*arguments)
+
+
+def test_a_rollout_of_another_grid_is_refused():
+    with pytest.raises(InputError, match="expected 4 for a grid of 2 x 2, or one more"):
+        rollout_maps(torch.rand(1, 7, 7), (2, 2))

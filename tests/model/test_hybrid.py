@@ -1,0 +1,119 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import timm
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
+from vit_from_scratch.model.config import variant_config
+from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.model.hybrid import ResNetStem, StandardisedConv, same_padding
+
+SMALL = ViTConfig(
+    32,
+    4,
+    dim=16,
+    depth=1,
+    heads=2,
+    mlp_dim=32,
+    num_classes=5,
+    stem="resnet",
+    stem_layers=(1, 1, 1),
+    stem_width=8,
+    stem_root_stride=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [("R50+S/16", None), ("R50+B/16", "vit_base_r50_s16_224"), ("R50+L/32", "vit_large_r50_s32_224")],
+)
+def test_the_papers_hybrids_have_as_many_parameters_as_timms(name, peer):
+    with torch.device("meta"):
+        ours = count_parameters(build_model(name, num_classes=1000))
+        if peer is not None:
+            assert ours == sum(p.numel() for p in timm.create_model(peer, num_classes=1000).parameters())
+    assert ours > count_parameters_of_plain(name)
+
+
+def count_parameters_of_plain(name: str) -> int:
+    with torch.device("meta"):
+        return count_parameters(build_model(name.removeprefix("R50+"), num_classes=1000))
+
+
+@pytest.mark.parametrize(("stride", "tokens"), [(16, 197), (32, 50)])
+def test_the_stride_decides_the_number_of_tokens(stride, tokens):
+    assert variant_config(f"R50+B/{stride}").num_tokens == tokens
+
+
+def test_a_feature_map_has_a_place_for_every_patch():
+    config = ViTConfig(
+        64, 16, dim=8, depth=1, heads=1, mlp_dim=8, stem="resnet", stem_layers=(1, 1, 1), stem_width=8
+    )
+    stem = ResNetStem(config)
+    images = torch.randn(2, 3, 64, 64)
+    assert stem.features(images).shape == (2, 8 * 4 * 4, 4, 4)
+    assert stem(images).shape == (2, 16, 8)
+
+
+@pytest.mark.parametrize("config", [SMALL, replace(SMALL, image_size=64, patch_size=16, stem_root_stride=4)])
+def test_operations_equal_torchs_counter(config):
+    model = VisionTransformer(config).eval()
+    with FlopCounterMode(display=False) as counter:
+        model(torch.randn(1, 3, *config.image_shape), return_intermediates=True)
+    assert counter.get_total_flops() == forward_flops(config)
+
+
+def test_standardised_filters_have_mean_zero_and_deviation_one():
+    layer = StandardisedConv(8, 6, 3, 1, eps=1e-10, eps_on_variance=False)
+    filters = layer.standardised().flatten(1)
+    assert torch.allclose(filters.mean(dim=1), torch.zeros(6), atol=1e-5)
+    assert torch.allclose(filters.std(dim=1, correction=0), torch.ones(6), atol=1e-4)
+
+
+def test_the_two_places_of_eps():
+    weight = torch.tensor([[[[1.0, -1.0]]]]) * 1e-3
+    for on_variance, expected in ((False, 1e-3 / (1e-3 + 1e-2)), (True, 1e-3 / (1e-6 + 1e-2) ** 0.5)):
+        layer = StandardisedConv(1, 1, 1, 1, eps=1e-2, eps_on_variance=on_variance)
+        layer.weight = torch.nn.Parameter(weight)
+        assert layer.standardised().flatten()[0].item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride"), [(224, 7, 2), (112, 3, 2), (56, 3, 1), (57, 3, 2), (8, 1, 2)]
+)
+def test_same_padding_gives_as_many_places_as_the_definition(size, kernel, stride):
+    padded = same_padding(torch.ones(1, 1, size, size), kernel, stride)
+    assert (padded.shape[-1] - kernel) // stride + 1 == -(-size // stride)
+
+
+def test_an_odd_padding_puts_the_extra_pixel_at_the_end():
+    padded = same_padding(torch.ones(1, 1, 224, 224), 7, 2)[0, 0, 100]
+    assert (padded == 0).nonzero().flatten().tolist() == [0, 1, 226, 227, 228]
+
+
+def test_same_padding_of_an_image_that_is_not_square():
+    padded = same_padding(torch.ones(1, 1, 6, 9), 3, 2)
+    assert padded.shape == (1, 1, 7, 10) or padded.shape == (1, 1, 7, 11)
+    assert np.array_equal(padded[0, 0, -1].numpy(), np.zeros(padded.shape[-1]))
+
+
+def test_a_new_unit_begins_as_the_identity():
+    unit = ResNetStem(replace(SMALL, stem_layers=(2, 1, 1))).stages[0][1]
+    features = torch.rand(2, 32, 6, 6)
+    assert torch.equal(unit(features), features)
+
+
+def test_a_stem_of_another_stride_is_refused():
+    with pytest.raises(
+        InputError, match=r"patch_size 8: expected 16, the stride of a root of 4 and 3 stages"
+    ):
+        ViTConfig(64, 8, stem="resnet")
+
+
+@pytest.mark.parametrize("name", ["R50+B/8", "R50+X/16", "R101+B/16"])
+def test_an_unknown_hybrid_is_refused(name):
+    with pytest.raises(InputError, match=r"or a hybrid at stride 16 or 32"):
+        build_model(name)

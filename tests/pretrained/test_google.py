@@ -1,0 +1,176 @@
+"""Google's layouts, on files of random arrays, against timm's loader of the same files."""
+
+import numpy as np
+import pytest
+import timm
+import torch
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.pretrained import load_google_npz
+
+CONFIG = ViTConfig(32, 8, dim=24, depth=2, heads=3, mlp_dim=48, num_classes=7, gelu="tanh")
+EXTRA_LAYERS = {"pre_logits/kernel": (24, 24), "pre_logits/bias": (24,)}
+
+
+def vision_transformer_arrays(tokens: int = 17, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random arrays in the layout of vision_transformer's checkpoints."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "cls": (1, 1, 24),
+        "embedding/kernel": (8, 8, 3, 24),
+        "embedding/bias": (24,),
+        "Transformer/posembed_input/pos_embedding": (1, tokens, 24),
+        "Transformer/encoder_norm/scale": (24,),
+        "Transformer/encoder_norm/bias": (24,),
+        "head/kernel": (24, 7),
+        "head/bias": (7,),
+    }
+    for layer in range(2):
+        block = f"Transformer/encoderblock_{layer}/"
+        for norm in ("LayerNorm_0", "LayerNorm_2"):
+            shapes |= {f"{block}{norm}/scale": (24,), f"{block}{norm}/bias": (24,)}
+        attention = block + "MultiHeadDotProductAttention_1/"
+        for part in ("query", "key", "value"):
+            shapes |= {f"{attention}{part}/kernel": (24, 3, 8), f"{attention}{part}/bias": (3, 8)}
+        shapes |= {attention + "out/kernel": (3, 8, 24), attention + "out/bias": (24,)}
+        for dense, (before, after) in {"Dense_0": (24, 48), "Dense_1": (48, 24)}.items():
+            shapes |= {
+                f"{block}MlpBlock_3/{dense}/kernel": (before, after),
+                f"{block}MlpBlock_3/{dense}/bias": (after,),
+            }
+    random = np.random.default_rng(seed)
+    return {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def big_vision_arrays(scanned: bool) -> dict[str, np.ndarray]:
+    """The same arrays under big_vision's names; positions without a row for the class token."""
+    renamed = {}
+    for name, array in vision_transformer_arrays(tokens=16).items():
+        name = name.replace("Transformer/posembed_input/pos_embedding", "pos_embedding")
+        for theirs, ours in (
+            ("LayerNorm_2", "LayerNorm_1"),
+            ("MlpBlock_3", "MlpBlock_0"),
+            ("Attention_1", "Attention_0"),
+        ):
+            name = name.replace(theirs, ours)
+        renamed["params/" + name] = array
+    if scanned:
+        stacked = {}
+        for name in [name for name in renamed if "encoderblock_0" in name]:
+            pair = [renamed.pop(name), renamed.pop(name.replace("block_0", "block_1"))]
+            stacked[name.replace("block_0", "block")] = np.stack(pair)
+        renamed |= stacked
+    return renamed
+
+
+def saved(tmp_path, arrays):
+    np.savez(tmp_path / "weights.npz", **arrays)
+    return tmp_path / "weights.npz"
+
+
+def timm_twin(path, size=32, **options):
+    model = timm.models.vision_transformer.VisionTransformer(
+        img_size=size,
+        patch_size=8,
+        embed_dim=24,
+        depth=2,
+        num_heads=3,
+        mlp_ratio=2,
+        num_classes=7,
+        act_layer="gelu_tanh",
+        norm_layer=lambda dim, **dd: torch.nn.LayerNorm(dim, eps=1e-6, **dd),
+        **options,
+    )
+    model.load_pretrained(str(path))
+    return model.eval()
+
+
+@pytest.mark.parametrize("prefix", ["", "opt/target/"])
+@pytest.mark.parametrize("size", [32, 48])
+def test_the_layout_of_vision_transformer_gives_timms_logits(tmp_path, prefix, size):
+    path = saved(tmp_path, {prefix + name: array for name, array in vision_transformer_arrays().items()})
+    model = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | {"image_size": size}))
+    load_google_npz(model, path)
+    images = torch.randn(2, 3, size, size)
+    theirs = timm_twin(path, size)
+    if size != 32:  # timm interpolates bicubically unless told otherwise; the reference code is bilinear
+        theirs.pos_embed.data = model.tokens.position.data
+    assert torch.allclose(model.eval()(images), theirs(images), atol=1e-4)
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_the_layout_of_big_vision_gives_the_same_weights(tmp_path, scanned):
+    model, plain = VisionTransformer(CONFIG), VisionTransformer(CONFIG)
+    load_google_npz(model, saved(tmp_path, big_vision_arrays(scanned)))
+    arrays = vision_transformer_arrays(tokens=16)
+    position = arrays["Transformer/posembed_input/pos_embedding"]
+    arrays["Transformer/posembed_input/pos_embedding"] = np.concatenate(
+        [0 * position[:, :1], position], axis=1
+    )
+    load_google_npz(plain, saved(tmp_path, arrays))
+    for name, tensor in plain.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]), name
+
+
+def test_the_hidden_layer_before_the_head_is_read(tmp_path):
+    random = np.random.default_rng(1)
+    extra = {name: random.normal(size=shape).astype(np.float32) for name, shape in EXTRA_LAYERS.items()}
+    path = saved(tmp_path, vision_transformer_arrays() | extra)
+    model = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | {"representation_size": 24}))
+    load_google_npz(model, path)
+    assert np.allclose(model.representation[0].weight.detach().numpy(), extra["pre_logits/kernel"].T)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.pop("head/bias"), r"missing: head\.bias"),
+        (
+            lambda a: a.pop("Transformer/encoderblock_1/MlpBlock_3/Dense_0/kernel"),
+            r"missing: encoder\.blocks\.1\.mlp\.hidden",
+        ),
+        (
+            lambda a: a.pop("Transformer/encoderblock_0/MultiHeadDotProductAttention_1/key/bias"),
+            r"missing: .*qkv\.bias.*left over: .*query/bias",
+        ),
+        (lambda a: a.update(extra=np.zeros(3)), r"left over: extra"),
+        (
+            lambda a: a.update({"head/kernel": np.zeros((24, 9))}),
+            r"misshapen: head\.weight \(9, 24\) for \(7, 24\)",
+        ),
+        (lambda a: a.update({"embedding/kernel": np.zeros((8, 24))}), r"misshapen: patch_embedding"),
+        (
+            lambda a: a.pop("embedding/kernel") is a.pop("embedding/bias"),
+            r"holds no ViT \(it begins with cls",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_and_nothing_is_loaded(tmp_path, change, message):
+    arrays = vision_transformer_arrays()
+    change(arrays)
+    model = VisionTransformer(CONFIG)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(InputError, match=message):
+        load_google_npz(model, saved(tmp_path, arrays))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_pickled_arrays_are_never_opened(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (print, ("opened",))
+
+    np.savez(tmp_path / "bad.npz", **{"embedding/kernel": np.array([Bomb()], dtype=object)})
+    with pytest.raises(InputError, match=r"cannot be read \(Object arrays cannot be loaded"):
+        load_google_npz(VisionTransformer(CONFIG), tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
+def test_a_broken_file_is_one_clear_error(tmp_path, content):
+    (tmp_path / "bad.npz").write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_google_npz(VisionTransformer(CONFIG), tmp_path / "bad.npz")
+
+
+def test_no_file_is_said_so(tmp_path):
+    with pytest.raises(InputError, match="no weights at"):
+        load_google_npz(VisionTransformer(CONFIG), tmp_path / "none.npz")

@@ -1,0 +1,56 @@
+import hashlib
+from importlib import resources
+
+import pytest
+import torch
+
+from vit_from_scratch import InputError
+from vit_from_scratch.pretrained import load_pretrained
+from vit_from_scratch.training.recipes import load_recipe, load_result
+
+WEIGHTS = resources.files("vit_from_scratch").joinpath("weights", "cifar10.safetensors")
+
+
+def test_the_shipped_model_is_the_recipes():
+    model = load_pretrained("cifar10")
+    recipe = load_recipe("cifar10-30min-cpu-plain").model
+    config = model.config
+    assert {key: getattr(config, key) for key in recipe} == recipe
+    assert (config.image_size, config.channels, config.num_classes) == (32, 3, 10)
+    assert (config.class_token, config.position, config.stem, config.mlp) == (
+        True,
+        "learned",
+        "patch",
+        "dense",
+    )
+    assert not model.training
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_the_shipped_weights_are_those_that_were_measured():
+    measured = load_result("cifar10_weights")
+    content = WEIGHTS.read_bytes()
+    assert len(content) == measured["bytes"] <= 12_000_000
+    assert hashlib.sha256(content).hexdigest() == measured["sha256"]
+
+
+def test_rounding_to_half_precision_cost_no_accuracy():
+    measured, run = load_result("cifar10_weights"), load_result("cifar10-30min-cpu-plain")
+    assert measured["run"]["test_accuracy"] == run["test_accuracy_mean"]
+    assert measured["test_accuracy"] == pytest.approx(run["test_accuracy_mean"], abs=1e-3)
+
+
+def test_the_shipped_model_tells_the_photos_of_the_package_apart():
+    """The chelsea photo in scikit-image shows a cat, and the model was trained on cats."""
+    from skimage.data import chelsea
+    from skimage.transform import resize
+
+    square = chelsea()[:, 75:375]  # 300 x 300 pixels around the cat's face
+    image = torch.from_numpy(resize(square, (32, 32), anti_aliasing=True)).permute(2, 0, 1).float()
+    logits = load_pretrained("cifar10")((image[None] - 0.5) / 0.5)
+    assert logits.softmax(-1)[0, 3] > 0.1, "the probability of 'cat' is above that of a guess"
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match=r"unknown pretrained model 'cifar'.*'cifar10'"):
+        load_pretrained("cifar")

@@ -1,0 +1,106 @@
+"""`vit predict` and `vit inspect`, on the shipped model and made pictures."""
+
+import os
+
+import pytest
+import torch
+from PIL import Image
+
+from vit_from_scratch import VisionTransformer, ViTConfig
+from vit_from_scratch.cli import main
+from vit_from_scratch.examples import photo
+from vit_from_scratch.model.checkpoints import save_checkpoint
+
+
+@pytest.fixture
+def cat(tmp_path):
+    pixels = (255 * photo(200)[0]).round().byte().permute(1, 2, 0).numpy()
+    Image.fromarray(pixels).save(tmp_path / "cat.jpg")
+    return tmp_path / "cat.jpg"
+
+
+def failed(capsys, *arguments: str) -> str:
+    assert main([str(a) for a in arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    return err
+
+
+def test_predict_prints_the_top_classes_with_probabilities(cat, capsys):
+    assert main(["predict", str(cat), "--top", "10"]) == 0
+    line = capsys.readouterr().out.strip()
+    shares = [float(part.split()[-1].rstrip("%")) for part in line.split(": ")[1].split(", ")]
+    assert line.startswith(f"{cat}: ")
+    assert "cat" in line
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_predict_saves_where_attention_falls(cat, capsys):
+    assert main(["predict", str(cat), "--attention"]) == 0
+    assert (cat.parent / "cat.attention.png").read_bytes().startswith(b"\x89PNG")
+    assert "cat.attention.png" in capsys.readouterr().out
+
+
+def test_predict_reads_the_other_pictures_when_one_cannot_be(cat, tmp_path, capsys):
+    (tmp_path / "bad.png").write_text("no picture")
+    assert main(["predict", str(tmp_path / "bad.png"), str(cat)]) == 2
+    out, err = capsys.readouterr()
+    assert str(cat) in out
+    assert "bad.png is no picture" in err
+
+
+def test_inspect_writes_every_figure(cat, tmp_path, capsys):
+    assert main(["inspect", str(cat), "--out", str(tmp_path / "figures")]) == 0
+    names = sorted(os.listdir(tmp_path / "figures"))
+    assert names == [
+        "attention_distance.png",
+        "class_token_attention.png",
+        "embedding_filters.png",
+        "position_similarity.png",
+        "rollout.png",
+        "token_path.png",
+    ]
+    printed = capsys.readouterr().out.split()
+    assert sorted(os.path.basename(line) for line in printed) == names
+
+
+def test_inspect_takes_models_of_your_own(cat, tmp_path):
+    torch.manual_seed(0)
+    config = ViTConfig(
+        16,
+        4,
+        dim=8,
+        depth=2,
+        heads=2,
+        mlp_dim=8,
+        num_classes=3,
+        class_token=False,
+        pool="gap",
+        position="none",
+        stem="conv",
+    )
+    save_checkpoint(tmp_path / "own.safetensors", VisionTransformer(config))
+    out = tmp_path / "figures"
+    assert main(["inspect", str(cat), "--weights", str(tmp_path / "own.safetensors"), "--out", str(out)]) == 0
+    assert sorted(os.listdir(out)) == ["attention_distance.png", "rollout.png", "token_path.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "none.jpg"], "no picture at none.jpg"),
+        (["predict", "none.jpg", "--weights", "B/17"], "--weights B/17: expected one of cifar10, Ti/16"),
+        (["predict", "none.jpg", "--weights", "x.safetensors"], "no checkpoint at x.safetensors"),
+        (["predict", "none.jpg", "--top", "11"], "--top 11: expected 1 to 10"),
+        (["inspect", "none.jpg", "--out", "x"], "no picture at none.jpg"),
+    ],
+)
+def test_wrong_input_is_one_clear_error(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert message in failed(capsys, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_place_of_the_figures_folder_is_refused(cat, capsys):
+    assert "is a file: expected a folder" in failed(capsys, "inspect", cat, "--out", cat)

@@ -1,0 +1,68 @@
+"""Chapter 13: how far attention reaches, in pixels, a head and layer (Figure 7 right, appendix D.8)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.inspection.attention_maps import layer_attention
+from vit_from_scratch.model.vit import VisionTransformer
+
+
+def patch_distances(grid: tuple[int, int], patch_size: int) -> Tensor:
+    """Return the distance between the centres of all pairs of patches, in pixels, (N, N) float64."""
+    places = torch.cartesian_prod(*(torch.arange(n, dtype=torch.float64) for n in grid)).reshape(-1, 2)
+    return torch.cdist(places, places, compute_mode="donot_use_mm_for_euclid_dist") * patch_size
+
+
+def mean_attention_distance(
+    attentions: Tensor | Sequence[Tensor], grid: tuple[int, int], patch_size: int
+) -> Tensor:
+    """Average, over the query patches, the distance that their attention reaches.
+
+    A patch's distance is the mean of the distances to all patches, weighted by its attention. The class
+    token lies nowhere in the image: it is left out, and the weights of the patches are scaled to sum to 1.
+
+    Args:
+        attentions: (B, h, T, T) of one layer, or L of them.
+        grid: rows and columns (gh, gw) of the patch grid; T = gh gw, or one more with a class token.
+        patch_size: side P of a patch in pixels.
+
+    Returns:
+        Pixels, float64: (B, h) for one layer, (L, B, h) for several.
+
+    Raises:
+        InputError: the sequence does not fill the grid.
+    """
+    if not isinstance(attentions, Tensor):
+        return torch.stack([mean_attention_distance(one, grid, patch_size) for one in attentions])
+    patches = grid[0] * grid[1]
+    extra = attentions.shape[-1] - patches
+    if attentions.ndim != 4 or extra not in (0, 1):
+        raise InputError(
+            f"attention of shape {tuple(attentions.shape)}: expected (B, h, T, T) with T = {patches} for a "
+            f"grid of {grid[0]} x {grid[1]}, or {patches + 1} with a class token; check grid."
+        )
+    weights = attentions[..., extra:, extra:].double()  # (B, h, N, N)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    distances = patch_distances(grid, patch_size).to(weights.device)
+    return (weights * distances).sum(dim=-1).mean(dim=-1)
+
+
+def attention_distances(model: VisionTransformer, images: Tensor) -> Tensor:
+    """Measure a model's mean attention distances, one layer's weights in memory at a time.
+
+    Args:
+        model: any of ours.
+        images: (B, C, H, W) floats, as the model takes them.
+
+    Returns:
+        (L, B, h), pixels of the input image.
+    """
+    config = model.config
+    return torch.stack(
+        layer_attention(
+            model, images, lambda weights: mean_attention_distance(weights, config.grid, config.patch_size)
+        )
+    )

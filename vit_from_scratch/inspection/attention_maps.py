@@ -1,0 +1,134 @@
+"""Chapter 12: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.7)."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.vit import VisionTransformer
+
+
+@torch.no_grad()
+def layer_attention(
+    model: VisionTransformer, images: Tensor, reduce: Callable[[Tensor], Tensor] | None = None
+) -> list[Tensor]:
+    """Return the attention weights of every layer, recomputed explicitly whatever path the model takes.
+
+    Args:
+        model: any of ours, in any mode; it is measured in evaluation mode and left as it was.
+        images: (B, C, H, W) floats, as the model takes them.
+        reduce: applied to each layer's (B, h, T, T) before the next layer is computed. Only its results are
+            kept then, so the memory stays that of one layer.
+
+    Returns:
+        L tensors (B, h, T, T); row i holds the weights of token i and sums to 1. With `reduce`, its results.
+    """
+    was_training = model.training
+    model.eval()
+    try:
+        tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
+        kept = []
+        for block in model.encoder.blocks:
+            tokens, weights = block(tokens, return_weights=True)
+            kept.append(weights if reduce is None else reduce(weights))
+    finally:
+        model.train(was_training)
+    return kept
+
+
+def attention_rollout(
+    attentions: Sequence[Tensor],
+    fusion: Literal["mean", "max", "min"] = "mean",
+    discard: float = 0.0,
+) -> Tensor:
+    """Follow attention through all layers: how much of each input token is in each output token.
+
+    As in the paper (appendix D.7, after Abnar and Zuidema, 2020): the heads of a layer are averaged, the
+    identity is added for the skip connection, rows are normalised, and the layers are multiplied.
+
+    Args:
+        attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them.
+        fusion: how heads become one; "max" and "min" are later variants and not the paper's.
+        discard: share of the weights in each fused map that is set to zero, lowest first; not the paper's.
+
+    Returns:
+        (B, T, T); row i says where token i of the last layer comes from, and sums to 1.
+
+    Raises:
+        InputError: no layers, or a share outside 0 to below 1.
+    """
+    if not attentions:
+        raise InputError(
+            "no layers: expected at least one tensor (B, h, T, T), as layer_attention returns them."
+        )
+    if not 0 <= discard < 1:
+        raise InputError(f"discard = {discard}: expected a share from 0 to below 1.")
+    rollout = None
+    for weights in attentions:
+        if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2]:
+            raise InputError(
+                f"attention of shape {tuple(weights.shape)}: expected (B, h, T, T); keep batch and heads."
+            )
+        fused = {"mean": weights.mean, "max": weights.amax, "min": weights.amin}[fusion](dim=1)  # (B, T, T)
+        if discard:
+            fused = _without_lowest(fused, discard)
+        step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
+        step = step / step.sum(dim=-1, keepdim=True)
+        rollout = step if rollout is None else step @ rollout
+    assert rollout is not None
+    return rollout
+
+
+def _without_lowest(fused: Tensor, share: float) -> Tensor:
+    """Set the lowest weights of each map (B, T, T) to zero."""
+    flat = fused.flatten(1)
+    count = int(flat.shape[1] * share)
+    lowest = flat.topk(count, dim=1, largest=False).indices
+    return flat.scatter(1, lowest, 0.0).view_as(fused)
+
+
+def class_token_maps(attentions: Sequence[Tensor], grid: tuple[int, int]) -> Tensor:
+    """Return how much the class token looks at each patch.
+
+    Args:
+        attentions: L tensors (B, h, T, T) with the class token first.
+        grid: rows and columns (gh, gw) of the patch grid, gh gw = T - 1.
+
+    Returns:
+        (L, B, h, gh, gw). A map sums to 1 less what the class token gives itself.
+
+    Raises:
+        InputError: the sequence is no grid and a class token.
+    """
+    rows, columns = grid
+    if attentions[0].shape[-1] != rows * columns + 1:
+        raise InputError(
+            f"{attentions[0].shape[-1]} tokens: expected {rows * columns + 1}, the class token and a grid of "
+            f"{rows} x {columns}; a model without class token has no such map (see rollout_maps)."
+        )
+    return torch.stack([weights[:, :, 0, 1:].unflatten(-1, grid) for weights in attentions])
+
+
+def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Return how much of each patch is in what the head reads.
+
+    Args:
+        rollout: (B, T, T) of `attention_rollout`.
+        grid: rows and columns (gh, gw) of the patch grid.
+
+    Returns:
+        (B, gh, gw): with a class token its row, without one the mean over all tokens' rows (average pooling).
+
+    Raises:
+        InputError: the sequence does not fill the grid.
+    """
+    extra = rollout.shape[-1] - grid[0] * grid[1]
+    if extra not in (0, 1):
+        raise InputError(
+            f"{rollout.shape[-1]} tokens: expected {grid[0] * grid[1]} for a grid of {grid[0]} x {grid[1]}, "
+            "or one more with a class token; check grid."
+        )
+    row = rollout[:, 0, 1:] if extra else rollout.mean(dim=1)
+    return row.unflatten(-1, grid)

@@ -1,0 +1,65 @@
+"""Chapter 15: the main patterns among the filters of the patch embedding (Figure 7 left)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class FilterComponents:
+    """Principal components of embedding filters.
+
+    Attributes:
+        components: (k, C, P, P), orthonormal; the first explains most. The entry of largest size in each is
+            positive, so that pictures of two runs agree.
+        variance_share: (k,), the share of the filters' variance that each explains.
+        mean: (C, P, P), the mean filter.
+        coordinates: (D, k), each filter in components: filters = mean + coordinates @ components.
+    """
+
+    components: Tensor
+    variance_share: Tensor
+    mean: Tensor
+    coordinates: Tensor
+
+    def rebuilt(self) -> Tensor:
+        """Put the filters together again from the components kept, (D, C, P, P)."""
+        return self.mean + torch.einsum("dk,kcpq->dcpq", self.coordinates, self.components)
+
+
+def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterComponents:
+    """Find the principal components of embedding filters, by a singular value decomposition.
+
+    Args:
+        weight: (D, C, P, P), as `PatchEmbedding.as_convolution_weight` returns it.
+        k: how many; None for all, min(D, P^2 C).
+
+    Raises:
+        InputError: a weight of another shape, or a number of components that there are not.
+    """
+    if weight.ndim != 4:
+        raise InputError(
+            f"filters of shape {tuple(weight.shape)}: expected (D, C, P, P), as as_convolution_weight gives."
+        )
+    filters = weight.detach().double().flatten(1)  # (D, C P^2)
+    most = min(filters.shape)
+    k = most if k is None else k
+    if not 1 <= k <= most:
+        raise InputError(
+            f"k = {k}: expected 1 to {most} components of filters of shape {tuple(weight.shape)}."
+        )
+    mean = filters.mean(dim=0)
+    left, sizes, right = torch.linalg.svd(filters - mean, full_matrices=False)
+    largest = right.gather(1, right.abs().argmax(dim=1, keepdim=True))  # (most, 1)
+    signs = largest.sign()
+    components, coordinates = right * signs, left * sizes * signs.T
+    share = sizes.square() / sizes.square().sum()
+    return FilterComponents(
+        components[:k].unflatten(1, weight.shape[1:]),
+        share[:k],
+        mean.unflatten(0, weight.shape[1:]),
+        coordinates[:, :k],
+    )

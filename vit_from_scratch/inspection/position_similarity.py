@@ -1,0 +1,30 @@
+"""Chapter 14: how alike the position embeddings of two patches are (Figure 7 centre, Figure 10)."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+
+
+def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Return the cosine similarity of every patch's position embedding to every other's.
+
+    Args:
+        position_embedding: (1, T, D) or (T, D), patches row by row; a class token's row, first, is left out.
+        grid: rows and columns (gh, gw); T = gh gw, or one more with a class token.
+
+    Returns:
+        (gh, gw, gh, gw) from -1 to 1: entry [i, j] is the map of the patch in row i, column j.
+
+    Raises:
+        InputError: the sequence does not fill the grid.
+    """
+    vectors = position_embedding.detach().reshape(-1, position_embedding.shape[-1])  # (T, D)
+    extra = len(vectors) - grid[0] * grid[1]
+    if extra not in (0, 1):
+        raise InputError(
+            f"positions of shape {tuple(position_embedding.shape)}: expected {grid[0] * grid[1]} for a grid "
+            f"of {grid[0]} x {grid[1]}, or one more with a class token; check grid."
+        )
+    unit = F.normalize(vectors[extra:], dim=-1)
+    return (unit @ unit.T).reshape(*grid, *grid)

@@ -1,0 +1,59 @@
+"""Chapter 12: what becomes of the patches on their way through the layers, as colours."""
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.vit import VisionTransformer
+
+
+@torch.no_grad()
+def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
+    """Return the patch tokens before the first layer and after each one.
+
+    Args:
+        model: any of ours; it is left in the mode that it came in.
+        images: (B, C, H, W) floats, as the model takes them.
+
+    Returns:
+        L + 1 tensors (B, gh, gw, D), without the class token.
+    """
+    was_training = model.training
+    model.eval()
+    try:
+        tokens = model.tokens(model.patch_embedding(images))
+        path = [tokens]
+        for block in model.encoder.blocks:
+            tokens, _ = block(tokens)
+            path.append(tokens)
+    finally:
+        model.train(was_training)
+    first = int(model.config.class_token)
+    return [tokens[:, first:].unflatten(1, model.config.grid) for tokens in path]
+
+
+def token_colours(tokens: Tensor) -> Tensor:
+    """Turn tokens into colours: their first three principal components as red, green and blue.
+
+    Tokens that are alike get like colours. The components are those of all the images together, so colours
+    can be compared between images of one call, not between layers.
+
+    Args:
+        tokens: (B, gh, gw, D) with D of at least 3.
+
+    Returns:
+        (B, gh, gw, 3) from 0 to 1. The sign of each component is fixed as in `embedding_filter_components`.
+
+    Raises:
+        InputError: fewer than 3 values or tokens.
+    """
+    vectors = tokens.detach().double().flatten(0, -2)  # (B gh gw, D)
+    if min(vectors.shape) < 3:
+        raise InputError(f"tokens of shape {tuple(tokens.shape)}: expected at least 3 tokens of 3 values.")
+    centred = vectors - vectors.mean(dim=0)
+    directions = torch.linalg.svd(centred, full_matrices=False)[2][:3]  # (3, D)
+    signs = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True)).sign()
+    scores = centred @ (directions * signs).T  # (B gh gw, 3)
+    low, high = scores.quantile(0.01, dim=0), scores.quantile(0.99, dim=0)
+    colours = ((scores - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
+    return colours.reshape(*tokens.shape[:-1], 3)

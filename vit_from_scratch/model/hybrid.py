@@ -1,0 +1,166 @@
+"""Chapter 6: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1, Table 3)."""
+
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.patches import lecun_normal_
+
+GROUPS = 32
+"""Groups of every GroupNorm; fewer where a layer has fewer channels."""
+
+
+def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -> Tensor:
+    """Pad so that a strided window yields ceil(size / stride) places, as the reference code's "SAME".
+
+    An odd total puts the extra row and column at the end: a 7 x 7 kernel with stride 2 on 224 pixels gets 2
+    before and 3 after.
+
+    Args:
+        images: (B, C, H, W).
+        kernel: side of the window.
+        stride: its step.
+        value: what comes in at the border.
+    """
+    amounts = []
+    for size in (images.shape[-1], images.shape[-2]):  # F.pad begins with the last axis
+        total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+        amounts += [total // 2, total - total // 2]
+    return F.pad(images, amounts, value=value) if any(amounts) else images
+
+
+class StandardisedConv(nn.Conv2d):
+    """A convolution without bias whose filters have mean 0 and deviation 1 each time it is applied.
+
+    Weight standardisation (Qiao et al., 2019), which lets GroupNorm take BatchNorm's place.
+
+    Args:
+        channels: input channels.
+        features: filters.
+        kernel: side of a filter.
+        stride: step.
+        eps: added to the deviation (or to the variance, with `eps_on_variance`).
+        eps_on_variance: where eps goes: the reference code adds it to the deviation, timm to the variance.
+    """
+
+    def __init__(
+        self, channels: int, features: int, kernel: int, stride: int, eps: float, eps_on_variance: bool
+    ) -> None:
+        super().__init__(channels, features, kernel, stride, bias=False)
+        self.eps, self.eps_on_variance = eps, eps_on_variance
+
+    def reset_parameters(self) -> None:
+        """Draw LeCun-normal filters, as the reference code does."""
+        flat = self.weight.detach().flatten(1)
+        lecun_normal_(flat)
+        with torch.no_grad():
+            self.weight.copy_(flat.view_as(self.weight))
+
+    def standardised(self) -> Tensor:
+        """The filters as they are applied, (features, channels, kernel, kernel)."""
+        weight = self.weight - self.weight.mean(dim=(1, 2, 3), keepdim=True)
+        variance = weight.square().mean(dim=(1, 2, 3), keepdim=True)
+        if self.eps_on_variance:
+            return weight / (variance + self.eps).sqrt()
+        return weight / (variance.sqrt() + self.eps)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map (B, channels, H, W) to (B, features, ceil(H / stride), ceil(W / stride))."""
+        padded = same_padding(input, self.kernel_size[0], self.stride[0])
+        return F.conv2d(padded, self.standardised(), stride=self.stride)
+
+
+class Bottleneck(nn.Module):
+    """A residual unit: 1 x 1 to a narrow width, 3 x 3, 1 x 1 back to four times that; ReLU after the sum.
+
+    Args:
+        config: for the eps of convolutions and norms.
+        channels: input channels.
+        width: the narrow width; the output has four times as many channels.
+        stride: of the 3 x 3 convolution.
+    """
+
+    def __init__(self, config: ViTConfig, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = conv(config, channels, width, 1), norm(config, width)
+        self.conv2, self.norm2 = conv(config, width, width, 3, stride), norm(config, width)
+        self.conv3, self.norm3 = conv(config, width, 4 * width, 1), norm(config, 4 * width)
+        nn.init.zeros_(self.norm3.weight)  # a new unit begins as the identity
+        changes = stride != 1 or channels != 4 * width
+        self.shortcut = conv(config, channels, 4 * width, 1, stride) if changes else nn.Identity()
+        self.shortcut_norm = norm(config, 4 * width) if changes else nn.Identity()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Map (B, channels, H, W) to (B, 4 width, H / stride, W / stride)."""
+        inner = F.relu(self.norm1(self.conv1(features)))
+        inner = F.relu(self.norm2(self.conv2(inner)))
+        inner = self.norm3(self.conv3(inner))
+        return F.relu(self.shortcut_norm(self.shortcut(features)) + inner)
+
+
+class ResNetStem(nn.Module):
+    """A ResNet without its head; each place of its last feature map becomes a token.
+
+    For 224 px the paper's R50 + ViT-B/16 has stages of (3, 4, 9) units; the unmodified (3, 4, 6, 3)
+    has stride 32. The root divides by 4 (a 7 x 7 convolution and a max pool), or by 1 for small images (a
+    3 x 3 convolution alone); every stage after the first by 2. The product is the model's patch size.
+
+    Args:
+        config: uses ``stem_layers``, ``stem_width``, ``stem_norm_eps``, ``stem_conv_eps``,
+            ``stem_eps_on_variance``, ``patch_size``, ``channels`` and ``dim``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.large_root = config.stem_root_stride == 4
+        kernel, stride = (7, 2) if self.large_root else (3, 1)
+        self.root = conv(config, config.channels, config.stem_width, kernel, stride)
+        self.root_norm = norm(config, config.stem_width)
+        self.stages = nn.ModuleList()
+        channels = config.stem_width
+        for stage, units in enumerate(config.stem_layers):
+            width = config.stem_width * 2**stage
+            widths = [channels] + [4 * width] * units
+            first = 1 if stage == 0 else 2
+            strides = [first] + [1] * (units - 1)
+            self.stages.append(
+                nn.Sequential(
+                    *(
+                        Bottleneck(config, before, width, step)
+                        for (before, _), step in zip(pairwise(widths), strides, strict=True)
+                    )
+                )
+            )
+            channels = 4 * width
+        self.projection = nn.Linear(channels, config.dim)  # a 1 x 1 patch of the feature map
+        lecun_normal_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to the last feature map (B, C', gh, gw)."""
+        features = F.relu(self.root_norm(self.root(images)))
+        if self.large_root:
+            features = F.max_pool2d(same_padding(features, 3, 2, float("-inf")), 3, 2)
+        for stage in self.stages:
+            features = stage(features)
+        return features
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to embeddings (B, N, D)."""
+        return self.projection(rearrange(self.features(images), "b c gh gw -> b (gh gw) c"))
+
+
+def conv(config: ViTConfig, channels: int, features: int, kernel: int, stride: int = 1) -> StandardisedConv:
+    """Return a convolution with the configuration's eps."""
+    return StandardisedConv(
+        channels, features, kernel, stride, config.stem_conv_eps, config.stem_eps_on_variance
+    )
+
+
+def norm(config: ViTConfig, channels: int) -> nn.GroupNorm:
+    """Return a GroupNorm with the configuration's eps."""
+    return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.stem_norm_eps)

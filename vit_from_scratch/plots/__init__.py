@@ -1,0 +1,52 @@
+"""Figures in one style: readable on a light and on a dark page, in grey, and by the colour-blind.
+
+Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
+those of Okabe and Ito. Every function draws on the Axes it is given, or on new ones, and returns them.
+"""
+
+from vit_from_scratch.plots.basic import confusion_matrix, curves, image, image_row, matrix, patch_mosaic
+from vit_from_scratch.plots.inspection import (
+    attention_distance,
+    attention_grid,
+    attention_overlay,
+    colour_maps,
+    filters,
+    position_similarity,
+)
+from vit_from_scratch.plots.style import (
+    BLUE,
+    DIVERGING,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SEQUENTIAL,
+    SKY,
+    use_style,
+)
+
+__all__ = [
+    "BLUE",
+    "DIVERGING",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PINK",
+    "RED",
+    "SEQUENTIAL",
+    "SKY",
+    "attention_distance",
+    "attention_grid",
+    "attention_overlay",
+    "colour_maps",
+    "confusion_matrix",
+    "curves",
+    "filters",
+    "image",
+    "image_row",
+    "matrix",
+    "patch_mosaic",
+    "position_similarity",
+    "use_style",
+]

@@ -1,0 +1,171 @@
+"""Figures of what a model looks at and what it has learned (Part III)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import torch.nn.functional as F
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.plots.basic import image
+from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare, new_axes
+
+
+def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
+    """Show an image darkened where little attention falls, as in the paper's Figure 6.
+
+    Args:
+        picture: (C, H, W) with values in [0, 1].
+        attention: (gh, gw), any scale of 0 or more; stretched over the image, its largest value bright.
+        ax: where to draw.
+        title: text above.
+    """
+    weights = attention.detach().cpu().float()[None, None]  # (1, 1, gh, gw)
+    mask = F.interpolate(weights, picture.shape[-2:], mode="bilinear", align_corners=False)[0]  # (1, H, W)
+    return image(picture.detach().cpu() * (mask / mask.max()), ax, title)
+
+
+def attention_grid(
+    maps: Tensor, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, size: float = 0.95
+) -> np.ndarray[Any, Any]:
+    """Show many small maps, such as one a layer (down) and a head (across), each on its own scale.
+
+    Args:
+        maps: (rows, columns, gh, gw).
+        rows: a text left of each row.
+        columns: a text above each column.
+        size: side of one map in inches.
+
+    Returns:
+        The Axes, (rows, columns).
+    """
+    down, across = maps.shape[:2]
+    _, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.3), squeeze=False)
+    for row in range(down):
+        for column in range(across):
+            ax = axes[row, column]
+            ax.imshow(maps[row, column].detach().cpu().float().numpy(), cmap=SEQUENTIAL)
+            bare(ax)
+            if row == 0 and columns is not None:
+                ax.set_title(columns[column], fontsize=8.5)
+            if column == 0 and rows is not None:
+                ax.set_ylabel(rows[row], fontsize=8.5)
+    return axes
+
+
+def attention_distance(
+    distances: Tensor,
+    ax: Axes | None = None,
+    label: str = "",
+    colour: str = BLUE,
+    marker: str = "o",
+    uniform: float | None = None,
+) -> Axes:
+    """Draw the mean attention distance of every head against the layer, as in the paper's Figure 7 (right).
+
+    Args:
+        distances: (L, h) in pixels.
+        ax: where to draw; call again with the same for a second model.
+        label: the model's name in the legend.
+        colour: of the points.
+        marker: of the points.
+        uniform: distance of attention that is the same everywhere, as a dotted line.
+    """
+    ax = new_axes(ax, 6.0, 3.6)
+    values = distances.detach().cpu().double()
+    layers = torch.arange(1, len(values) + 1)
+    points = layers[:, None].expand_as(values)
+    ax.scatter(points.flatten(), values.flatten(), color=colour, marker=marker, s=28, label=label or None)
+    ax.plot(layers, values.mean(dim=1), color=colour, lw=1, alpha=0.6)
+    if uniform is not None:
+        ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlabel="layer", ylabel="mean attention distance, pixels")
+    ax.set_ylim(bottom=0)
+    if label or uniform is not None:
+        ax.legend()
+    return ax
+
+
+def position_similarity(similarity: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
+    """Tile the similarity maps of all patches, each in its patch's place, as in Figure 7 (centre).
+
+    Args:
+        similarity: (gh, gw, gh, gw) from -1 to 1.
+        ax: where to draw.
+        title: text above.
+    """
+    ax = new_axes(ax, 4.8, 4.2)
+    rows, columns = similarity.shape[:2]
+    padded = F.pad(similarity.detach().cpu().float(), (0, 1, 0, 1), value=torch.nan)  # a gap between the maps
+    tiled = padded.permute(0, 2, 1, 3).reshape(rows * (rows + 1), columns * (columns + 1))[:-1, :-1]
+    shown = ax.imshow(tiled.numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
+    ax.grid(False)
+    for set_ticks, count in ((ax.set_xticks, columns), (ax.set_yticks, rows)):
+        middles = [(count + 1) * place + (count - 1) / 2 for place in range(count)]
+        set_ticks(middles, [str(place + 1) for place in range(count)])
+    ax.tick_params(length=0)
+    ax.set(title=title, xlabel="column of the patch", ylabel="row of the patch")
+    if ax.figure is not None:
+        ax.figure.colorbar(shown, ax=ax, label="cosine similarity", shrink=0.85)
+    return ax
+
+
+def filters(kernels: Tensor, columns: int = 7, titles: Sequence[str] | None = None, size: float = 0.9) -> Any:
+    """Show filters as small colour pictures, each stretched to the full range, as in Figure 7 (left).
+
+    Args:
+        kernels: (k, C, P, P) with C = 1 or 3.
+        columns: filters a row.
+        titles: a text above each.
+        size: side of one filter in inches.
+
+    Returns:
+        The Axes, (rows, columns).
+
+    Raises:
+        InputError: no filters of that shape.
+    """
+    if kernels.ndim != 4 or kernels.shape[1] not in (1, 3):
+        raise InputError(
+            f"filters of shape {tuple(kernels.shape)}: expected (k, C, P, P) with 1 or 3 channels."
+        )
+    flat = kernels.detach().cpu().double().flatten(1)
+    largest = flat.abs().amax(dim=1).clamp(min=1e-12)[:, None, None, None]
+    count = len(kernels)
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    height = size * (1.3 if titles is not None else 1.0)
+    _, axes = plt.subplots(rows, columns, figsize=(columns * size, rows * height), squeeze=False)
+    pictures = 0.5 + 0.5 * kernels.detach().cpu().double() / largest  # 0 becomes mid-grey
+    for index, ax in enumerate(axes.flat):
+        bare(ax)
+        if index < count:
+            image(pictures[index].float(), ax)
+            if titles is not None:
+                ax.set_title(titles[index], fontsize=8.5)
+    return axes
+
+
+def colour_maps(maps: Sequence[Tensor], titles: Sequence[str], size: float = 1.2) -> np.ndarray[Any, Any]:
+    """Show maps of colours side by side, such as the tokens of one image after each layer.
+
+    Args:
+        maps: tensors (gh, gw, 3) with values in [0, 1].
+        titles: a text above each.
+        size: side of one map in inches.
+
+    Returns:
+        The Axes, (1, n).
+    """
+    _, axes = plt.subplots(1, len(maps), figsize=(len(maps) * size, size * 1.25), squeeze=False)
+    for ax, colours, title in zip(axes[0], maps, titles, strict=True):
+        ax.imshow(colours.detach().cpu().float().numpy())
+        bare(ax)
+        ax.set_title(title, fontsize=8.5)
+    return axes
