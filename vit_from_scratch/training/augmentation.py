@@ -13,7 +13,6 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torchvision.transforms import v2
 
 from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.settings import check_fields, require
@@ -159,10 +158,12 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
     Returns:
         Images of the same shape, and what to learn: shares (B, K), or the labels if nothing was blended.
     """
+    if not augmentation.mixup and not augmentation.cutmix:
+        return images, labels
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
     kinds = [v2.MixUp(alpha=augmentation.mixup, num_classes=classes)] if augmentation.mixup else []
     kinds += [v2.CutMix(alpha=augmentation.cutmix, num_classes=classes)] if augmentation.cutmix else []
-    if not kinds:
-        return images, labels
     chosen = kinds[int(torch.randint(len(kinds), ()))]
     return chosen(images, labels)
 

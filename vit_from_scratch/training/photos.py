@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
-from torchvision.transforms import v2
 
 from vit_from_scratch.errors import InputError
 
@@ -27,6 +26,8 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int]) -> Tensor:
     Raises:
         InputError: no such file, no picture, a damaged one, or one too large to be opened safely.
     """
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
     path = Path(path)
     try:
         with Image.open(path) as file:

@@ -4,15 +4,15 @@ Every photo's random changes come from the epoch's seed and the photo's number a
 however many workers share the work, and in a run that was stopped and resumed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from PIL.Image import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-from torchvision.transforms import v2
 
 from vit_from_scratch.normalisation import Normalisation
 from vit_from_scratch.training.augmentation import Augmentation, augment
@@ -120,7 +120,7 @@ class _Photos(Dataset[tuple[Tensor, int]]):
     """Some photos of a data set, each through a transform with random numbers of its own."""
 
     def __init__(
-        self, source: Dataset, order: Tensor, transform: v2.Transform, seed: int | None = None
+        self, source: Dataset, order: Tensor, transform: Callable[[Image], Tensor], seed: int | None = None
     ) -> None:
         self.source, self.order, self.transform, self.seed = source, order.tolist(), transform, seed
 
@@ -137,7 +137,7 @@ class _Photos(Dataset[tuple[Tensor, int]]):
             return self.transform(photo.convert("RGB")), label
 
 
-def training_transform(side: int, augmentation: Augmentation) -> v2.Compose:
+def training_transform(side: int, augmentation: Augmentation) -> Callable[[Image], Tensor]:
     """Return what happens to a training photo on its own: crop, flip, RandAugment and changes of colour.
 
     Args:
@@ -148,8 +148,10 @@ def training_transform(side: int, augmentation: Augmentation) -> v2.Compose:
     Returns:
         A transform from a PIL image to (3, side, side) uint8.
     """
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
     if augmentation.crop == (1.0, 1.0):
-        steps: list[Any] = list(test_transform(side).transforms)
+        steps: list[Any] = [test_transform(side)]
     else:
         steps = [v2.PILToTensor(), v2.RandomResizedCrop(side, scale=augmentation.crop, antialias=True)]
     if augmentation.flip:
@@ -162,8 +164,10 @@ def training_transform(side: int, augmentation: Augmentation) -> v2.Compose:
     return v2.Compose(steps)
 
 
-def test_transform(side: int) -> v2.Compose:
+def test_transform(side: int) -> Callable[[Image], Tensor]:
     """Return what happens to a photo in validation and test: its central square, (3, side, side) uint8."""
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
     return v2.Compose(
         [v2.PILToTensor(), v2.Resize(round(side / TEST_CROP), antialias=True), v2.CenterCrop(side)]
     )
