@@ -18,7 +18,7 @@ def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
 def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by how strongly the winning logit changes with its pixels, (B, gh, gw).
 
-    The score is the sum over the patch of |gradient x (pixel - mean of the image)|: to first order, what
+    The score sums, over the patch, the size of the gradient times the pixel less the image's mean: to first order, what
     blanking the patch would change.
     """
     was_training = model.training
