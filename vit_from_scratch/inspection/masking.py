@@ -18,8 +18,8 @@ def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
 def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by how strongly the winning logit changes with its pixels, (B, gh, gw).
 
-    The score sums, over the patch, the size of the gradient times the pixel less the image's mean: to first order, what
-    blanking the patch would change.
+    The score sums, over the patch, the size of the gradient times (the pixel less the image's mean): to first
+    order, what blanking the patch would change.
     """
     was_training = model.training
     model.eval()
