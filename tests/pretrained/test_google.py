@@ -174,3 +174,80 @@ def test_a_broken_file_is_one_clear_error(tmp_path, content):
 def test_no_file_is_said_so(tmp_path):
     with pytest.raises(InputError, match="no weights at"):
         load_google_npz(VisionTransformer(CONFIG), tmp_path / "none.npz")
+
+
+def hybrid_arrays() -> dict[str, np.ndarray]:
+    """Random arrays of a small R50 hybrid: a root and stages of (1, 2) units, patches of 1 x 1."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "conv_root/kernel": (7, 7, 3, 64),
+        "embedding/kernel": (1, 1, 512, 24),
+    }
+    norms = {"gn_root": 64}
+    channels = 64
+    for stage, units in enumerate((1, 2), 1):
+        narrow = 64 * 2 ** (stage - 1)
+        for unit in range(1, units + 1):
+            start = f"block{stage}/unit{unit}/"
+            shapes[start + "conv1/kernel"] = (1, 1, channels, narrow)
+            shapes[start + "conv2/kernel"] = (3, 3, narrow, narrow)
+            shapes[start + "conv3/kernel"] = (1, 1, narrow, 4 * narrow)
+            norms |= {start + "gn1": narrow, start + "gn2": narrow, start + "gn3": 4 * narrow}
+            if unit == 1:
+                shapes[start + "conv_proj/kernel"] = (1, 1, channels, 4 * narrow)
+                norms[start + "gn_proj"] = 4 * narrow
+            channels = 4 * narrow
+    random = np.random.default_rng(2)
+    arrays = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    for name, size in norms.items():
+        arrays[f"{name}/scale"] = random.normal(1, 0.3, size).astype(np.float32)
+        arrays[f"{name}/bias"] = random.normal(0, 0.3, size).astype(np.float32)
+    return vision_transformer_arrays() | arrays
+
+
+def test_the_layout_of_the_hybrids_gives_timms_logits(tmp_path):
+    from functools import partial
+
+    from timm.layers import StdConv2dSame
+    from timm.models.resnetv2 import ResNetV2
+    from timm.models.vision_transformer_hybrid import HybridEmbed
+
+    path = saved(tmp_path, hybrid_arrays())
+    eps = {"stem_norm_eps": 1e-5, "stem_conv_eps": 1e-8, "stem_eps_on_variance": True}  # as timm has them
+    config = CONFIG.to_dict() | {"stem": "resnet", "stem_layers": [1, 2]} | eps
+    model = VisionTransformer(ViTConfig.from_dict(config))
+    load_google_npz(model, path)
+    backbone = ResNetV2(
+        layers=(1, 2),
+        channels=(256, 512),
+        num_classes=0,
+        global_pool="",
+        preact=False,
+        stem_type="same",
+        conv_layer=partial(StdConv2dSame, eps=1e-8),
+    )
+    theirs = timm.models.vision_transformer.VisionTransformer(
+        img_size=32,
+        embed_dim=24,
+        depth=2,
+        num_heads=3,
+        mlp_ratio=2,
+        num_classes=7,
+        act_layer="gelu_tanh",
+        norm_layer=lambda dim, **dd: torch.nn.LayerNorm(dim, eps=1e-6, **dd),
+        embed_layer=partial(HybridEmbed, backbone=backbone),
+        patch_size=1,
+    )
+    theirs.load_pretrained(str(path))
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.allclose(model.eval()(images), theirs.eval()(images), atol=1e-4)
+
+
+def test_a_hybrids_file_without_a_unit_is_refused_by_name(tmp_path):
+    arrays = hybrid_arrays()
+    arrays.pop("block2/unit2/conv3/kernel")
+    model = VisionTransformer(
+        ViTConfig.from_dict(CONFIG.to_dict() | {"stem": "resnet", "stem_layers": [1, 2]})
+    )
+    with pytest.raises(InputError, match=r"missing: patch_embedding\.stages\.1\.1\.conv3\.weight"):
+        load_google_npz(model, saved(tmp_path, arrays))
