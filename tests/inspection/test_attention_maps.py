@@ -2,7 +2,13 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
-from vit_from_scratch.inspection import attention_rollout, class_token_maps, layer_attention, rollout_maps
+from vit_from_scratch.inspection import (
+    attention_rollout,
+    class_token_maps,
+    layer_attention,
+    object_share,
+    rollout_maps,
+)
 
 
 def random_attention(layers=3, batch=2, heads=2, tokens=7):
@@ -127,3 +133,22 @@ def test_wrong_input_to_a_rollout_is_refused(arguments, message):
 def test_a_rollout_of_another_grid_is_refused():
     with pytest.raises(InputError, match="expected 4 for a grid of 2 x 2, or one more"):
         rollout_maps(torch.rand(1, 7, 7), (2, 2))
+
+
+def test_uniform_attention_has_the_share_of_the_image_that_the_object_covers() -> None:
+    mask = torch.rand(3, 8, 12)
+    share = object_share(torch.full((3, 4, 6), 0.2), mask)
+    torch.testing.assert_close(share, mask.mean(dim=(1, 2)))
+
+
+def test_attention_on_one_patch_has_the_share_of_that_patch_that_the_object_covers() -> None:
+    maps, mask = torch.zeros(1, 2, 2), torch.zeros(1, 4, 4)
+    maps[0, 1, 0] = 3.0
+    mask[0, 2:, 0] = 1.0  # two of the patch's four pixels
+    assert object_share(maps, mask).item() == 0.5
+
+
+@pytest.mark.parametrize("mask", [torch.zeros(2, 8, 8), torch.zeros(1, 7, 8), torch.zeros(1, 1, 8, 8)])
+def test_a_mask_that_does_not_fit_the_maps_is_refused(mask: torch.Tensor) -> None:
+    with pytest.raises(InputError, match="whole patches"):
+        object_share(torch.ones(1, 4, 4), mask)

@@ -7,9 +7,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.cost import forward_flops
 from vit_from_scratch.model.tokens import grid_of_same_shape, resize_positions
-from vit_from_scratch.model.variants import ConvStem, LocalMlp, skipping
+from vit_from_scratch.model.variants import ConvStem, LocalMlp, mimetic_, skipping
 
 CONFIG = ViTConfig(16, 4, dim=16, depth=3, heads=2, mlp_dim=24, num_classes=5)
 
@@ -139,3 +140,43 @@ def test_a_size_that_does_not_fit_is_refused_and_changes_nothing(size, message):
     with pytest.raises(InputError, match=message):
         model.resize_input(size)
     assert model.image_shape == (16, 16)
+
+
+def test_mimetic_attention_begins_near_the_identity_and_its_values_near_minus_it():
+    torch.manual_seed(0)
+    attention = MultiHeadSelfAttention(64, 1)
+    mimetic_(attention)
+    query, key, value = attention.qkv.weight.detach().chunk(3)
+    queries_times_keys = query.T @ key  # U_q U_k^T in the paper's layout, (D, D)
+    values_times_output = value.T @ attention.projection.weight.detach().T
+    for product, diagonal, noise in ((queries_times_keys, 0.7, 0.7), (values_times_output, -0.4, 0.4)):
+        rest = product - diagonal * torch.eye(64)
+        assert abs(rest.mean()) < 0.02
+        torch.testing.assert_close(rest.std(), torch.tensor(noise / 8), rtol=0.05, atol=0)  # N(0, 1 / D)
+
+
+def test_each_mimetic_head_is_the_best_approximation_of_its_rank():
+    torch.manual_seed(0)
+    attention = MultiHeadSelfAttention(12, 3)
+    torch.manual_seed(1)
+    mimetic_(attention)
+    torch.manual_seed(1)
+    for head in range(3):
+        full = 0.7 * torch.randn(12, 12) / 12**0.5 + 0.7 * torch.eye(12)
+        u, s, v = torch.linalg.svd(full)
+        best = (u[:, :4] * s[:4]) @ v[:4]
+        query, key, _ = (part[4 * head : 4 * head + 4] for part in attention.qkv.weight.detach().chunk(3))
+        torch.testing.assert_close(query.T @ key, best, rtol=1e-4, atol=1e-5)
+
+
+def test_tokens_begin_by_looking_at_tokens_like_themselves():
+    sizes = {"image_size": 32, "patch_size": 4, "dim": 64, "depth": 1, "heads": 2, "mlp_dim": 64}
+    images = torch.randn(4, 3, 32, 32)
+
+    def own_share(initialisation):
+        torch.manual_seed(0)
+        model = VisionTransformer(ViTConfig(**sizes, initialisation=initialisation)).eval()
+        weights = model(images, return_intermediates=True)[1]["attention"][0]
+        return weights.diagonal(dim1=-2, dim2=-1).mean()
+
+    assert own_share("mimetic") > 2 * own_share("xavier")

@@ -5,6 +5,7 @@ from vit_from_scratch.inspection.attention_maps import (
     attention_rollout,
     class_token_maps,
     layer_attention,
+    object_share,
     rollout_maps,
 )
 from vit_from_scratch.inspection.embedding_filters import FilterComponents, embedding_filter_components
@@ -20,6 +21,7 @@ __all__ = [
     "layer_attention",
     "layer_tokens",
     "mean_attention_distance",
+    "object_share",
     "position_similarity",
     "rollout_maps",
     "token_colours",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -132,3 +133,29 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
         )
     row = rollout[:, 0, 1:] if extra else rollout.mean(dim=1)
     return row.unflatten(-1, grid)
+
+
+def object_share(maps: Tensor, mask: Tensor) -> Tensor:
+    """Return the share of the attention that falls on an object.
+
+    By chance, that is with the same attention everywhere, it is the share of the image that the object
+    covers, the mean of `mask`.
+
+    Args:
+        maps: (B, gh, gw), any scale of 0 or more, as `rollout_maps` returns them.
+        mask: (B, H, W) from 0 (not the object) to 1 (the object), in whole patches.
+
+    Returns:
+        (B,) from 0 to 1.
+
+    Raises:
+        InputError: maps and masks that do not fit.
+    """
+    fits = maps.ndim == mask.ndim == 3 and len(maps) == len(mask)
+    if not fits or mask.shape[1] % maps.shape[1] or mask.shape[2] % maps.shape[2]:
+        raise InputError(
+            f"maps of shape {tuple(maps.shape)} and mask of shape {tuple(mask.shape)}: expected (B, gh, gw) "
+            "and (B, H, W) with H and W in whole patches; resize the mask to the images of the model."
+        )
+    covered = F.adaptive_avg_pool2d(mask.to(maps.dtype)[:, None], maps.shape[1:])[:, 0]  # (B, gh, gw)
+    return (maps * covered).sum(dim=(1, 2)) / maps.sum(dim=(1, 2))

@@ -63,6 +63,8 @@ class ViTConfig:
             two layers, not the paper's (Irandoust et al., 2022; chapter 8).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
             training; it grows linearly from 0 in the first block (Huang et al., 2016).
+        initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
+            paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 8).
 
     Raises:
         InputError: for values that do not fit together, or that no option has.
@@ -94,6 +96,7 @@ class ViTConfig:
     stem_eps_on_variance: bool = False
     mlp: Literal["dense", "local"] = "dense"
     stochastic_depth: float = 0.0
+    initialisation: Literal["xavier", "mimetic"] = "xavier"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.variants import LocalMlp, skipping
+from vit_from_scratch.model.variants import LocalMlp, mimetic_, skipping
 
 
 class Mlp(nn.Module):
@@ -50,7 +50,7 @@ class Block(nn.Module):
 
     Args:
         config: uses ``dim``, ``heads``, ``mlp_dim``, ``dropout``, ``qkv_bias``, ``layer_norm_eps``,
-            ``gelu`` and ``mlp``.
+            ``gelu``, ``mlp`` and ``initialisation``.
         skip: probability of skipping the attention, and the MLP, of an image in training.
     """
 
@@ -58,6 +58,8 @@ class Block(nn.Module):
         super().__init__()
         self.attention_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
         self.attention = MultiHeadSelfAttention(config.dim, config.heads, config.qkv_bias)
+        if config.initialisation == "mimetic":
+            mimetic_(self.attention)
         self.dropout = nn.Dropout(config.dropout)
         self.mlp_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
         local = config.mlp == "local"

@@ -1,9 +1,10 @@
-"""Pieces that are not the paper's and that ablations need (chapter 8): locality, a conv stem."""
+"""Pieces that are not the paper's and that ablations need (chapter 8): locality, a stem, another start."""
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.tokens import grid_of_same_shape
 
@@ -82,3 +83,38 @@ def skipping(probability: float) -> nn.Module:
     from torchvision.ops import StochasticDepth  # imported here: the plain model does without it
 
     return StochasticDepth(probability, mode="row")
+
+
+@torch.no_grad()
+def mimetic_(attention: MultiHeadSelfAttention) -> None:
+    """Begin as trained ViTs end: each token looks at tokens like itself, and its value is taken away from it.
+
+    In trained models the product of query and key weights is close to a multiple of the identity, that of
+    value and output weights to a negative one (Trockman and Kolter, 2023). Here, for every head,
+    :math:`U_q U_k^T` is the best approximation of its rank Dh to :math:`0.7 Z + 0.7 I`, and
+    :math:`U_v U_{msa} = 0.4 Z - 0.4 I`, with Z from N(0, 1 / D). Biases are 0.
+
+    Args:
+        attention: its weights are replaced.
+    """
+    dim = attention.projection.in_features
+    width = dim // attention.heads
+    queries, keys, values = attention.qkv.weight.chunk(3)  # (D, D) each: head by head, Dh rows
+    identity = torch.eye(dim, device=queries.device, dtype=queries.dtype)
+
+    def near_identity(noise: float, diagonal: float) -> tuple[Tensor, Tensor]:
+        """Two factors (D, D), left times right, with the strongest directions first."""
+        drawn = torch.randn_like(identity) / dim**0.5
+        left, sizes, right = torch.linalg.svd(noise * drawn + diagonal * identity)
+        return left * sizes.sqrt(), sizes.sqrt()[:, None] * right
+
+    for query, key in zip(queries.split(width), keys.split(width), strict=True):
+        left, right = near_identity(0.7, 0.7)
+        query.copy_(left[:, :width].T)  # a row of weights maps to one value of q
+        key.copy_(right[:width])
+    left, right = near_identity(0.4, -0.4)
+    values.copy_(left.T)
+    attention.projection.weight.copy_(right.T)
+    for layer in (attention.qkv, attention.projection):
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
