@@ -1,6 +1,7 @@
 """A right piece passes its check; a wrong one fails with a sentence that names the mistake."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from einops import rearrange
 from torch import nn
 
 from vit_from_scratch import VisionTransformer, ViTConfig, checks, model
+from vit_from_scratch.model import hybrid
 from vit_from_scratch.model.attention import explicit_attention
 
 
@@ -24,6 +26,14 @@ def vit_of(**fields):
     return VisionTransformer(ViTConfig(**fields))
 
 
+def conv_of(channels, features, kernel, stride, kind=hybrid.StandardisedConv):
+    return kind(channels, features, kernel, stride, eps=1e-5, eps_on_variance=False)
+
+
+def bottleneck_of(channels, width, stride, kind=hybrid.Bottleneck):
+    return kind(ViTConfig(), channels, width, stride)
+
+
 RIGHT = [
     (checks.patchify, model.patchify),
     (checks.unpatchify, model.unpatchify),
@@ -35,6 +45,9 @@ RIGHT = [
     (checks.mlp, model.Mlp),
     (checks.block, block_of),
     (checks.vision_transformer, vit_of),
+    (checks.same_padding, hybrid.same_padding),
+    (checks.standardised_conv, conv_of),
+    (checks.bottleneck, bottleneck_of),
 ]
 
 
@@ -149,6 +162,47 @@ class OtherNames(nn.Module):
         self.fc1, self.fc2 = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
 
 
+def symmetric_padding(images, kernel, stride):
+    return F.pad(images, [(kernel - 1) // 2] * 4)
+
+
+def padding_before(images, kernel, stride):
+    return hybrid.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
+
+
+class PlainConv(hybrid.StandardisedConv):
+    def standardised(self):
+        return self.weight
+
+
+class SampleDeviation(hybrid.StandardisedConv):
+    def standardised(self):
+        flat = self.weight.flatten(1)
+        flat = (flat - flat.mean(1, keepdim=True)) / (flat.std(1, keepdim=True) + self.eps)
+        return flat.view_as(self.weight)
+
+
+class SymmetricConv(hybrid.StandardisedConv):
+    def forward(self, input):
+        return F.conv2d(input, self.standardised(), stride=2, padding=1)
+
+
+def eps_on_variance(channels, features, kernel, stride):
+    return hybrid.StandardisedConv(channels, features, kernel, stride, eps=1e-5, eps_on_variance=True)
+
+
+class NoLastRelu(hybrid.Bottleneck):
+    def forward(self, features):
+        inner = F.relu(self.norm2(self.conv2(F.relu(self.norm1(self.conv1(features))))))
+        return self.shortcut_norm(self.shortcut(features)) + self.norm3(self.conv3(inner))
+
+
+class NoShortcutNorm(hybrid.Bottleneck):
+    def forward(self, features):
+        inner = F.relu(self.norm2(self.conv2(F.relu(self.norm1(self.conv1(features))))))
+        return F.relu(self.shortcut(features) + self.norm3(self.conv3(inner)))
+
+
 WRONG = [
     (checks.patchify, cut("b (gw gh) (p1 p2 c)"), "column by column"),
     (checks.patchify, cut("b (gh gw) (c p1 p2)"), "channels come first"),
@@ -180,6 +234,14 @@ WRONG = [
     (checks.block, NormForgotten, "attention_norm is declared and never called"),
     (checks.block, NoResidual, "residual around the MLP is missing"),
     (checks.block, DropoutInEvaluation, "two calls in evaluation differ"),
+    (checks.same_padding, symmetric_padding, "pads both sides alike"),
+    (checks.same_padding, padding_before, "stand before the image"),
+    (checks.standardised_conv, partial(conv_of, kind=PlainConv), "used as they are"),
+    (checks.standardised_conv, partial(conv_of, kind=SampleDeviation), "divides by n - 1"),
+    (checks.standardised_conv, partial(conv_of, kind=SymmetricConv), "same on both sides"),
+    (checks.standardised_conv, eps_on_variance, "eps is added to the variance"),
+    (checks.bottleneck, partial(bottleneck_of, kind=NoLastRelu), "last ReLU is missing"),
+    (checks.bottleneck, partial(bottleneck_of, kind=NoShortcutNorm), "norm of the shortcut is missing"),
     (checks.vision_transformer, NoFinalNorm, "final LayerNorm"),
     (checks.vision_transformer, RandomHead, "untrained logits are not 0"),
     (checks.vision_transformer, lambda **fields: vit_of(**fields, pool="gap"), "values are not"),

@@ -152,3 +152,8 @@ def test_attention_on_one_patch_has_the_share_of_that_patch_that_the_object_cove
 def test_a_mask_that_does_not_fit_the_maps_is_refused(mask: torch.Tensor) -> None:
     with pytest.raises(InputError, match="whole patches"):
         object_share(torch.ones(1, 4, 4), mask)
+
+
+def test_a_mask_of_bytes_is_refused():
+    with pytest.raises(InputError, match=r"values from 0 to 255.*divide bytes by 255"):
+        object_share(torch.ones(1, 4, 4), torch.tensor([0.0, 255.0]).repeat(1, 8, 4))

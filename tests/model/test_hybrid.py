@@ -54,7 +54,7 @@ def test_a_feature_map_has_a_place_for_every_patch():
     )
     stem = ResNetStem(config)
     images = torch.randn(2, 3, 64, 64)
-    assert stem.features(images).shape == (2, 8 * 4 * 4, 4, 4)
+    assert stem.feature_maps(images)[-1].shape == (2, 8 * 4 * 4, 4, 4)
     assert stem(images).shape == (2, 16, 8)
 
 
@@ -117,3 +117,9 @@ def test_a_stem_of_another_stride_is_refused():
 def test_an_unknown_hybrid_is_refused(name):
     with pytest.raises(InputError, match=r"or a hybrid at stride 16 or 32"):
         build_model(name)
+
+
+@pytest.mark.parametrize("width", [12, 24, 40])
+def test_a_width_that_the_groups_cannot_share_is_refused(width):
+    with pytest.raises(InputError, match=rf"stem_width {width} gives a layer of .* a multiple of 32"):
+        replace(build_model("R50+B/16", dim=16, depth=1, heads=1, mlp_dim=8).config, stem_width=width)

@@ -7,6 +7,7 @@ which one it was. Chapters, tests and graders call the same checks.
 
 from vit_from_scratch.checks.attention import attention, multi_head_attention
 from vit_from_scratch.checks.encoder import block, mlp
+from vit_from_scratch.checks.hybrid import bottleneck, same_padding, standardised_conv
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
 from vit_from_scratch.checks.report import CheckFailed
 from vit_from_scratch.checks.tokens import token_sequence
@@ -16,10 +17,13 @@ __all__ = [
     "CheckFailed",
     "attention",
     "block",
+    "bottleneck",
     "mlp",
     "multi_head_attention",
     "patch_embedding",
     "patchify",
+    "same_padding",
+    "standardised_conv",
     "token_sequence",
     "unpatchify",
     "vision_transformer",

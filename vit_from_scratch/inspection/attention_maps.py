@@ -149,13 +149,18 @@ def object_share(maps: Tensor, mask: Tensor) -> Tensor:
         (B,) from 0 to 1.
 
     Raises:
-        InputError: maps and masks that do not fit.
+        InputError: maps and masks that do not fit, or a mask with other values.
     """
     fits = maps.ndim == mask.ndim == 3 and len(maps) == len(mask)
     if not fits or mask.shape[1] % maps.shape[1] or mask.shape[2] % maps.shape[2]:
         raise InputError(
             f"maps of shape {tuple(maps.shape)} and mask of shape {tuple(mask.shape)}: expected (B, gh, gw) "
             "and (B, H, W) with H and W in whole patches; resize the mask to the images of the model."
+        )
+    if mask.min() < 0 or mask.max() > 1:
+        raise InputError(
+            f"mask with values from {mask.min():.3g} to {mask.max():.3g}: expected 0 (not the object) to 1 "
+            "(the object); divide bytes by 255."
         )
     covered = F.adaptive_avg_pool2d(mask.to(maps.dtype)[:, None], maps.shape[1:])[:, 0]  # (B, gh, gw)
     return (maps * covered).sum(dim=(1, 2)) / maps.sum(dim=(1, 2))

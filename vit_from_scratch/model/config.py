@@ -150,6 +150,8 @@ class ViTConfig:
         )
         for name in ("stem_norm_eps", "stem_conv_eps"):
             require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "a number above 0")
+        if self.stem == "resnet":
+            self._check_groups()
         stride = self.stem_root_stride * 2 ** (len(self.stem_layers) - 1)
         if self.stem == "resnet" and self.patch_size != stride:
             raise InputError(
@@ -167,6 +169,16 @@ class ViTConfig:
                 f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
                 "(a sine and a cosine for the row and for the column); change dim or position."
             )
+
+    def _check_groups(self) -> None:
+        """Refuse a ResNet whose channels GroupNorm cannot share out over its 32 groups."""
+        for stage in range(len(self.stem_layers)):
+            for channels in (self.stem_width * 2**stage, 4 * self.stem_width * 2**stage):
+                if channels > 32 and channels % 32:
+                    raise InputError(
+                        f"stem_width {self.stem_width} gives a layer of {channels} channels: expected at "
+                        "most 32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
+                    )
 
     @property
     def image_shape(self) -> tuple[int, int]:

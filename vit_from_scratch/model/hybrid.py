@@ -1,4 +1,4 @@
-"""Chapter 6: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1, Table 3)."""
+"""Chapter 6: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1)."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import lecun_normal_
 
 GROUPS = 32
-"""Groups of every GroupNorm; fewer where a layer has fewer channels."""
+"""Groups of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)."""
 
 
 def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -> Tensor:
@@ -140,18 +140,20 @@ class ResNetStem(nn.Module):
         lecun_normal_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 
-    def features(self, images: Tensor) -> Tensor:
-        """Map images (B, C, H, W) to the last feature map (B, C', gh, gw)."""
-        features = F.relu(self.root_norm(self.root(images)))
+    def feature_maps(self, images: Tensor) -> list[Tensor]:
+        """Map images (B, C, H, W) to the feature maps after the root (before its pooling) and each stage."""
+        maps = [F.relu(self.root_norm(self.root(images)))]
+        features = maps[0]
         if self.large_root:
             features = F.max_pool2d(same_padding(features, 3, 2, float("-inf")), 3, 2)
         for stage in self.stages:
             features = stage(features)
-        return features
+            maps.append(features)
+        return maps
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images (B, C, H, W) to embeddings (B, N, D)."""
-        return self.projection(rearrange(self.features(images), "b c gh gw -> b (gh gw) c"))
+        return self.projection(rearrange(self.feature_maps(images)[-1], "b c gh gw -> b (gh gw) c"))
 
 
 def conv(config: ViTConfig, channels: int, features: int, kernel: int, stride: int = 1) -> StandardisedConv:

@@ -86,6 +86,7 @@ def attention_distance(
         ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="layer", ylabel="mean attention distance, pixels")
+    ax.autoscale(axis="y")  # a second model may reach farther than the first
     ax.set_ylim(bottom=0)
     if label or uniform is not None:
         ax.legend()
