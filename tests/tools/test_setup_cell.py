@@ -79,3 +79,8 @@ def test_every_requirement_but_torch_is_looked_for_by_a_module_that_exists():
     assert not set(LEFT_ALONE) & set(wanted)
     for module in wanted:
         assert importlib.util.find_spec(module) is not None, module
+
+
+def test_what_a_chapter_alone_imports_is_installed_for_that_chapter_only():
+    assert "timm" in colab_requirements(ROOT, "text\n\nimport timm\n")
+    assert not {"timm", "jupytext"} & set(colab_requirements(ROOT, "import torch\n"))

@@ -48,16 +48,27 @@ def badge(repository: Repository, chapter: str) -> str:
     return f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({address})"
 
 
-def colab_requirements(root: Path) -> dict[str, str]:
-    """What the package needs besides torch: the module to look for -> the range to ask pip for."""
+def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
+    """What package and chapter need besides torch: the module to look for -> the range to ask pip for.
+
+    Of the book's extra only what the chapter's text imports is among them.
+    """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    names = {re.split(r"[^\w.-]", wanted, maxsplit=1)[0]: wanted for wanted in project["dependencies"]}
+    imported = set(re.findall(r"^import (\w+)$", chapter, flags=re.MULTILINE))
+    extra = project.get("optional-dependencies", {}).get("book", [])
+    needed = [*project["dependencies"], *(wanted for wanted in extra if _name(wanted) in imported)]
+    names = {_name(wanted): wanted for wanted in needed}
     return {MODULES.get(name, name): wanted for name, wanted in names.items() if name not in LEFT_ALONE}
 
 
-def setup_source(root: Path, repository: Repository) -> str:
+def _name(requirement: str) -> str:
+    """The name of a package in a requirement such as "timm>=1.0"."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+
+
+def setup_source(root: Path, repository: Repository, chapter: str = "") -> str:
     """The code of the set-up cell: it installs the package in Colab, elsewhere it says if that is missing."""
-    lines = [f'    "{module}": "{wanted}",' for module, wanted in colab_requirements(root).items()]
+    lines = [f'    "{module}": "{wanted}",' for module, wanted in colab_requirements(root, chapter).items()]
     requirements = "\n".join(["{", *lines, "}"])
     return SETUP.format(url=repository.url, version=read_version(root), requirements=requirements)
 
@@ -65,9 +76,10 @@ def setup_source(root: Path, repository: Repository) -> str:
 def export_chapter(path: Path, catalogue: Catalogue) -> str:
     """Turn a chapter into the text of its .ipynb file, without outputs."""
     root, repository = catalogue.root, catalogue.repository
+    text = path.read_text(encoding="utf-8")
     cells = [
         nbformat.v4.new_markdown_cell(badge(repository, path.stem)),
-        nbformat.v4.new_code_cell(setup_source(root, repository), metadata={"cellView": "form"}),
+        nbformat.v4.new_code_cell(setup_source(root, repository, text), metadata={"cellView": "form"}),
         *chapter_cells(path, catalogue),
     ]
     name_cells(cells)
