@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
         help="count parameters and operations of a variant",
         description="Count the parameters of a variant and the operations of one image's forward pass.",
     )
-    parser.add_argument("variant", help="a size of Ti, S, B, L, H and a patch size, such as B/16")
+    parser.add_argument("variant", help="size and patch size, such as B/16 (Ti, S, B, L, H), or R50+B/16")
     parser.add_argument("--image-size", type=int, default=224, metavar="PIXELS", help="default: 224")
     parser.add_argument("--classes", type=int, default=1000, metavar="K", help="default: 1000")
     parser.set_defaults(run=cost_command)

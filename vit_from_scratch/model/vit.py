@@ -142,7 +142,8 @@ def build_model(
     """Build a model by its name in the paper.
 
     Args:
-        variant: a size of Ti, S, B, L, H and a patch size, for instance ``"B/16"`` (Table 1).
+        variant: a size of Ti, S, B, L, H and a patch size, for instance ``"B/16"`` (Table 1), or a hybrid
+            with a ResNet-50 at stride 16 or 32, for instance ``"R50+B/16"`` (section 3.1).
         image_size: side of the input in pixels, or (H, W).
         num_classes: classes K.
         **overrides: fields of :class:`ViTConfig` that differ from the variant's.
