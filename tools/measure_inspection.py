@@ -70,6 +70,7 @@ def masking(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict:
     ways = {
         "most attended": lambda some: attention_scores(model, some),
         "least attended": lambda some: -attention_scores(model, some),
+        "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
         "chosen by gradient": lambda some: gradient_scores(model, some),
         "random": lambda some: random_scores(some, model.config.grid, generator),
     }

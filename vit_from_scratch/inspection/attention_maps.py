@@ -1,4 +1,4 @@
-"""Chapter 12: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.7)."""
+"""Chapter 12: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.8)."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -46,7 +46,7 @@ def attention_rollout(
 ) -> Tensor:
     """Follow attention through all layers: how much of each input token is in each output token.
 
-    As in the paper (appendix D.7, after Abnar and Zuidema, 2020): the heads of a layer are averaged, the
+    As in the paper (appendix D.8, after Abnar and Zuidema, 2020): the heads of a layer are averaged, the
     identity is added for the skip connection, rows are normalised, and the layers are multiplied.
 
     Args:

@@ -1,8 +1,8 @@
 """Optimisers from `torch.optim`, with weight decay on weight matrices alone.
 
 The paper pre-trains with Adam and a high decoupled weight decay, and fine-tunes with SGD and momentum
-(section 4.1). Its reference code decays every parameter; here, as in most code since, biases, norms, the
-class token and the position embedding are left alone: decay pulls towards zero, and for a norm's scale
+(section 4.1), and does not say on which parameters the decay acts. Here biases, norms, the class token and
+the position embedding are left alone: decay pulls towards zero, and for a norm's scale
 or a position zero is no simpler a value.
 
 Muon (Jordan et al., 2024) is newer than the paper. It replaces the momentum of a weight matrix by the
