@@ -118,6 +118,18 @@ def test_other_settings_are_refused_by_name(make_model, few_digits, short, tmp_p
         train(make_model(dropout=0.2), few_digits, short, tmp_path)
 
 
+def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_options_that_came_later(
+    make_model, few_digits, short, tmp_path
+):
+    history = train(make_model(), few_digits, short, tmp_path)
+    config = tmp_path / "config.toml"
+    older = [line for line in config.read_text().splitlines() if not line.startswith("initialisation")]
+    config.write_text("\n".join(older) + "\n")
+    assert train(make_model(), few_digits, short, tmp_path) == history
+    with pytest.raises(InputError, match=r"model\.initialisation \(xavier there, mimetic now\)"):
+        train(make_model(initialisation="mimetic"), few_digits, short, tmp_path)
+
+
 def test_a_folder_that_holds_something_else_is_left_alone(make_model, few_digits, short, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match=r"holds something else \(thesis\.txt\).*Nothing was written"):

@@ -21,9 +21,11 @@ import tomli_w
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint, write_atomically
+from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.checkpointing import restore_state, save_state
+from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.curves import save_curves
 from vit_from_scratch.training.state import EpochMetrics, TrainingState
 
@@ -162,6 +164,9 @@ def read_metrics(folder: Path) -> list[EpochMetrics]:
 
 def _compare(folder: Path, there: dict[str, Any], now: dict[str, Any]) -> None:
     before, after = flattened(there), flattened(now)
+    # A run of an older version lacks the options that came later: it had what is their default now.
+    defaults = flattened({"model": ViTConfig().to_dict(), "train": as_table(TrainConfig())})
+    before = {key: defaults[key] for key in after.keys() & defaults.keys()} | before
     changed = [
         f"{key} ({before.get(key, 'not set')} there, {after.get(key, 'not set')} now)"
         for key in sorted(before.keys() | after.keys())
