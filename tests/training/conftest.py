@@ -41,12 +41,10 @@ def few_digits(digits):
 def make_model():
     """A function that builds the same small ViT each time; dropout makes it use the random generator."""
 
-    def build(seed: int = 0, dropout: float = 0.1):
+    def build(seed: int = 0, dropout: float = 0.1, **fields):
         torch.manual_seed(seed)
-        config = ViTConfig(
-            8, 4, channels=1, dim=16, depth=2, heads=2, mlp_dim=32, num_classes=10, dropout=dropout
-        )
-        return VisionTransformer(config)
+        sizes = {"channels": 1, "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32, "num_classes": 10}
+        return VisionTransformer(ViTConfig(8, 4, **sizes, dropout=dropout, **fields))
 
     return build
 
