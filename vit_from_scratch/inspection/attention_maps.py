@@ -162,5 +162,6 @@ def object_share(maps: Tensor, mask: Tensor) -> Tensor:
             f"mask with values from {mask.min():.3g} to {mask.max():.3g}: expected 0 (not the object) to 1 "
             "(the object); divide bytes by 255."
         )
-    covered = F.adaptive_avg_pool2d(mask.to(maps.dtype)[:, None], maps.shape[1:])[:, 0]  # (B, gh, gw)
+    _, rows, columns = maps.shape
+    covered = F.adaptive_avg_pool2d(mask.to(maps.dtype)[:, None], (rows, columns))[:, 0]  # (B, gh, gw)
     return (maps * covered).sum(dim=(1, 2)) / maps.sum(dim=(1, 2))
