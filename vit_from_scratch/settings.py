@@ -8,11 +8,14 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from vit_from_scratch.errors import InputError, unknown_name
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 def require(condition: bool, name: str, given: object, expected: str) -> None:
@@ -53,7 +56,7 @@ def from_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     values = {key: _converted(value, hints[key], f"{where}.{key}".strip(".")) for key, value in table.items()}
     required = [
         field.name
-        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for field in dataclasses.fields(cls)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     ]
     for key in required:

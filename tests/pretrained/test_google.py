@@ -67,10 +67,10 @@ def saved(tmp_path, arrays):
     return tmp_path / "weights.npz"
 
 
-def timm_twin(path, size=32, **options):
+def timm_twin(path, size=32, patch_size=8, **options):
     model = timm.models.vision_transformer.VisionTransformer(
         img_size=size,
-        patch_size=8,
+        patch_size=patch_size,
         embed_dim=24,
         depth=2,
         num_heads=3,
@@ -225,22 +225,10 @@ def test_the_layout_of_the_hybrids_gives_timms_logits(tmp_path):
         stem_type="same",
         conv_layer=partial(StdConv2dSame, eps=1e-8),
     )
-    theirs = timm.models.vision_transformer.VisionTransformer(
-        img_size=32,
-        embed_dim=24,
-        depth=2,
-        num_heads=3,
-        mlp_ratio=2,
-        num_classes=7,
-        act_layer="gelu_tanh",
-        norm_layer=lambda dim, **dd: torch.nn.LayerNorm(dim, eps=1e-6, **dd),
-        embed_layer=partial(HybridEmbed, backbone=backbone),
-        patch_size=1,
-    )
-    theirs.load_pretrained(str(path))
+    theirs = timm_twin(path, patch_size=1, embed_layer=partial(HybridEmbed, backbone=backbone))
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        assert torch.allclose(model.eval()(images), theirs.eval()(images), atol=1e-4)
+        assert torch.allclose(model.eval()(images), theirs(images), atol=1e-4)
 
 
 def test_a_hybrids_file_without_a_unit_is_refused_by_name(tmp_path):

@@ -46,7 +46,7 @@ def one_step(optimiser: str, gradient: float) -> float:
     """Take a step on a weight of 2 with decay 0.1 and return the weight."""
     layer = nn.Linear(1, 1, bias=False)
     nn.init.constant_(layer.weight, 2.0)
-    config = TrainConfig(optimiser=optimiser, learning_rate=0.01, weight_decay=0.1)  # type: ignore[arg-type]
+    config = TrainConfig(optimiser=optimiser, learning_rate=0.01, weight_decay=0.1)
     layer.weight.grad = torch.full_like(layer.weight, gradient)
     build_optimiser(layer, config).step()
     return layer.weight.item()

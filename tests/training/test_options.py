@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.training import Augmentation, Callback, TrainConfig, build_optimiser, train
@@ -175,6 +176,18 @@ def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, 
 def test_a_curriculum_that_makes_no_sense_is_refused(make_model, few_digits, short, curriculum, message):
     with pytest.raises(InputError, match=message):
         train(make_model(), few_digits, replace(short, curriculum=curriculum))
+
+
+def test_what_only_a_vit_can_do_is_refused_of_other_models_before_anything_is_written(
+    few_digits, short, tmp_path
+):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    with pytest.raises(InputError, match=r"train\.curriculum = .* was asked of a Sequential"):
+        train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 8))))
+    with pytest.raises(InputError, match="a run folder was asked of a Sequential"):
+        train(model, few_digits, short, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert len(train(model, few_digits, short)) == short.epochs
 
 
 def test_soft_targets_are_learnt_as_shares(make_model, few_digits):

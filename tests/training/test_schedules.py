@@ -41,4 +41,4 @@ def test_constant_does_not_decay():
 
 def test_an_unknown_decay_is_refused():
     with pytest.raises(InputError, match=r"unknown decay 'cosin'.*did you mean 'cosine'"):
-        schedule_factor(0, 10, decay="cosin")  # type: ignore[arg-type]
+        schedule_factor(0, 10, decay="cosin")

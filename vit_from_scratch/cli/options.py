@@ -10,7 +10,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.settings import merged
 
 
-def add_data_dir(parser: argparse.ArgumentParser) -> None:
+def add_data_dir(parser: argparse._ActionsContainer) -> None:
     """Add --data-dir."""
     parser.add_argument(
         "--data-dir",
@@ -19,7 +19,7 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
+def add_device(parser: argparse._ActionsContainer) -> None:
     """Add --device."""
     parser.add_argument(
         "--device", help="cpu, cuda, cuda:1, mps (default: cuda where there is one, else cpu)"

@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
         "--recipe", metavar="NAME", help=f"{', '.join(recipe_names())}, or a TOML file of your own"
     )
     what.add_argument("--data", metavar="NAME", help="data set, with the settings of its recipe")
-    add_data_dir(what)  # type: ignore[arg-type]
+    add_data_dir(what)
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
     changes = parser.add_argument_group("changes to the recipe")
     changes.add_argument("--epochs", type=int, help="passes over the training images")
@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
     where.add_argument(
         "--results", type=Path, metavar="FILE", help="also write the summary of the seeds here"
     )
-    add_device(where)  # type: ignore[arg-type]
+    add_device(where)
     parser.set_defaults(run=train_command)
 
 

@@ -68,7 +68,7 @@ class ConvStem(nn.Module):
             self.layers.append(nn.ReLU(inplace=True))
         self.projection = nn.Conv2d(width, config.dim, 1)
         # Channels last in memory: there a convolution is fast, and the tokens need no transposing.
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images (B, C, H, W) to embeddings (B, N, D)."""

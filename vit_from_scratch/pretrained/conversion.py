@@ -1,7 +1,7 @@
 """What all converters share: names to names, nothing left over, and a proof at the end."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,7 @@ def both(names: Names) -> dict[str, str]:
     return {f"{a}.{kind}": f"{b}.{kind}" for a, b in names.items() for kind in ("weight", "bias")}
 
 
-def gelu_of(activation: nn.Module | str, library: str) -> str:
+def gelu_of(activation: nn.Module | str, library: str) -> Literal["erf", "tanh"]:
     """Say which GELU an activation is, "erf" or "tanh".
 
     Raises:
@@ -83,11 +83,10 @@ def gelu_of(activation: nn.Module | str, library: str) -> str:
         return "tanh" if activation.approximate == "tanh" else "erf"
     probe = torch.linspace(-4, 4, 101, dtype=torch.float64)
     if callable(activation):
-        for kind, approximate in (("erf", "none"), ("tanh", "tanh")):
-            if torch.allclose(
-                activation(probe), nn.functional.gelu(probe, approximate=approximate), atol=1e-12
-            ):
-                return kind
+        if torch.allclose(activation(probe), nn.functional.gelu(probe), atol=1e-12):
+            return "erf"
+        if torch.allclose(activation(probe), nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
+            return "tanh"
     raise refuse(library, f"the activation {activation}")
 
 

@@ -149,5 +149,5 @@ def _config(vit: Any) -> ViTConfig:
         position="none" if vit.pos_embed is None else "learned",
         qkv_bias=block.attn.qkv.bias is not None,
         layer_norm_eps=block.norm1.eps,
-        gelu=gelu_of(block.mlp.act, "timm"),  # type: ignore[arg-type]
+        gelu=gelu_of(block.mlp.act, "timm"),
     )

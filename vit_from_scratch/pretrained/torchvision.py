@@ -53,7 +53,7 @@ def from_torchvision(model: nn.Module) -> VisionTransformer:
         dropout=vit.dropout,
         representation_size=None if hidden is None else hidden.out_features,
         layer_norm_eps=block.ln_1.eps,
-        gelu=gelu_of(block.mlp[1], "torchvision"),  # type: ignore[arg-type]
+        gelu=gelu_of(block.mlp[1], "torchvision"),
     )
     state = dict(model.state_dict())
     state["conv_proj.weight"] = embedding_weight_from_convolution(state["conv_proj.weight"])

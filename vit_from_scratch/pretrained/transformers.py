@@ -1,7 +1,7 @@
 """Hugging Face's Vision Transformers as ours."""
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +68,7 @@ def from_transformers(model: nn.Module) -> VisionTransformer:
         dropout=theirs.hidden_dropout_prob,
         qkv_bias=theirs.qkv_bias,
         layer_norm_eps=theirs.layer_norm_eps,
-        gelu=_gelu(theirs.hidden_act),  # type: ignore[arg-type]
+        gelu=_gelu(theirs.hidden_act),
     )
     state = _packed({_current(name): tensor for name, tensor in model.state_dict().items()}, config.depth)
     kernel = "vit.embeddings.patch_embeddings.projection.weight"
@@ -88,8 +88,12 @@ def from_transformers(model: nn.Module) -> VisionTransformer:
     return proved(built(config, renamed(state, names, "transformers")), model, "transformers")
 
 
-def _gelu(activation: Any) -> str:
-    names = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+def _gelu(activation: Any) -> Literal["erf", "tanh"]:
+    names: dict[str, Literal["erf", "tanh"]] = {
+        "gelu": "erf",
+        "gelu_new": "tanh",
+        "gelu_pytorch_tanh": "tanh",
+    }
     return names[activation] if activation in names else gelu_of(activation, "transformers")
 
 

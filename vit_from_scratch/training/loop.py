@@ -20,7 +20,7 @@ from vit_from_scratch.training.evaluation import evaluate_batches
 from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
 from vit_from_scratch.training.run_folder import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
-from vit_from_scratch.training.state import EpochMetrics, TrainingState
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_from_scratch.training.streaming import PhotoData
 
 
@@ -112,7 +112,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
 
     state.epoch += 1
     if config.curriculum:
-        state.model.resize_input(data.image_shape[1:])  # type: ignore[operator]
+        as_vit(state.model, "a curriculum").resize_input(data.image_shape[1:])
     with precision(state):
         held_out = (
             evaluate_batches(state.measured, data.batches("validation"))
@@ -136,7 +136,7 @@ def shrink(state: TrainingState, images: Tensor) -> Tensor:
     side = state.side
     if side is None:
         return images
-    state.model.resize_input(side)  # type: ignore[operator]
+    as_vit(state.model, "a curriculum").resize_input(side)
     if images.shape[-2:] == (side, side):
         return images
     return F.interpolate(images, (side, side), mode="bilinear", antialias=True)
@@ -182,15 +182,10 @@ def precision(state: TrainingState) -> torch.autocast:
 
 def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
-    if config.curriculum and not hasattr(model, "resize_input"):
-        raise InputError(
-            f"train.curriculum = {config.curriculum}: expected a model with resize_input, as a ViT "
-            "has; set it to [] for this one."
-        )
-    for _, side in config.curriculum:
-        model.resize_input(side)  # type: ignore[operator]
     if config.curriculum:
-        model.resize_input(data.image_shape[1:])  # type: ignore[operator]
+        vit = as_vit(model, f"train.curriculum = {config.curriculum}")
+        for side in [*(side for _, side in config.curriculum), data.image_shape[1:]]:
+            vit.resize_input(side)
     if config.patience and not data.size_of("validation"):
         raise InputError(
             f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "

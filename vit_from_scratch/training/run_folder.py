@@ -27,7 +27,7 @@ from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.checkpointing import restore_state, save_state
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.curves import save_curves
-from vit_from_scratch.training.state import EpochMetrics, TrainingState
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
 HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, start another run.\n\n"
 
@@ -82,7 +82,7 @@ class RunFolder(Callback):
         if not self.was_finished:
             with writing(self.path):
                 save_curves(self.curves, state.history)
-                save_checkpoint(self.model, state.model)  # type: ignore[arg-type]
+                save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         self.checkpoint.unlink(missing_ok=True)
         for leftover in self.path.glob(f".{self.checkpoint.name}.*"):  # of a process killed while writing
             leftover.unlink(missing_ok=True)
@@ -120,8 +120,8 @@ def writing(path: Path) -> Iterator[None]:
 
 def run_settings(state: TrainingState) -> dict[str, Any]:
     """Return every setting that decides a run, as the tables of config.toml."""
-    model: Any = state.model
-    table = {key: list(v) if isinstance(v, tuple) else v for key, v in model.config.to_dict().items()}
+    config = as_vit(state.model, "a run folder").config
+    table = {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()}
     return {"data": as_table(state.data.config), "model": table, "train": as_table(state.config)}
 
 

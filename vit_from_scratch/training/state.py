@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import ImageData
 from vit_from_scratch.training.optimisers import Optimiser
@@ -98,10 +100,10 @@ class TrainingState:
     @property
     def out_of_patience(self) -> bool:
         """Whether the validation loss has not been lower than before for `config.patience` epochs."""
-        losses = [epoch.validation_loss for epoch in self.history]
-        if not self.config.patience or not losses or None in losses:
+        losses = [epoch.validation_loss for epoch in self.history if epoch.validation_loss is not None]
+        if not self.config.patience or not losses:
             return False
-        return len(losses) - 1 - losses.index(min(losses)) >= self.config.patience  # type: ignore[type-var]
+        return len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
 
     @property
     def side(self) -> int | None:
@@ -144,3 +146,17 @@ class TrainingState:
     def learning_rate(self) -> float:
         """The rate of the last step."""
         return self.optimiser.param_groups[0]["lr"]
+
+
+def as_vit(model: nn.Module, purpose: str) -> VisionTransformer:
+    """Return the model as the ViT that a purpose needs.
+
+    Raises:
+        InputError: it is another module.
+    """
+    if not isinstance(model, VisionTransformer):
+        raise InputError(
+            f"{purpose} was asked of a {type(model).__name__}: expected a VisionTransformer; leave it out "
+            "for other models."
+        )
+    return model
