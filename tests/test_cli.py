@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from vit_from_scratch.cli import main
+from vit_from_scratch.training.recipes import load_result, recipe_names
 from vit_from_scratch.training.run_folder import RunFolder
 
 #: A run of about a second.
@@ -135,6 +136,15 @@ def test_a_loss_that_is_not_finite_ends_with_one_line(capsys):
     err = capsys.readouterr().err
     assert err.startswith("vit: the loss is ")
     assert err.count("\n") == 1
+
+
+def test_recipes_lists_every_recipe_with_the_number_of_its_run(capsys):
+    assert main(["recipes"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert set(recipe_names()) <= set(lines)
+    assert f"{load_result('digits')['test_accuracy_mean']:.1%}" in lines["digits"]
+    assert "not yet run" in lines["pets-144"]
+    assert lines["cifar10-30min-cpu-conv"].split()[2:4] == ["85.0%", "88%"]
 
 
 def test_cost_prints_the_papers_base_model(capsys):

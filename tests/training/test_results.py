@@ -27,12 +27,19 @@ def test_a_result_says_where_it_comes_from(name):
     assert result["hardware"]["processor"]
     assert result["versions"]["torch"]
     assert result["date"]
-    assert all(len(run["curves"]) == result["config"]["train"]["epochs"] for run in result["runs"])
+    settings = result["config"]["train"]
+    for run in result["runs"]:
+        epochs = len(run["curves"])
+        assert epochs == settings["epochs"] or settings["patience"] < epochs < settings["epochs"]
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_reaches_what_its_recipe_expects(name):
-    assert load_result(name)["test_accuracy_mean"] >= load_recipe(name).expect["test_accuracy"]
+    result, recipe = load_result(name), load_recipe(name)
+    reached, expected = result["test_accuracy_mean"], recipe.expect["test_accuracy"]
+    assert reached >= expected
+    wanted = result["expect"]["test_accuracy"]  # before the run
+    assert recipe.aim >= wanted or reached >= wanted, "a missed aim stays in the recipe"
 
 
 def test_the_digits_result_has_the_neighbours_beside_it():

@@ -1,11 +1,11 @@
-"""The command line: `vit train`, `vit trials`, `vit evaluate`, `vit predict`, `vit inspect`, `vit cost`."""
+"""The command line, `vit COMMAND`: train, recipes, trials, evaluate, predict, inspect, cost."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from vit_from_scratch.cli import cost, evaluate, inspect, predict, train, trials
+from vit_from_scratch.cli import cost, evaluate, inspect, predict, recipes, train, trials
 from vit_from_scratch.errors import InputError
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser with one subcommand for each module beside this one."""
     parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (train, trials, evaluate, predict, inspect, cost):
+    for module in (train, recipes, trials, evaluate, predict, inspect, cost):
         module.add_parser(commands)
     return parser
 

@@ -29,7 +29,9 @@ class Recipe:
         name: the file's name without `.toml`.
         claim: what the run is to show, in a sentence.
         command: what to type.
-        expect: what the run should reach, such as {"test_accuracy": 0.985}: the least that counts as reached.
+        expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}. It is written before
+            the first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
+        aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
         seeds: the seeds that the claim is about.
         neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
         weights: a checkpoint to begin from (fine-tuning, section 3.2): its model with a zero head and resized
@@ -46,6 +48,7 @@ class Recipe:
     claim: str = ""
     command: str = ""
     expect: dict[str, Any] = field(default_factory=dict)
+    aim: float = 0.0
     seeds: tuple[int, ...] = (0,)
     neighbours: int = 0
     weights: str = ""
@@ -58,6 +61,7 @@ class Recipe:
         check_fields(self, "")
         require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
         require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
         require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
@@ -101,18 +105,36 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        top = {"claim": self.claim, "command": self.command, "seeds": list(self.seeds)}
-        if self.neighbours:
-            top["neighbours"] = self.neighbours
-        if self.weights:
-            top["weights"] = self.weights
+        top: dict[str, Any] = {"claim": self.claim, "command": self.command, "seeds": list(self.seeds)}
+        top |= {key: value for key in ("aim", "neighbours", "weights") if (value := getattr(self, key))}
         return tomli_w.dumps(top | {"expect": self.expect} | self.tables())
 
 
 def recipe_names() -> list[str]:
     """Return the names of the recipes that ship with the package."""
-    folder = resources.files("vit_from_scratch").joinpath("recipes")
-    return sorted(entry.name[: -len(".toml")] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return _packaged_names("recipes", ".toml")
+
+
+def recipe_rows() -> list[tuple[str, ...]]:
+    """Return the table of recipes in words: a row of headings, then a row for each that ships.
+
+    What a run reached is read from the result that it wrote; "not yet run" stands where there is none.
+    """
+    rows = [("recipe", "data", "expected at least", "aim if missed", "reached", "time of a run")]
+    results = _packaged_names("results", ".json")
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        row = (name, recipe.data.name, f"{recipe.expect['test_accuracy']:.1%}")
+        aim = f"{recipe.aim:.0%}" if recipe.aim else ""
+        if name in results:
+            result = load_result(name)
+            hardware = result["hardware"]
+            where = hardware["gpu"] or f"CPU, {hardware['threads']} threads".replace("1 threads", "1 thread")
+            reached = f"{result['test_accuracy_mean']:.1%}"
+            rows.append((*row, aim, reached, f"{result['seconds_max'] / 60:.1f} min ({where})"))
+        else:
+            rows.append((*row, aim, "not yet run", ""))
+    return rows
 
 
 def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
@@ -152,8 +174,7 @@ def load_result(name: str) -> dict[str, Any]:
     Raises:
         InputError: there is no such result.
     """
-    folder = resources.files("vit_from_scratch").joinpath("results")
-    names = sorted(e.name[: -len(".json")] for e in folder.iterdir() if e.name.endswith(".json"))
+    names = _packaged_names("results", ".json")
     if name not in names:
         raise unknown_name("result", name, names)
     return json.loads(packaged_text("results", f"{name}.json"))
@@ -162,6 +183,11 @@ def load_result(name: str) -> dict[str, Any]:
 def packaged_text(folder: str, name: str) -> str:
     """Read a text file of the package."""
     return resources.files("vit_from_scratch").joinpath(folder, name).read_text("utf-8")
+
+
+def _packaged_names(folder: str, ending: str) -> list[str]:
+    files = resources.files("vit_from_scratch").joinpath(folder).iterdir()
+    return sorted(file.name.removesuffix(ending) for file in files if file.name.endswith(ending))
 
 
 def _quoted_names() -> str:

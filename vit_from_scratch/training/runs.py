@@ -137,6 +137,7 @@ def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData | Phot
         "claim": recipe.claim,
         "command": recipe.command,
         "expect": recipe.expect,
+        "aim": recipe.aim or None,
         "test_accuracy_mean": statistics.fmean(accuracies),
         "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
         "seconds_max": max(run["seconds"] for run in runs),

@@ -2,6 +2,7 @@
 
 execution   when chapters are run again, and in which environment
 numbering   figures, equations and exercises numbered by chapter: (3.2)
+recipes     the table of recipes and of what their runs reached
 roles       {source}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 docstrings  names of the package that docstrings mention become links
@@ -19,11 +20,11 @@ from sphinx.application import Sphinx
 # The tools know the repository's address and the measured minutes; the book reads them from the same place.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-from vit_book import citations, docstrings, downloads, execution, numbering, page, reference, roles
+from vit_book import citations, docstrings, downloads, execution, numbering, page, recipes, reference, roles
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every module of the extension."""
-    for module in (execution, numbering, roles, citations, docstrings, reference, downloads, page):
+    for module in (execution, numbering, roles, citations, docstrings, reference, recipes, downloads, page):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
