@@ -4,7 +4,7 @@
     python benchmarks/training_step.py --device cuda --image-size 224 --patch-size 16 --dim 768 --depth 12
 
 Every model has the same size. Rounds go through all in turn, so that a busy moment of the machine hits
-each alike; the ratio is between medians. Peak memory is measured in a process of its own on a CPU.
+each alike; the ratio is between medians. Peak memory is measured in a process of its own for each model.
 """
 
 import argparse
@@ -131,13 +131,7 @@ def matmul_peak(device: str, dtype: torch.dtype, side: int = 2048) -> float:
 
 
 def peak_memory(name: str, size: argparse.Namespace, dtype: torch.dtype) -> float:
-    """Measure the memory of three steps in MiB, in a process of its own on a CPU."""
-    if size.device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        step = step_of(name, size, dtype)
-        for _ in range(3):
-            step()
-        return torch.cuda.max_memory_allocated() / 2**20
+    """Measure the memory of three steps in MiB, in a process of its own."""
     command = [sys.executable, __file__, *sys.argv[1:], "--memory-of", name]
     command += ["--type", "bfloat16" if dtype == torch.bfloat16 else "float32"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -168,7 +162,7 @@ def main() -> None:
         step = step_of(size.memory_of, size, getattr(torch, size.type))
         for _ in range(3):
             step()
-        print(own_peak())
+        print(torch.cuda.max_memory_allocated() / 2**20 if size.device == "cuda" else own_peak())
         return
     flops = 3 * forward_flops(config_of(size)) * size.batch
     for dtype in (torch.float32, torch.bfloat16):

@@ -147,6 +147,11 @@ def test_recipes_lists_every_recipe_with_the_number_of_its_run(capsys):
     assert lines["cifar10-30min-cpu-conv"].split()[2:4] == ["85.0%", "88%"]
 
 
+def test_data_without_settings_of_its_own_names_its_recipes(capsys):
+    assert "with settings of its own. Name a recipe: pets-144" in failed(capsys, "train", "--data", "pets")
+    assert "unknown data set 'pet'" in failed(capsys, "train", "--data", "pet")
+
+
 def test_cost_prints_the_papers_base_model(capsys):
     assert main(["cost", "B/16"]) == 0
     out = capsys.readouterr().out

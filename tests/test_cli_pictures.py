@@ -8,8 +8,10 @@ from PIL import Image
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
+from vit_from_scratch.cli.weights import chosen_model
 from vit_from_scratch.examples import photo
 from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_from_scratch.normalisation import NORMALISATIONS
 
 
 @pytest.fixture
@@ -31,7 +33,8 @@ def test_predict_prints_the_top_classes_with_probabilities(cat, capsys):
     line = capsys.readouterr().out.strip()
     shares = [float(part.split()[-1].rstrip("%")) for part in line.split(": ")[1].split(", ")]
     assert line.startswith(f"{cat}: ")
-    assert "cat" in line
+    names = [part.rsplit(maxsplit=1)[0] for part in line.split(": ")[1].split(", ")]
+    assert "cat" in names[:3]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(100, abs=1)
 
@@ -63,6 +66,28 @@ def test_inspect_writes_every_figure(cat, tmp_path, capsys):
     ]
     printed = capsys.readouterr().out.split()
     assert sorted(os.path.basename(line) for line in printed) == names
+
+
+def test_a_model_of_grey_images_gets_grey_ones(cat, tmp_path, capsys):
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(8, 2, channels=1, dim=16, depth=2, heads=2, mlp_dim=8, num_classes=3))
+    save_checkpoint(tmp_path / "grey.safetensors", model)
+    grey = ["--weights", str(tmp_path / "grey.safetensors")]
+    assert main(["predict", str(cat), *grey, "--attention"]) == 0
+    assert "class 0 33.3%" in capsys.readouterr().out, "a zero head knows nothing"
+    assert main(["inspect", str(cat), *grey, "--out", str(tmp_path / "figures")]) == 0
+    assert "embedding_filters.png" in os.listdir(tmp_path / "figures")
+
+
+def test_a_runs_model_gets_pictures_scaled_as_in_the_run(tmp_path):
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3))
+    save_checkpoint(tmp_path / "model.safetensors", model)
+    assert chosen_model(str(tmp_path / "model.safetensors"))[2] == NORMALISATIONS["half"]
+    (tmp_path / "config.toml").write_text(
+        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    )
+    assert chosen_model(str(tmp_path))[2] == NORMALISATIONS["imagenet"]
 
 
 def test_inspect_takes_models_of_your_own(cat, tmp_path):

@@ -8,10 +8,8 @@ Writes vit_from_scratch/results/chapter_minutes.json. A chapter keeps one record
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -22,6 +20,8 @@ import nbclient
 import nbformat
 import torch
 from project_facts import ROOT, chapters, minutes_file, read_version
+
+from vit_from_scratch.training.environment import environment
 
 TIMEOUT = 600  # seconds for one cell
 
@@ -37,28 +37,21 @@ def run_notebook(path: Path) -> float:
         return time.perf_counter() - start
 
 
-def processor() -> str:
-    """The name of the processor, where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def surroundings() -> dict[str, Any]:
     """What a measurement depends on besides the chapter."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    here = environment()
+    hardware = here["hardware"]
     record: dict[str, Any] = {
         "budget": os.environ.get("VIT_BUDGET", "quick"),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": processor(),
-        "cores": cores,
-        "python": platform.python_version(),
+        "date": here["date"].partition("T")[0],
+        "processor": hardware["processor"],
+        "cores": hardware["cores"],
+        "python": here["versions"]["python"],
         "torch": torch.__version__,
         "vit_from_scratch": read_version(),
     }
-    if torch.cuda.is_available():
-        record["gpu"] = torch.cuda.get_device_name()
+    if hardware["gpu"]:
+        record["gpu"] = hardware["gpu"]
     return record
 
 

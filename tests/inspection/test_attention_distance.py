@@ -63,5 +63,7 @@ def test_a_model_is_measured_layer_by_layer(model, images):
 
 
 def test_another_grid_is_refused():
-    with pytest.raises(InputError, match=r"expected \(B, h, T, T\) with T = 16 for a grid of 4 x 4"):
+    with pytest.raises(InputError, match=r"shape \(12, 12\): expected \(B, h, T, T\)"):
+        mean_attention_distance(torch.rand(12, 12), (3, 4), 16)
+    with pytest.raises(InputError, match=r"12 tokens: expected 16 for a grid of 4 x 4"):
         mean_attention_distance(torch.rand(1, 1, 12, 12), (4, 4), 16)

@@ -43,9 +43,18 @@ def test_gradient_scores_find_the_only_patch_that_counts(model, images):
     assert (scores > 0).sum() == 4
 
 
-def test_gradient_scores_leave_no_gradient_behind(model, images):
-    gradient_scores(model, images)
-    assert all(parameter.grad is None for parameter in model.parameters())
+def test_gradient_scores_leave_the_models_gradients_alone(model, images):
+    model(images).sum().backward()
+    before = [parameter.grad.clone() for parameter in model.parameters()]
+    gradient_scores(model.train(), images)
+    assert all(torch.equal(p.grad, old) for p, old in zip(model.parameters(), before, strict=True))
+    assert model.training
+
+
+def test_measuring_leaves_a_model_in_training(model, images):
+    labels = torch.zeros(len(images), dtype=torch.long)
+    masked_accuracy(model.train(), images, labels, lambda x: random_scores(x, (4, 6), torch.Generator()), [1])
+    assert model.training
 
 
 def test_scores_have_one_value_a_patch(model, images):

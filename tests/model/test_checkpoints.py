@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from vit_from_scratch import InputError
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint, write_atomically
 
 
@@ -20,6 +20,12 @@ def test_a_model_comes_back_with_its_configuration_weights_and_type(tmp_path, sm
     for name, value in model.state_dict().items():
         assert again.state_dict()[name].dtype == dtype
         assert torch.equal(again.state_dict()[name], value)
+
+
+def test_a_count_of_batches_does_not_hide_the_type_of_the_weights(tmp_path):
+    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem="conv", stem_width=4)
+    save_checkpoint(tmp_path / "model.safetensors", VisionTransformer(config).half())
+    assert load_checkpoint(tmp_path / "model.safetensors").head.weight.dtype == torch.float16
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from scipy.ndimage import zoom
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.pretrained import load_google_npz
@@ -92,8 +93,10 @@ def test_the_layout_of_vision_transformer_gives_timms_logits(tmp_path, prefix, s
     load_google_npz(model, path)
     images = torch.randn(2, 3, size, size)
     theirs = timm_twin(path, size)
-    if size != 32:  # timm interpolates bicubically unless told otherwise; the reference code is bilinear
-        theirs.pos_embed.data = model.tokens.position.data
+    if size != 32:  # timm interpolates bicubically unless told otherwise; the reference code zooms linearly
+        position = vision_transformer_arrays()["Transformer/posembed_input/pos_embedding"]
+        zoomed = zoom(position[0, 1:].reshape(4, 4, -1), (1.5, 1.5, 1), order=1).reshape(1, 36, -1)
+        theirs.pos_embed.data = torch.from_numpy(np.concatenate([position[:, :1], zoomed], axis=1))
     assert torch.allclose(model.eval()(images), theirs(images), atol=1e-4)
 
 
@@ -229,6 +232,16 @@ def test_the_layout_of_the_hybrids_gives_timms_logits(tmp_path):
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         assert torch.allclose(model.eval()(images), theirs(images), atol=1e-4)
+
+
+@pytest.mark.parametrize("heads", [2, 4])
+def test_another_number_of_heads_is_refused(tmp_path, heads):
+    model = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | {"heads": heads}))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    message = r"misshapen: .*attention\.projection\.weight \(3, 8, 24\) for \(24, 24\)"
+    with pytest.raises(InputError, match=message):
+        load_google_npz(model, saved(tmp_path, vision_transformer_arrays()))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
 def test_a_hybrids_file_without_a_unit_is_refused_by_name(tmp_path):

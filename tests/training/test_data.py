@@ -71,7 +71,9 @@ def test_an_unknown_data_set_is_refused_with_the_known_ones():
         load_dataset("cifar")
 
 
-@pytest.mark.parametrize(("size", "message"), [(5, "10 to 1,427"), (1430, "10 to 1,427"), (-1, "0 or more")])
+@pytest.mark.parametrize(
+    ("size", "message"), [(5, "10 to 1,427"), (1430, "10 to 1,427"), (1437, "10 to 1,427"), (-1, "0 or more")]
+)
 def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
     with pytest.raises(InputError, match=f"validation_size = {size}.*{message}"):
         load_dataset("digits", validation_size=size)

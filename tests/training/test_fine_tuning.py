@@ -56,6 +56,21 @@ def test_a_recipe_begins_from_weights(pretrained, digits, tmp_path):
     assert history[0].validation_loss < 2.4
 
 
+def test_positions_by_row_and_column_are_interpolated_for_larger_images():
+    torch.manual_seed(0)
+    config = ViTConfig(16, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, position="learned_2d")
+    start = VisionTransformer(config)
+    rows = adapted(start, (28, 16), 5).tokens.row_position  # 7 rows in place of 4: every second is an old one
+    assert torch.allclose(rows[::2], start.tokens.row_position)
+    assert torch.allclose(rows[1::2], (rows[:-1:2] + rows[2::2]) / 2)
+
+
+@pytest.mark.parametrize("changes", [{"dim": 32}, {"depth": 3}])
+def test_changes_that_do_not_fit_the_weights_are_refused(pretrained, changes):
+    with pytest.raises(InputError, match=r"the pre-trained weights do not fit \{.*Leave the others out"):
+        adapted(pretrained, 16, 10, **changes)
+
+
 def test_weights_for_other_channels_are_refused(pretrained, digits, tmp_path):
     save_checkpoint(tmp_path / "start.safetensors", adapted(pretrained, 16, 2))
     recipe = replace(load_recipe("digits"), weights=str(tmp_path / "start.safetensors"), model={})

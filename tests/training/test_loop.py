@@ -140,10 +140,12 @@ def test_label_smoothing_is_in_the_training_loss_alone(make_model, few_digits):
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_every_optimiser_trains_in_every_precision(make_model, few_digits, short, optimiser, precision):
-    model = make_model()
-    train(model, few_digits, replace(short, optimiser=optimiser, precision=precision))
+    model, before = make_model(), weights(make_model())
+    history = train(model, few_digits, replace(short, optimiser=optimiser, precision=precision))
     assert weights(model).isfinite().all()
     assert weights(model).dtype == torch.float32
+    assert (weights(model) != before).float().mean() > 0.9
+    assert history[-1].train_loss < history[0].train_loss
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(make_model, few_digits, short):
@@ -155,6 +157,16 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(make_model, 
     message = r"the loss is nan at step 5 \(epoch 2\).*none was kept.*lower learning_rate"
     with pytest.raises(DivergedError, match=message):
         train(make_model(), few_digits, short, callbacks=[Poison()])
+
+
+def test_a_loss_that_is_not_finite_in_the_very_last_step_stops_the_run(make_model, few_digits, short):
+    class Poison(Callback):
+        def on_step(self, state):
+            if state.step == 6:
+                state.model.head.bias.data[0] = torch.nan
+
+    with pytest.raises(DivergedError, match="at step 7"):
+        train(make_model(), few_digits, replace(short, steps=7), callbacks=[Poison()])
 
 
 def test_a_batch_larger_than_the_data_is_one_step(make_model, few_digits, short):

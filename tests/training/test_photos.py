@@ -77,6 +77,15 @@ def test_tiny_and_long_pictures_are_read(tmp_path, size):
     assert torch.allclose(photo, torch.tensor(9 / 255))
 
 
+def test_a_picture_becomes_grey_for_a_model_of_one_channel(tmp_path):
+    photo = load_photo(saved(tmp_path, halves()), (8, 8), channels=1)
+    assert photo.shape == (1, 8, 8)
+    assert photo[0, 4, 1].item() == pytest.approx(0.299, abs=0.01)  # the weight of red in ITU-R 601
+    assert photo[0, 4, 6].item() == pytest.approx(0.114, abs=0.01)  # of blue
+    with pytest.raises(InputError, match=r"channels = 4: expected 3 \(colour\) or 1"):
+        load_photo(tmp_path / "a.png", (8, 8), channels=4)
+
+
 def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, monkeypatch):
     whole = saved(tmp_path, halves()).read_bytes()
     (tmp_path / "text.png").write_text("no picture")

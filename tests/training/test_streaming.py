@@ -120,6 +120,30 @@ def test_changes_of_colour_are_refused_for_images_in_memory(digits):
         next(batches)
 
 
+def test_settings_that_cannot_work_are_refused_before_a_folder_is_made(make_model, few_digits, tmp_path):
+    config = TrainConfig(augmentation=Augmentation(rand_augment=(2, 9)))
+    with pytest.raises(InputError, match=r"rand_augment is for photos"):
+        train(make_model(), few_digits, config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_photo_that_cannot_be_read_is_named_in_one_line(folder, workers):
+    broken = folder / "test" / "red" / "0.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    with pytest.raises(InputError) as refused:
+        list(opened(folder).batches("test", workers=workers))
+    assert str(refused.value).startswith(f"{broken} cannot be read")
+    assert "\n" not in str(refused.value)
+
+
+def test_transparent_photos_of_a_folder_lie_on_white(folder):
+    clear = Image.new("RGBA", (30, 30), (0, 0, 0, 0))
+    clear.save(folder / "test" / "blue" / "0.png")
+    images, _ = next(opened(folder).batches("test", workers=0))
+    assert torch.allclose(images[0], torch.tensor(1.0))
+
+
 def test_photos_are_not_loaded_into_memory_by_mistake(tmp_path):
     make_imagenette(tmp_path)
     with pytest.raises(InputError, match=r"imagenette is streamed .*Take open_dataset"):

@@ -68,9 +68,9 @@ def test_trials_never_touch_the_test_set(page, tmp_path, monkeypatch):
 
     batches = ImageData.batches
 
-    def guarded(self, part, *arguments):
+    def guarded(self, part, *arguments, **options):
         assert part == "validation"
-        return batches(self, part, *arguments)
+        return batches(self, part, *arguments, **options)
 
     monkeypatch.setattr(ImageData, "batches", guarded)
     run_trials(load_trials(str(page)), tmp_path / "out")

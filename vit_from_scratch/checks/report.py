@@ -23,12 +23,14 @@ def compare(name: str, got: object, expected: Tensor, mistakes: Mapping[str, Ten
         mistakes: what well-known mistakes would have given, by a sentence that names each.
 
     Raises:
-        CheckFailed: with the first thing that differs: kind, shape, a known mistake, or the values.
+        CheckFailed: with the first thing that differs: kind, shape, type, a known mistake, or the values.
     """
     if not isinstance(got, Tensor):
         raise CheckFailed(f"{name} returned {type(got).__name__}: expected a tensor; is a return missing?")
     if got.shape != expected.shape:
         raise CheckFailed(f"{name} returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}.")
+    if got.dtype != expected.dtype:
+        raise CheckFailed(f"{name} returned {got.dtype}: expected {expected.dtype}, the type of its input.")
     if torch.allclose(got, expected, atol=TOLERANCE, rtol=TOLERANCE):
         return
     for sentence, wrong in (mistakes or {}).items():

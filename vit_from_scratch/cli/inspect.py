@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 def inspect_command(options: argparse.Namespace) -> None:
     """Carry out `vit inspect`."""
     model, _, scaling = chosen_model(options.weights)
-    photo = load_photo(options.image, model.config.image_shape)
+    photo = load_photo(options.image, model.config.image_shape, model.config.channels)
     if options.out.exists() and not options.out.is_dir():
         raise InputError(f"--out {options.out} is a file: expected a folder. Choose another name.")
     with writing(options.out):

@@ -38,7 +38,7 @@ def predict_command(options: argparse.Namespace) -> None:
     failures = []
     for path in options.images:
         try:
-            photo = load_photo(path, model.config.image_shape)
+            photo = load_photo(path, model.config.image_shape, model.config.channels)
         except InputError as error:
             failures.append(str(error))
             continue

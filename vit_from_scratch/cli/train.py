@@ -7,6 +7,7 @@ from typing import Any
 from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, parse_assignments
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.settings import merged
+from vit_from_scratch.training.data import FOLDER, PHOTO_SOURCES, SOURCES
 from vit_from_scratch.training.loop import DivergedError
 from vit_from_scratch.training.recipes import Recipe, load_recipe, recipe_names
 from vit_from_scratch.training.run_folder import writing
@@ -120,7 +121,13 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     if options.seed is not None and options.seeds is not None:
         raise InputError("expected --seed for one run or --seeds for several, not both.")
     if options.recipe is None and options.data not in DEFAULT_RECIPES:
-        raise unknown_name("data set", options.data, DEFAULT_RECIPES)
+        if options.data not in (*SOURCES, *PHOTO_SOURCES) and not options.data.startswith(FOLDER):
+            raise unknown_name("data set", options.data, DEFAULT_RECIPES)
+        made = [recipe for recipe in recipe_names() if load_recipe(recipe).data.name == options.data]
+        raise InputError(
+            f"--data {options.data}: expected {' or '.join(DEFAULT_RECIPES)}, with settings of its own. "
+            f"Name a recipe: {' or '.join(made) or 'a TOML file of yours'}, with --recipe."
+        )
     direct = {
         name: getattr(options, name)
         for name in ("epochs", "batch_size", "learning_rate", "seed")
@@ -129,6 +136,8 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     changes: dict[str, Any] = merged(parse_assignments(options.set), {"train": direct})
     if options.seeds is not None:
         changes["seeds"] = options.seeds
+    elif options.seed is not None:
+        changes["seeds"] = [options.seed]
     return load_recipe(options.recipe or DEFAULT_RECIPES[options.data], changes)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.normalisation import Normalisation
+from vit_from_scratch.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.pretrained.registry import (
     RELEASES,
     SHIPPED,
@@ -14,6 +14,7 @@ from vit_from_scratch.pretrained.registry import (
     input_scaling,
     load_pretrained,
 )
+from vit_from_scratch.training.run_folder import read_settings
 
 KNOWN = (*SHIPPED, *RELEASES)
 
@@ -31,6 +32,8 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 def chosen_model(name: str) -> tuple[VisionTransformer, tuple[str, ...], Normalisation]:
     """Return the model that --weights names, its class names (numbers, if unknown) and its input scaling.
 
+    The scaling of a run's model is read from the run's settings; a file alone is taken to want [-1, 1].
+
     Raises:
         InputError: no such weights.
     """
@@ -45,4 +48,11 @@ def chosen_model(name: str) -> tuple[VisionTransformer, tuple[str, ...], Normali
         )
     model = load_checkpoint(path).float()
     names = tuple(f"class {number}" for number in range(model.config.num_classes))
-    return model, names, Normalisation()
+    return model, names, _scaling_of_run(path.parent)
+
+
+def _scaling_of_run(folder: Path) -> Normalisation:
+    """Return the input scaling of the run in a folder; to [-1, 1], as is usual here, if there is no run."""
+    if not (folder / "config.toml").exists():
+        return Normalisation()
+    return NORMALISATIONS[read_settings(folder)["data"].get("normalisation", "half")]

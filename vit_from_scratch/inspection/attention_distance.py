@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inspection.attention_maps import layer_attention
+from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -37,13 +38,9 @@ def mean_attention_distance(
     """
     if not isinstance(attentions, Tensor):
         return torch.stack([mean_attention_distance(one, grid, patch_size) for one in attentions])
-    patches = grid[0] * grid[1]
-    extra = attentions.shape[-1] - patches
-    if attentions.ndim != 4 or extra not in (0, 1):
-        raise InputError(
-            f"attention of shape {tuple(attentions.shape)}: expected (B, h, T, T) with T = {patches} for a "
-            f"grid of {grid[0]} x {grid[1]}, or {patches + 1} with a class token; check grid."
-        )
+    if attentions.ndim != 4:
+        raise InputError(f"attention of shape {tuple(attentions.shape)}: expected (B, h, T, T).")
+    extra = class_tokens(attentions.shape[-1], grid)
     weights = attentions[..., extra:, extra:].double()  # (B, h, N, N)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     distances = patch_distances(grid, patch_size).to(weights.device)

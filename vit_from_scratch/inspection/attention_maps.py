@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -25,17 +27,17 @@ def layer_attention(
 
     Returns:
         L tensors (B, h, T, T); row i holds the weights of token i and sums to 1. With `reduce`, its results.
+
+    Raises:
+        InputError: images that the model does not take.
     """
-    was_training = model.training
-    model.eval()
-    try:
+    model.check_images(images)
+    kept = []
+    with evaluating(model):
         tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
-        kept = []
         for block in model.encoder.blocks:
             tokens, weights = block(tokens, return_weights=True)
             kept.append(weights if reduce is None else reduce(weights))
-    finally:
-        model.train(was_training)
     return kept
 
 
@@ -125,13 +127,7 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
     Raises:
         InputError: the sequence does not fill the grid.
     """
-    extra = rollout.shape[-1] - grid[0] * grid[1]
-    if extra not in (0, 1):
-        raise InputError(
-            f"{rollout.shape[-1]} tokens: expected {grid[0] * grid[1]} for a grid of {grid[0]} x {grid[1]}, "
-            "or one more with a class token; check grid."
-        )
-    row = rollout[:, 0, 1:] if extra else rollout.mean(dim=1)
+    row = rollout[:, 0, 1:] if class_tokens(rollout.shape[-1], grid) else rollout.mean(dim=1)
     return row.unflatten(-1, grid)
 
 

@@ -30,6 +30,11 @@ class FilterComponents:
         return self.mean + torch.einsum("dk,kcpq->dcpq", self.coordinates, self.components)
 
 
+def component_signs(components: Tensor) -> Tensor:
+    """Return the signs (k, 1) that make the largest value of each component (k, n) positive."""
+    return components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
+
+
 def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterComponents:
     """Find the principal components of embedding filters, by a singular value decomposition.
 
@@ -53,8 +58,7 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
         )
     mean = filters.mean(dim=0)
     left, sizes, right = torch.linalg.svd(filters - mean, full_matrices=False)
-    largest = right.gather(1, right.abs().argmax(dim=1, keepdim=True))  # (most, 1)
-    signs = largest.sign()
+    signs = component_signs(right)
     components, coordinates = right * signs, left * sizes * signs.T
     share = sizes.square() / sizes.square().sum()
     return FilterComponents(

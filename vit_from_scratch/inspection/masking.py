@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inspection.attention_maps import attention_rollout, layer_attention, rollout_maps
+from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -21,16 +22,11 @@ def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     The score sums, over the patch, the size of the gradient times (the pixel less the image's mean): to first
     order, what blanking the patch would change.
     """
-    was_training = model.training
-    model.eval()
-    with torch.enable_grad():
+    with evaluating(model), torch.enable_grad():
         pixels = images.detach().clone().requires_grad_()
-        model(pixels).amax(dim=1).sum().backward()
-    model.train(was_training)
-    model.zero_grad()
-    assert pixels.grad is not None
+        (gradient,) = torch.autograd.grad(model(pixels).amax(dim=1).sum(), pixels)  # (B, C, H, W)
     centred = images - images.mean(dim=(2, 3), keepdim=True)
-    change = (pixels.grad * centred).abs().sum(dim=1)  # (B, H, W)
+    change = (gradient * centred).abs().sum(dim=1)  # (B, H, W)
     size = model.config.patch_size
     return torch.nn.functional.avg_pool2d(change[:, None], size)[:, 0] * size**2
 
@@ -75,7 +71,7 @@ def masked_accuracy(
     """Measure accuracy while more and more of the highest-scored patches are hidden.
 
     Args:
-        model: any of ours.
+        model: any of ours; it is left in the mode that it came in.
         images: (N, C, H, W) floats, as the model takes them.
         labels: (N,) class numbers.
         score: from images (B, C, H, W) to a score for each patch (B, gh, gw).
@@ -85,11 +81,11 @@ def masked_accuracy(
     Returns:
         (len(counts),) accuracies, 0 to 1.
     """
-    model.eval()
     hits = torch.zeros(len(counts))
-    for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
-        scores = score(some)
-        for place, count in enumerate(counts):
-            logits = model(mask_patches(some, scores, count, model.config.patch_size))
-            hits[place] += (logits.argmax(dim=1) == target).sum().cpu()
+    with evaluating(model):
+        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
+            scores = score(some)
+            for place, count in enumerate(counts):
+                logits = model(mask_patches(some, scores, count, model.config.patch_size))
+                hits[place] += (logits.argmax(dim=1) == target).sum().cpu()
     return hits / len(images)

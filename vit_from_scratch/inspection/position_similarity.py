@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.tokens import class_tokens
 
 
 def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Tensor:
@@ -20,11 +20,5 @@ def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Te
         InputError: the sequence does not fill the grid.
     """
     vectors = position_embedding.detach().reshape(-1, position_embedding.shape[-1])  # (T, D)
-    extra = len(vectors) - grid[0] * grid[1]
-    if extra not in (0, 1):
-        raise InputError(
-            f"positions of shape {tuple(position_embedding.shape)}: expected {grid[0] * grid[1]} for a grid "
-            f"of {grid[0]} x {grid[1]}, or one more with a class token; check grid."
-        )
-    unit = F.normalize(vectors[extra:], dim=-1)
+    unit = F.normalize(vectors[class_tokens(len(vectors), grid) :], dim=-1)
     return (unit @ unit.T).reshape(*grid, *grid)

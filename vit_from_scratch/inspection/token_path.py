@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inspection.embedding_filters import component_signs
+from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -17,17 +19,17 @@ def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
 
     Returns:
         L + 1 tensors (B, gh, gw, D), without the class token.
+
+    Raises:
+        InputError: images that the model does not take.
     """
-    was_training = model.training
-    model.eval()
-    try:
+    model.check_images(images)
+    with evaluating(model):
         tokens = model.tokens(model.patch_embedding(images))
         path = [tokens]
         for block in model.encoder.blocks:
             tokens, _ = block(tokens)
             path.append(tokens)
-    finally:
-        model.train(was_training)
     first = int(model.config.class_token)
     return [tokens[:, first:].unflatten(1, model.config.grid) for tokens in path]
 
@@ -52,8 +54,7 @@ def token_colours(tokens: Tensor) -> Tensor:
         raise InputError(f"tokens of shape {tuple(tokens.shape)}: expected at least 3 tokens of 3 values.")
     centred = vectors - vectors.mean(dim=0)
     directions = torch.linalg.svd(centred, full_matrices=False)[2][:3]  # (3, D)
-    signs = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True)).sign()
-    scores = centred @ (directions * signs).T  # (B gh gw, 3)
+    scores = centred @ (directions * component_signs(directions)).T  # (B gh gw, 3)
     low, high = scores.quantile(0.01, dim=0), scores.quantile(0.99, dim=0)
     colours = ((scores - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
     return colours.reshape(*tokens.shape[:-1], 3)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
+from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
@@ -34,15 +35,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"{path} cannot be read as safetensors ({error}): expected a file that save_checkpoint wrote; "
-            "copy or train it again."
-        ) from None
+    tensors, metadata = read_safetensors(path, "a file that save_checkpoint wrote; copy or train it again")
     if "vit_config" not in metadata:
         raise InputError(
             f"{path} holds tensors but no ViT configuration: expected a file that save_checkpoint wrote; "
@@ -56,10 +49,24 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
         raise InputError(
             f"{path} does not fit its own configuration ({reason}); train or save it again."
         ) from None
-    types = {tensor.dtype for tensor in tensors.values()}
+    types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if len(types) == 1:
         model.to(types.pop())
     return model.eval()
+
+
+def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read every tensor and the metadata of a safetensors file; no code in it can run.
+
+    Raises:
+        InputError: it cannot be read; the message says what was ``expected``.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} cannot be read as safetensors ({error}): expected {expected}.") from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -31,6 +31,21 @@ def sincos_2d(grid: tuple[int, int], dim: int, temperature: float = 10_000.0) ->
     return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
 
 
+def class_tokens(count: int, grid: tuple[int, int]) -> int:
+    """Return how many of ``count`` tokens come before the patches of a grid: 0, or 1 with a class token.
+
+    Raises:
+        InputError: they do not fill the grid.
+    """
+    extra = count - grid[0] * grid[1]
+    if extra not in (0, 1):
+        raise InputError(
+            f"{count} tokens: expected {grid[0] * grid[1]} for a grid of {grid[0]} x {grid[1]}, or one more "
+            "with a class token; check the grid."
+        )
+    return extra
+
+
 def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
     """Interpolate learned positions over another patch grid (section 3.2).
 
@@ -47,12 +62,7 @@ def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tupl
     Raises:
         InputError: the positions are not those of ``old_grid``.
     """
-    extra = position.shape[1] - old_grid[0] * old_grid[1]
-    if extra not in (0, 1):
-        raise InputError(
-            f"positions of shape {tuple(position.shape)}: expected {old_grid[0] * old_grid[1]} for a grid of "
-            f"{old_grid[0]} x {old_grid[1]}, or one more with a class token; check old_grid."
-        )
+    extra = class_tokens(position.shape[1], old_grid)
     if old_grid == new_grid:
         return position
     grid = rearrange(position[:, extra:], "one (gh gw) d -> one d gh gw", gh=old_grid[0])

@@ -98,7 +98,7 @@ class VisionTransformer(nn.Module):
         Raises:
             InputError: for images of another size, channel count or type.
         """
-        self._check(images)
+        self.check_images(images)
         intermediates: dict[str, Any] | None = {} if return_intermediates else None
         patches = self.patch_embedding(images)  # (B, N, D)
         tokens = self.tokens(patches)  # (B, T, D)
@@ -116,7 +116,8 @@ class VisionTransformer(nn.Module):
             return encoded[:, 0]  # equation 4
         return encoded[:, int(self.config.class_token) :].mean(dim=1)
 
-    def _check(self, images: Tensor) -> None:
+    def check_images(self, images: Tensor) -> None:
+        """Raise an `InputError` unless these are images (B, C, H, W) that the model takes."""
         expected = (self.config.channels, *self.image_shape)
         if images.ndim != 4 or tuple(images.shape[1:]) != expected:
             raise InputError(

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.plots.basic import image
+from vit_from_scratch.plots.basic import image, image_row
 from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare, new_axes
 
 
@@ -138,18 +138,11 @@ def filters(kernels: Tensor, columns: int = 7, titles: Sequence[str] | None = No
         )
     flat = kernels.detach().cpu().double().flatten(1)
     largest = flat.abs().amax(dim=1).clamp(min=1e-12)[:, None, None, None]
-    count = len(kernels)
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    height = size * (1.3 if titles is not None else 1.0)
-    _, axes = plt.subplots(rows, columns, figsize=(columns * size, rows * height), squeeze=False)
     pictures = 0.5 + 0.5 * kernels.detach().cpu().double() / largest  # 0 becomes mid-grey
-    for index, ax in enumerate(axes.flat):
-        bare(ax)
-        if index < count:
-            image(pictures[index].float(), ax)
-            if titles is not None:
-                ax.set_title(titles[index], fontsize=8.5)
+    axes = image_row(pictures, titles, columns, size)
+    for ax in axes.flat:
+        for shown in ax.images:
+            shown.set_clim(0, 1)  # grey ones would be stretched to their own range
     return axes
 
 

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#1a7fc1", "#e08a00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 GREY = "#808080"
 
-#: From mid-grey over blue to pale: none of its ends vanishes in a page's background.
+#: From small to large, told apart by colour-blind readers and in grey.
 SEQUENTIAL = "viridis"
 #: Orange below zero, blue above, pale grey at zero.
 DIVERGING = LinearSegmentedColormap.from_list(

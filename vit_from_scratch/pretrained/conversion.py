@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
 Names = Mapping[str, str]
@@ -23,12 +24,13 @@ def refuse(library: str, difference: str) -> InputError:
 
 
 def built(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
-    """Build a model and fill in every weight, in the type that the weights have.
+    """Build a model and fill in every weight, in the type and on the device that the weights have.
 
     Raises:
         InputError: a weight is missing, left over or of another shape.
     """
-    model = VisionTransformer(config).to(next(iter(tensors.values())).dtype)  # before: a copy would round
+    first = next(iter(tensors.values()))
+    model = VisionTransformer(config).to(first.device, first.dtype)  # before: a copy would round
     try:
         model.load_state_dict(dict(tensors))
     except RuntimeError as error:
@@ -101,12 +103,8 @@ def proved(ours: VisionTransformer, theirs: nn.Module, library: str) -> VisionTr
     generator = torch.Generator().manual_seed(0)
     image = torch.randn(1, ours.config.channels, *ours.config.image_shape, generator=generator)
     image = image.to(weight.device, weight.dtype)
-    was_training = theirs.training
-    theirs.eval()
-    try:
+    with evaluating(theirs):
         answer: Any = theirs(image)
-    finally:
-        theirs.train(was_training)
     expected = getattr(answer, "logits", answer)
     found = ours(image)
     tolerance = 1e-3 if weight.dtype == torch.float32 else 1e-9 if weight.dtype == torch.float64 else 0.1

@@ -3,7 +3,6 @@
 import hashlib
 import http.client
 import os
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -117,7 +116,7 @@ def _reason(url: str, name: str, error: Exception) -> str:
         what = {404: "is not there any more", 403: "may not be read"}.get(error.code, "cannot be had now")
         return f"{url} {what} (HTTP {error.code} {error.reason}): expected published weights. Try later."
     reason = getattr(error, "reason", error)
-    if isinstance(reason, TimeoutError | socket.timeout):
+    if isinstance(reason, TimeoutError):
         reason = f"no answer for {TIMEOUT} seconds"
     return (
         f"{name} cannot be downloaded ({reason}): expected a connection to {url.split('/')[2]}. Connect to a "

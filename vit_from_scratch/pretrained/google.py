@@ -86,15 +86,19 @@ def _converted(arrays: Mapping[str, np.ndarray], model: VisionTransformer) -> di
     left = {name: torch.from_numpy(np.asarray(a, dtype=np.float32)) for name, a in arrays.items()}
     done: dict[str, Tensor] = {}
 
+    def arranged(tensor: Tensor, pattern: str) -> Tensor:
+        """What does not fit its pattern, or has another number h of heads, stays: `_compare` names it."""
+        axes = pattern.split("->")[0].split()
+        heads = [size for axis, size in zip(axes, tensor.shape, strict=False) if axis == "h"]
+        fits = tensor.ndim == len(axes) and heads in ([], [model.config.heads])
+        return rearrange(tensor, pattern) if fits else tensor
+
     def take(theirs: str, ours: str, pattern: str = "") -> None:
         if theirs in left:
             tensor = left.pop(theirs)
-            fits = not pattern or tensor.ndim == len(
-                pattern.split("->")[0].replace("(", "").replace(")", "").split()
-            )
             if "norm" in ours:
                 tensor = tensor.flatten()
-            done[ours] = rearrange(tensor, pattern) if pattern and fits else tensor
+            done[ours] = arranged(tensor, pattern) if pattern else tensor
 
     take("embedding/kernel", "patch_embedding.projection.weight", "p1 p2 c d -> d (p1 p2 c)")
     take("embedding/bias", "patch_embedding.projection.bias")
@@ -120,8 +124,9 @@ def _converted(arrays: Mapping[str, np.ndarray], model: VisionTransformer) -> di
         ):
             names = [f"{attention}{part}/{kind}" for part in ("query", "key", "value")]
             if all(name in left for name in names):
-                parts = [rearrange(left.pop(name), pattern) for name in names]
-                done[f"{ours}attention.qkv.{ending}"] = torch.cat(parts)
+                parts = [arranged(left.pop(name), pattern) for name in names]
+                alike = len({part.shape for part in parts}) == 1
+                done[f"{ours}attention.qkv.{ending}"] = torch.cat(parts) if alike else parts[0]
     for theirs, ours in norms.items():
         take(f"{theirs}/scale", f"{ours}.weight")
         take(f"{theirs}/bias", f"{ours}.bias")

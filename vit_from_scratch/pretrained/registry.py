@@ -28,7 +28,6 @@ class Release:
         variant: as `build_model` takes it.
         image_size: side of its images in pixels.
         url: where it is.
-        megabytes: its size, to the nearest ten; for the reader before a download.
         sha256: the beginning of its checksum; "" where none is published.
         scaling: "half" for images in [-1, 1], "imagenet" for the mean and deviation of each colour.
     """
@@ -36,7 +35,6 @@ class Release:
     variant: str
     image_size: int
     url: str
-    megabytes: int
     sha256: str = ""
     scaling: str = "half"
 
@@ -53,28 +51,27 @@ PLAIN, LIGHT = "aug_none-wd_0.03-do_0.0-sd_0.0", "aug_light1-wd_0.03-do_0.0-sd_0
 MEDIUM, DROPPING = "aug_medium1-wd_0.1-do_0.0-sd_0.0", "aug_medium1-wd_0.1-do_0.1-sd_0.1"
 
 RELEASES = {
-    "Ti/16": Release("Ti/16", 224, _augreg("Ti_16", PLAIN, "0.03", 224), 20),
-    "Ti/16-384": Release("Ti/16", 384, _augreg("Ti_16", PLAIN, "0.03", 384), 20),
-    "S/16": Release("S/16", 224, _augreg("S_16", LIGHT, "0.03", 224), 90),
-    "S/16-384": Release("S/16", 384, _augreg("S_16", LIGHT, "0.03", 384), 90),
-    "B/16": Release("B/16", 224, _augreg("B_16", MEDIUM, "0.01", 224), 350),
-    "B/16-384": Release("B/16", 384, _augreg("B_16", MEDIUM, "0.01", 384), 350),
-    "B/32": Release("B/32", 224, _augreg("B_32", "aug_medium1-wd_0.03-do_0.0-sd_0.0", "0.03", 224), 350),
-    "B/32-384": Release("B/32", 384, _augreg("B_32", "aug_light1-wd_0.1-do_0.0-sd_0.0", "0.03", 384), 350),
-    "L/16": Release("L/16", 224, _augreg("L_16", DROPPING, "0.01", 224), 1220),
-    "L/16-384": Release("L/16", 384, _augreg("L_16", DROPPING, "0.01", 384), 1220),
-    "R50+L/32": Release("R50+L/32", 224, _augreg("R50_L_32", DROPPING, "0.01", 224), 1320),
+    "Ti/16": Release("Ti/16", 224, _augreg("Ti_16", PLAIN, "0.03", 224)),
+    "Ti/16-384": Release("Ti/16", 384, _augreg("Ti_16", PLAIN, "0.03", 384)),
+    "S/16": Release("S/16", 224, _augreg("S_16", LIGHT, "0.03", 224)),
+    "S/16-384": Release("S/16", 384, _augreg("S_16", LIGHT, "0.03", 384)),
+    "B/16": Release("B/16", 224, _augreg("B_16", MEDIUM, "0.01", 224)),
+    "B/16-384": Release("B/16", 384, _augreg("B_16", MEDIUM, "0.01", 384)),
+    "B/32": Release("B/32", 224, _augreg("B_32", "aug_medium1-wd_0.03-do_0.0-sd_0.0", "0.03", 224)),
+    "B/32-384": Release("B/32", 384, _augreg("B_32", "aug_light1-wd_0.1-do_0.0-sd_0.0", "0.03", 384)),
+    "L/16": Release("L/16", 224, _augreg("L_16", DROPPING, "0.01", 224)),
+    "L/16-384": Release("L/16", 384, _augreg("L_16", DROPPING, "0.01", 384)),
+    "R50+L/32": Release("R50+L/32", 224, _augreg("R50_L_32", DROPPING, "0.01", 224)),
     "R50+L/32-384": Release(
-        "R50+L/32", 384, _augreg("R50_L_32", "aug_medium2-wd_0.1-do_0.0-sd_0.0", "0.01", 384), 1320
+        "R50+L/32", 384, _augreg("R50_L_32", "aug_medium2-wd_0.1-do_0.0-sd_0.0", "0.01", 384)
     ),
     "R50+B/16-384": Release(
         "R50+B/16",
         384,
         "https://storage.googleapis.com/vit_models/imagenet21k%2Bimagenet2012/R50%2BViT-B_16.npz",
-        390,
     ),
     "torchvision-B/16": Release(
-        "B/16", 224, "https://download.pytorch.org/models/vit_b_16-c867db91.pth", 350, "c867db91", "imagenet"
+        "B/16", 224, "https://download.pytorch.org/models/vit_b_16-c867db91.pth", "c867db91", "imagenet"
     ),
 }
 """Google's models (after ImageNet-21k, fine-tuned on ImageNet) and torchvision's, by name. Google's were

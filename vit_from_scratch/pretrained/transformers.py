@@ -50,11 +50,10 @@ def from_transformers(model: nn.Module) -> VisionTransformer:
             "ViTModel alone gives no logits."
         )
     theirs = source.config
-    for name in ("image_size", "patch_size"):
-        sides = getattr(theirs, name)
-        if not isinstance(sides, int) and name == "patch_size" and sides[0] != sides[1]:
-            raise refuse("transformers", f"patches of {sides[0]} x {sides[1]} pixels, which are not square")
-    side = theirs.patch_size if isinstance(theirs.patch_size, int) else theirs.patch_size[0]
+    sides = theirs.patch_size
+    if not isinstance(sides, int) and sides[0] != sides[1]:
+        raise refuse("transformers", f"patches of {sides[0]} x {sides[1]} pixels, which are not square")
+    side = sides if isinstance(sides, int) else sides[0]
     size = theirs.image_size if isinstance(theirs.image_size, int) else tuple(theirs.image_size)
     config = ViTConfig(
         image_size=size,

@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.checkpoints import write_atomically
+from vit_from_scratch.model.checkpoints import read_safetensors, write_atomically
 from vit_from_scratch.training.state import EpochMetrics, TrainingState
 
 FORMAT = "vit-training-state-1"
@@ -90,15 +89,8 @@ def restore_state(path: Path, state: TrainingState) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}): expected the training state of this run. "
-            "Restore the file, or start again in another folder."
-        ) from error
+    expected = "the training state of this run. Restore the file, or start again in another folder"
+    tensors, metadata = read_safetensors(path, expected)
     if metadata.get("format") != FORMAT:
         raise InputError(
             f"{path} is not the state of a run: expected the format {FORMAT!r}, found "

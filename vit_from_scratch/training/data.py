@@ -159,6 +159,14 @@ class ImageData:
         """The number of training images."""
         return len(self.train_labels)
 
+    def check_augmentation(self, augmentation: Augmentation) -> None:
+        """Raise an `InputError` for an augmentation that is only for streamed photos."""
+        if augmentation.alone:
+            raise InputError(
+                f"train.augmentation.{augmentation.alone[0]} is for photos that are streamed from files, and "
+                f"{self.config.name} lies in memory: expected it off. Take flip, shift, crop or mixup."
+            )
+
     def training_batches(
         self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -176,11 +184,7 @@ class ImageData:
         Raises:
             InputError: an augmentation that is only for streamed photos.
         """
-        if augmentation.alone:
-            raise InputError(
-                f"train.augmentation.{augmentation.alone[0]} is for photos that are streamed from files, and "
-                f"{self.config.name} lies in memory: expected it off. Take flip, shift, crop or mixup."
-            )
+        self.check_augmentation(augmentation)
         device = self.train_labels.device
         generator = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(self.training_size, generator=generator, device=device)
@@ -188,8 +192,11 @@ class ImageData:
             images = augment(self.train_images[batch], augmentation, generator)
             yield self.at_size(images), self.train_labels[batch]
 
-    def batches(self, part: Part, batch_size: int = 500) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the images of a part in their order, normalised (B, C, H, W), with labels (B,)."""
+    def batches(self, part: Part, batch_size: int = 500, workers: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the images of a part in their order, normalised (B, C, H, W), with labels (B,).
+
+        No `workers` are needed: the images lie in memory.
+        """
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
         for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
             yield self.normalise(self.at_size(some)), target
@@ -288,12 +295,20 @@ def _hold_out(labels: Tensor, config: DataConfig) -> tuple[Tensor, Tensor]:
 def _draw(indices: Tensor, labels: Tensor, config: DataConfig, option: str) -> tuple[Tensor, Tensor]:
     """Draw as many indices as an option of the configuration says; return the rest and the drawn."""
     size, classes = getattr(config, option), len(labels.unique())
-    if size in (0, len(indices)):
-        return (indices, indices[:0]) if size == 0 else (indices[:0], indices)
+    if size == 0:
+        return indices, indices[:0]
+    if option == "train_size" and size == len(indices):
+        return indices[:0], indices
     if not classes <= size <= len(indices) - classes:
         raise InputError(
             f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it. "
             f"Expected 0, or {classes} to {len(indices) - classes:,}."
+        )
+    few, counts = labels[indices].unique(return_counts=True)
+    if counts.min() < 2:
+        raise InputError(
+            f"data.{option} = {size}: class {few[counts.argmin()].item()} of {config.name} has one image, "
+            "which cannot be on both sides. Expected two or more of each class, or 0."
         )
     rest, drawn = train_test_split(
         indices.numpy(), test_size=size, stratify=labels[indices].numpy(), random_state=config.split_seed

@@ -11,8 +11,11 @@ from typing import Any
 import torch
 
 
-def environment() -> dict[str, Any]:
+def environment(threads: int = 0) -> dict[str, Any]:
     """Describe this machine and this code, for the record beside a result.
+
+    Args:
+        threads: on which the CPU computed; 0 for torch's present number.
 
     Returns:
         "hardware" (processor, cores, threads, GPU, system), "versions" (Python and the packages that decide
@@ -24,7 +27,7 @@ def environment() -> dict[str, Any]:
         "hardware": {
             "processor": _processor(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-            "threads": torch.get_num_threads(),
+            "threads": threads or torch.get_num_threads(),
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
             "system": f"{platform.system()} {platform.machine()}",
         },

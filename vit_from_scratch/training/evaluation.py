@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.modes import evaluating
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,11 @@ def predict(
         (N, K) logits, on the model's device.
     """
     device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    try:
-        logits = []
+    logits = []
+    with evaluating(model):
         for batch in images.split(batch_size):
             batch = batch.to(device)
             logits.append(model(normalise(batch) if normalise else batch).float())  # (B, K)
-    finally:
-        model.train(was_training)
     return torch.cat(logits)
 
 

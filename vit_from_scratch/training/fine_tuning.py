@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -22,7 +23,7 @@ def adapted(
         **changes: fields of `ViTConfig` that change no weight's shape, such as `dropout`.
 
     Raises:
-        InputError: the size does not fit the patches.
+        InputError: the size does not fit the patches, or a change does not fit the weights.
     """
     config = dataclasses.replace(
         model.config, image_size=image_size, num_classes=num_classes, representation_size=None, **changes
@@ -36,6 +37,16 @@ def adapted(
     if "tokens.position" in weights:
         position = weights["tokens.position"].float()
         weights["tokens.position"] = resize_positions(position, model.config.grid, config.grid)
+    for name, axis in (("tokens.row_position", 0), ("tokens.column_position", 1)):
+        if name in weights:  # (gh, D) or (gw, D): a grid of one column
+            old, wanted = (model.config.grid[axis], 1), (config.grid[axis], 1)
+            weights[name] = resize_positions(weights[name].float()[None], old, wanted)[0]
     own = {name: tensor for name, tensor in new.state_dict().items() if name.startswith("head.")}
-    new.load_state_dict(weights | own)
+    try:
+        new.load_state_dict(weights | own)
+    except RuntimeError as error:
+        raise InputError(
+            f"the pre-trained weights do not fit {changes} ({' '.join(str(error).split())}): expected only "
+            "changes that leave every weight its shape. Leave the others out."
+        ) from None
     return new

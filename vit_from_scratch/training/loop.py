@@ -91,7 +91,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
     torch.manual_seed(seed)  # for dropout, mixup and cutmix
-    losses, hits = [], []
+    losses, hits, unread = [], [], 0
 
     state.model.train()
     for images, labels in data.training_batches(
@@ -103,19 +103,22 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         losses.append(state.loss)
         hits.append((logits.argmax(dim=1) == labels).float().mean())
         # Reading a value makes a GPU wait, so there it is done now and then.
-        if state.device.type == "cpu" or len(losses) % 50 == 0 or state.step % state.steps_per_epoch == 0:
-            check_finite(state, losses)
+        unread += 1
+        if state.device.type == "cpu" or unread == 50 or state.step == state.total_steps:
+            check_finite(state, losses[-unread:])
+            unread = 0
         for hook in hooks:
             hook.on_step(state)
         if state.step == state.total_steps:
             break
+    check_finite(state, losses[len(losses) - unread :])
 
     state.epoch += 1
     if config.curriculum:
         as_vit(state.model, "a curriculum").resize_input(data.image_shape[1:])
     with precision(state):
         held_out = (
-            evaluate_batches(state.measured, data.batches("validation"))
+            evaluate_batches(state.measured, data.batches("validation", workers=config.workers))
             if data.size_of("validation")
             else None
         )
@@ -186,6 +189,8 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
         vit = as_vit(model, f"train.curriculum = {config.curriculum}")
         for side in [*(side for _, side in config.curriculum), data.image_shape[1:]]:
             vit.resize_input(side)
+    if isinstance(data, ImageData):
+        data.check_augmentation(config.augmentation)
     if config.patience and not data.size_of("validation"):
         raise InputError(
             f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "
@@ -198,8 +203,8 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
 
 
 def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
-    """Stop the run if a loss of this epoch is not a finite number; say at which step."""
-    finite = torch.stack(losses).isfinite()
+    """Stop the run if one of the last steps' losses is not a finite number; say which."""
+    finite = torch.stack(losses).isfinite() if losses else torch.ones(1)
     if finite.all():
         return
     step = state.step - len(losses) + int((~finite).nonzero()[0]) + 1

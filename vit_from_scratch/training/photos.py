@@ -10,7 +10,7 @@ from torch import Tensor
 from vit_from_scratch.errors import InputError
 
 
-def load_photo(path: str | os.PathLike[str], size: tuple[int, int]) -> Tensor:
+def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: int = 3) -> Tensor:
     """Read a picture, turn it upright, and bring its middle to a size.
 
     Transparent parts become white. The short side is resized to fit and the long one cropped around its
@@ -19,19 +19,38 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int]) -> Tensor:
     Args:
         path: a file that Pillow can read.
         size: (H, W) in pixels.
+        channels: C, 3 for colour or 1 for grey.
 
     Returns:
-        (3, H, W) floats in [0, 1].
+        (C, H, W) floats in [0, 1].
+
+    Raises:
+        InputError: no such file, no picture, a damaged one, one too large to be opened safely, or another
+            number of channels.
+    """
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
+    if channels not in (1, 3):
+        raise InputError(f"channels = {channels}: expected 3 (colour) or 1 (grey) for a picture from a file.")
+    upright = open_photo(path).convert("RGB" if channels == 3 else "L")
+    pixels = v2.functional.pil_to_tensor(upright)  # (C, h, w) uint8
+    height, width = pixels.shape[1:]
+    scale = max(size[0] / height, size[1] / width)
+    around = [max(size[0], round(height * scale)), max(size[1], round(width * scale))]
+    resized = v2.functional.resize(pixels, around, antialias=True)
+    return v2.functional.center_crop(resized, list(size)).float() / 255
+
+
+def open_photo(path: str | os.PathLike[str]) -> Image.Image:
+    """Open a picture as RGB of 8 bits, upright, with transparent parts white.
 
     Raises:
         InputError: no such file, no picture, a damaged one, or one too large to be opened safely.
     """
-    from torchvision.transforms import v2  # imported here: it takes seconds
-
     path = Path(path)
     try:
         with Image.open(path) as file:
-            upright = _eight_bit(ImageOps.exif_transpose(file))
+            return _eight_bit(ImageOps.exif_transpose(file))
     except FileNotFoundError:
         raise InputError(
             f"no picture at {path}: expected a JPEG, PNG or WebP file; check the path."
@@ -47,12 +66,6 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int]) -> Tensor:
         raise InputError(
             f"{path} cannot be read ({reason}): expected a whole picture file; fetch it again."
         ) from None
-    pixels = v2.functional.pil_to_tensor(upright)  # (3, h, w) uint8
-    height, width = pixels.shape[1:]
-    scale = max(size[0] / height, size[1] / width)
-    around = [max(size[0], round(height * scale)), max(size[1], round(width * scale))]
-    resized = v2.functional.resize(pixels, around, antialias=True)
-    return v2.functional.center_crop(resized, list(size)).float() / 255
 
 
 def _eight_bit(picture: Image.Image) -> Image.Image:

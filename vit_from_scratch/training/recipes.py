@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+import torch
 
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
+from vit_from_scratch.training.augmentation import Augmentation
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import DataConfig, ImageData
 from vit_from_scratch.training.fine_tuning import adapted
@@ -32,7 +34,7 @@ class Recipe:
         expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}. It is written before
             the first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
         aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
-        seeds: the seeds that the claim is about.
+        seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
         neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
         weights: a checkpoint to begin from (fine-tuning, section 3.2): its model with a zero head and resized
             positions; "" to begin from random weights.
@@ -61,6 +63,8 @@ class Recipe:
         check_fields(self, "")
         require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
         require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        known = self.train.seed in (0, *self.seeds)
+        require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
         require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
         require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
         for key in self.model:
@@ -97,7 +101,14 @@ class Recipe:
                 f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
                 ": expected as many; begin from other weights."
             )
-        return adapted(pretrained, (size[0], size[1]), data.num_classes, **self.model)
+        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes}
+        return adapted(pretrained, **(decided | self.model))
+
+    def seeded(self, data: ImageData | PhotoData) -> VisionTransformer:
+        """Build the recipe's model with the weights of its seed, drawn on the CPU whatever the device."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.train.seed)
+            return self.build(data)
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -148,7 +159,7 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
     """
     if name in paper_names():
-        return from_table(Recipe, {**merged(paper_table(name), changes or {}), "name": name}, "")
+        return _from_tables(paper_table(name), changes or {}, name)
     if name.endswith(".toml"):
         path, title = Path(name), Path(name).stem
         if not path.is_file():
@@ -162,7 +173,17 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {name!r} is not TOML: {error}. Correct the file.") from error
-    return from_table(Recipe, {**merged(table, changes or {}), "name": title}, "")
+    return _from_tables(table, changes or {}, title)
+
+
+def _from_tables(table: dict[str, Any], changes: dict[str, Any], name: str) -> Recipe:
+    """Lay changes over a recipe's tables: a preset they change a part of is written out first."""
+    preset = table.get("train", {}).get("augmentation")
+    if isinstance(preset, str) and isinstance(changes.get("train", {}).get("augmentation"), dict):
+        table = merged(table, {"train": {"augmentation": as_table(Augmentation.named(preset))}})
+    table = merged(table, changes)
+    seed = table.get("train", {}).get("seed", 0)
+    return from_table(Recipe, {"seeds": [seed], **table, "name": name}, "")
 
 
 def load_result(name: str) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint, write_atomically
 from vit_from_scratch.model.cost import count_parameters, forward_flops
@@ -67,15 +65,14 @@ def run(
     """
     data = open_dataset(recipe.data, data_dir)
     seed = recipe.train.seed
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # for the initial weights, drawn on the CPU whatever the device
-        model = recipe.build(data).to(device)
+    model = recipe.seeded(data).to(device)
     callbacks = [Announcement(out_dir, say), ProgressBar(f"{recipe.name}, seed {seed}")]
     history = train(model, data, recipe.train, out_dir, callbacks)
     path = out_dir / "result.json"
     if path.exists():
         return read_result(out_dir)
-    measured = evaluate_batches(model, data.to(device).batches("test"))
+    measured = evaluate_batches(model, data.to(device).batches("test", workers=recipe.train.workers))
+    folder = data_dir or os.environ.get("VIT_DATA_DIR")
     result = {
         "test_accuracy": measured.accuracy,
         "test_loss": measured.loss,
@@ -85,8 +82,8 @@ def run(
         "seconds": sum(epoch.seconds for epoch in history),
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
-        "data_dir": str(Path(data_dir).expanduser().resolve()) if data_dir else None,
-        **environment(),
+        "data_dir": str(Path(folder).expanduser().resolve()) if folder else None,
+        **environment(recipe.train.threads),
     }
     with writing(path):
         write_json(path, result)
@@ -122,7 +119,8 @@ def run_seeds(
         report(folder, result)
         curves = [dataclasses.asdict(epoch) for epoch in read_metrics(folder)]
         runs.append({key: value for key, value in result.items() if key in PER_SEED} | {"curves": curves})
-    summary = summarise(recipe, runs, open_dataset(recipe.data, data_dir)) | environment()
+    summary = summarise(recipe, runs, open_dataset(recipe.data, data_dir))
+    summary |= environment(recipe.train.threads)
     with writing(out_dir):
         write_json(out_dir / "summary.json", summary)
     return summary
@@ -159,7 +157,7 @@ def evaluate_run(
 
     Args:
         folder: the run's folder.
-        data_dir: where the data lie; without it, where they lay when the run was trained.
+        data_dir: where the data lie; without it, VIT_DATA_DIR, else where they lay when the run was trained.
         device: where to measure. Another device rounds otherwise, which may move the loss's last digits.
 
     Returns:

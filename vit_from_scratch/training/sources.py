@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import ConcatDataset
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.training.photos import open_photo
 
 CACHE = Path.home() / ".cache" / "vit_from_scratch" / "data"
 """Where downloads go."""
@@ -165,7 +166,7 @@ def read_folder(folder: Path) -> PhotoSource:
 
     test_folder = folder / ("test" if (folder / "test").is_dir() else "val")
     try:
-        train, test = ImageFolder(str(folder / "train")), ImageFolder(str(test_folder))
+        train, test = (ImageFolder(str(part), loader=open_photo) for part in (folder / "train", test_folder))
     except OSError as error:
         reason = str(error).splitlines()[0]
         raise InputError(

@@ -14,6 +14,7 @@ from PIL.Image import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.normalisation import Normalisation
 from vit_from_scratch.training.augmentation import Augmentation, augment
 from vit_from_scratch.training.data import DataConfig, Part
@@ -92,7 +93,7 @@ class PhotoData:
         photos = _Photos(self.source.train, order, training_transform(self.side, augmentation), seed)
         on_device = torch.Generator(self.device).manual_seed(seed)
         rest = replace(augmentation, flip=False, crop=(1.0, 1.0))  # those two were done photo by photo
-        for images, labels in DataLoader(photos, batch_size, num_workers=workers, generator=generator):
+        for images, labels in _loaded(photos, batch_size, workers, generator):
             yield augment(images.to(self.device), rest, on_device), labels.to(self.device)
 
     def batches(self, part: Part, batch_size: int = 100, workers: int = 2) -> Iterator[tuple[Tensor, Tensor]]:
@@ -101,7 +102,7 @@ class PhotoData:
         order = self.validation if part == "validation" else torch.arange(len(self.source.test_labels))
         photos = _Photos(source, order, test_transform(self.side))
         generator = torch.Generator()  # of the loader's own: the global random numbers stay untouched
-        for images, labels in DataLoader(photos, batch_size, num_workers=workers, generator=generator):
+        for images, labels in _loaded(photos, batch_size, workers, generator):
             yield self.normalise(images.to(self.device)), labels.to(self.device)
 
     def to(self, device: torch.device | str) -> "PhotoData":
@@ -135,6 +136,16 @@ class _Photos(Dataset[tuple[Tensor, int]]):
                 own = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)[0]
                 torch.manual_seed(int(own))
             return self.transform(photo.convert("RGB")), label
+
+
+def _loaded(
+    photos: _Photos, batch_size: int, workers: int, generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield batches; an `InputError` in a worker process comes without that process's traceback."""
+    try:
+        yield from DataLoader(photos, batch_size, num_workers=workers, generator=generator)
+    except InputError as error:
+        raise InputError(str(error).rstrip().splitlines()[-1].rpartition("InputError: ")[2]) from None
 
 
 def training_transform(side: int, augmentation: Augmentation) -> Callable[[Image], Tensor]:

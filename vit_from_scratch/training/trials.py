@@ -6,6 +6,7 @@ touched. A page of trials is TOML: a base recipe, changes that all trials share,
 
 import dataclasses
 import json
+import math
 import os
 import re
 import tomllib
@@ -13,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.cost import count_parameters
@@ -26,6 +25,7 @@ from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.recipes import Recipe, load_recipe, packaged_text
 from vit_from_scratch.training.run_folder import writing
 from vit_from_scratch.training.runs import write_json
+from vit_from_scratch.training.state import EpochMetrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +115,12 @@ def run_trials(
         data = open_dataset(recipe.data, data_dir)
         if not data.size_of("validation"):
             raise InputError(f"trial {name!r} holds no images out: expected data.validation_size above 0.")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(recipe.train.seed)
-            model = recipe.build(data).to(device)
+        model = recipe.seeded(data).to(device)
         history = train(model, data, recipe.train, out_dir / recipe.name, [ProgressBar(name)])
         entry = {
             "name": name,
             "changes": page.trials[name],
-            "validation_accuracy": history[-1].validation_accuracy,
+            "validation_accuracy": kept_epoch(history, recipe).validation_accuracy,
             "seconds": sum(epoch.seconds for epoch in history),
             "parameters": count_parameters(model),
             "config": recipe.tables(),
@@ -131,10 +129,19 @@ def run_trials(
         trials.append(entry)
         report(entry)
     facts = {key: getattr(page, key) for key in ("name", "claim", "command", "base", "cumulative", "changes")}
-    summary = facts | {"trials": trials} | environment()
+    threads = page.changes.get("train", {}).get("threads", 0)
+    summary = facts | {"trials": trials} | environment(threads)
     with writing(out_dir):
         write_json(out_dir / "summary.json", json.loads(json.dumps(summary)))
     return summary
+
+
+def kept_epoch(history: list[EpochMetrics], recipe: Recipe) -> EpochMetrics:
+    """Return the epoch whose weights the run kept: with patience the best one, else the last."""
+    if not recipe.train.patience:
+        return history[-1]
+    losses = [math.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in history]
+    return history[losses.index(min(losses))]
 
 
 def slug(name: str) -> str:
