@@ -48,8 +48,9 @@ def attention_rollout(
 ) -> Tensor:
     """Follow attention through all layers: how much of each input token is in each output token.
 
-    As in the paper (appendix D.8, after Abnar and Zuidema, 2020): the heads of a layer are averaged, the
-    identity is added for the skip connection, rows are normalised, and the layers are multiplied.
+    The heads of a layer are averaged, the identity is added for the skip connection, rows are normalised,
+    and the layers are multiplied (Abnar and Zuidema, 2020). The paper names the first and the last of these
+    (appendix D.8).
 
     Args:
         attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them.

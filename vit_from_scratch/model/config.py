@@ -42,7 +42,8 @@ class ViTConfig:
         norm: the LayerNorm before the head: on all tokens before pooling (``"final"``, eq. 4), on the
             pooled vector (``"pooled"``), or absent (``"none"``).
         position: ``"learned"`` vectors, one a token (eq. 1); ``"learned_2d"``: one a row plus one a
-            column; ``"sincos_2d"``: fixed sines and cosines; ``"none"`` (appendix D.4).
+            column (appendix D.4 joins two of half the width instead); ``"sincos_2d"``: fixed sines and
+            cosines, not the paper's; ``"none"`` (appendix D.4).
         representation_size: width of the hidden tanh layer before the head, as in pre-training
             (section 3.1); None for a single linear layer, as in fine-tuning.
         qkv_bias: whether queries, keys and values have a bias.
@@ -60,7 +61,7 @@ class ViTConfig:
         stem_conv_eps: added in weight standardisation; timm has 1e-8.
         stem_eps_on_variance: whether that is added to the variance, as timm does, not to the deviation.
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
-            two layers, not the paper's (Irandoust et al., 2022; chapter 8).
+            two layers, not the paper's (after Irandoust et al., 2022; chapter 8).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
             training; it grows linearly from 0 in the first block (Huang et al., 2016).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the

@@ -13,7 +13,8 @@ class LocalMlp(nn.Module):
     """The MLP with locality: between its two layers each patch also sees its eight neighbours.
 
     A depth-wise 3 x 3 convolution runs over the patch grid, hidden value by hidden value, and is added to
-    what it reads; the class token has no place on the grid and passes by (Irandoust et al., 2022).
+    what it reads; the class token has no place on the grid and passes by the convolution. A variant of
+    Li et al. (2021) and Irandoust et al. (2022), whose convolution replaces what it reads.
 
     Args:
         config: uses ``dim``, ``mlp_dim``, ``dropout``, ``gelu``, ``grid`` and ``class_token``.

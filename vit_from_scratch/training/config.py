@@ -25,8 +25,9 @@ class TrainConfig:
         momentum: of SGD and of Muon.
         betas: of Adam and AdamW; the paper's are 0.9 and 0.999.
         schedule: the decay after the warm-up: "cosine", "linear" or "constant".
-        warmup_steps: steps of linear warm-up; the paper takes 10,000 of a million.
-        clip_norm: the gradient's largest global norm; 0 turns clipping off. The paper takes 1.
+        warmup_steps: steps of linear warm-up; the paper pre-trains with 10,000.
+        clip_norm: the gradient's largest global norm; 0 turns clipping off. The paper takes 1 for
+            pre-training on ImageNet and for fine-tuning.
         label_smoothing: share of the target that is spread over all classes.
         augmentation: random changes to the training images.
         curriculum: the image-size curriculum: pairs of a share of the run and the side, in pixels, that

@@ -1,7 +1,7 @@
 """Optimisers from `torch.optim`, with weight decay on weight matrices alone.
 
-The paper pre-trains with Adam and a high decoupled weight decay, and fine-tunes with SGD and momentum
-(section 4.1), and does not say on which parameters the decay acts. Here biases, norms, the class token and
+The paper pre-trains with Adam and a high weight decay, and fine-tunes with SGD and momentum (section 4.1).
+It does not say whether the decay is decoupled, or on which parameters it acts. Here biases, norms, the class token and
 the position embedding are left alone: decay pulls towards zero, and for a norm's scale
 or a position zero is no simpler a value.
 

@@ -1,6 +1,7 @@
 """The paper's own training settings (Tables 3 and 4) as recipes, `table3-...` and `table4-...`.
 
-One row of a table is one entry here, so that the page and the code can be laid side by side. `vit train
+Each ViT of the tables has its entry here, so that the page and the code can be laid side by side; the ResNets
+and hybrids of Table 3 and the VTAB tasks of Table 4 are left out. `vit train
 --recipe table3-b16-imagenet --show` prints one. They are the paper's and want the paper's machines: a
 batch of 4096 goes through in pieces with `accumulation`.
 """
