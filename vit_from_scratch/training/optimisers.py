@@ -1,9 +1,9 @@
 """Optimisers from `torch.optim`, with weight decay on weight matrices alone.
 
 The paper pre-trains with Adam and a high weight decay, and fine-tunes with SGD and momentum (section 4.1).
-It does not say whether the decay is decoupled, or on which parameters it acts. Here biases, norms, the class token and
-the position embedding are left alone: decay pulls towards zero, and for a norm's scale
-or a position zero is no simpler a value.
+It does not say whether the decay is decoupled, or on which parameters it acts. Here biases, norms, the
+class token and the position embedding are left alone: decay pulls towards zero, and for a norm's scale or
+a position zero is no simpler a value.
 
 Muon (Jordan et al., 2024) is newer than the paper. It replaces the momentum of a weight matrix by the
 nearest orthogonal matrix, so that a step moves all directions by the same amount. It is meant for the

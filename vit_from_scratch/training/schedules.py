@@ -1,8 +1,8 @@
 """Learning-rate schedules: a linear warm-up, then a decay.
 
 The paper warms up linearly over 10,000 steps. It decays linearly in pre-training on the large data sets,
-and as a cosine on ImageNet and in fine-tuning (section 4.1, Tables 3 and 4). Schedules count steps, never seconds, so a run that was
-stopped and resumed sees the rates that it would have seen.
+and as a cosine on ImageNet and in fine-tuning (section 4.1, Tables 3 and 4). Schedules count steps, never
+seconds, so a run that was stopped and resumed sees the rates that it would have seen.
 """
 
 import math
