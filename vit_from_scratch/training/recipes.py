@@ -131,20 +131,21 @@ def recipe_rows() -> list[tuple[str, ...]]:
 
     What a run reached is read from the result that it wrote; "not yet run" stands where there is none.
     """
-    rows = [("recipe", "data", "expected at least", "aim if missed", "reached", "time of a run")]
+    rows = [("recipe", "data", "reached", "expected at least", "aim if missed", "time of a run")]
     results = _packaged_names("results", ".json")
     for name in recipe_names():
         recipe = load_recipe(name)
-        row = (name, recipe.data.name, f"{recipe.expect['test_accuracy']:.1%}")
-        aim = f"{recipe.aim:.0%}" if recipe.aim else ""
+        reached, time = "not yet run", ""
         if name in results:
             result = load_result(name)
-            hardware = result["hardware"]
-            where = hardware["gpu"] or f"CPU, {hardware['threads']} threads".replace("1 threads", "1 thread")
+            threads = result["hardware"]["threads"]
+            where = result["hardware"]["gpu"] or f"CPU, {threads} thread{'s' if threads > 1 else ''}"
             reached = f"{result['test_accuracy_mean']:.1%}"
-            rows.append((*row, aim, reached, f"{result['seconds_max'] / 60:.1f} min ({where})"))
-        else:
-            rows.append((*row, aim, "not yet run", ""))
+            time = f"{result['seconds_max'] / 60:.1f} min ({where})"
+        expected = f"{recipe.expect['test_accuracy']:.1%}"
+        rows.append(
+            (name, recipe.data.name, reached, expected, f"{recipe.aim:.0%}" if recipe.aim else "", time)
+        )
     return rows
 
 
