@@ -33,9 +33,9 @@ book: notebooks
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
 
 test: $(INSTALLED)
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not built"
 
-test-all: $(INSTALLED)
+test-all: book
 	$(BIN)/pytest
 
 train: $(INSTALLED)

@@ -51,6 +51,14 @@ def test_train_writes_the_whole_run(tmp_path, capsys):
     assert (config["train"]["epochs"], config["model"]["dim"], config["data"]["name"]) == (2, 16, "digits")
 
 
+def test_a_run_notes_its_threads_and_where_its_data_lay(tmp_path, monkeypatch):
+    monkeypatch.setenv("VIT_DATA_DIR", str(tmp_path / "photos"))
+    assert main([*QUICK, "x"]) == 0
+    written = result(tmp_path / "x")
+    assert written["hardware"]["threads"] == 1, "the recipe's, not torch's"
+    assert written["data_dir"] == str(tmp_path / "photos")
+
+
 def test_the_same_command_twice_gives_the_same_weights_to_the_bit(tmp_path):
     for name in "ab":
         assert main([*QUICK, name]) == 0

@@ -18,8 +18,7 @@ from typing import Any
 
 import nbclient
 import nbformat
-import torch
-from project_facts import ROOT, chapters, minutes_file, read_version
+from project_facts import ROOT, chapters, minutes_file
 
 from vit_from_scratch.training.environment import environment
 
@@ -41,14 +40,14 @@ def surroundings() -> dict[str, Any]:
     """What a measurement depends on besides the chapter."""
     here = environment()
     hardware = here["hardware"]
-    record: dict[str, Any] = {
+    record = {
         "budget": os.environ.get("VIT_BUDGET", "quick"),
         "date": here["date"].partition("T")[0],
         "processor": hardware["processor"],
         "cores": hardware["cores"],
         "python": here["versions"]["python"],
-        "torch": torch.__version__,
-        "vit_from_scratch": read_version(),
+        "torch": here["versions"]["torch"],
+        "vit_from_scratch": here["versions"]["vit-from-scratch"],
     }
     if hardware["gpu"]:
         record["gpu"] = hardware["gpu"]
@@ -63,7 +62,7 @@ def measure(names: list[str]) -> None:
     unknown = [name for name in names if name not in present]
     if unknown:
         raise SystemExit(f"error: there is no chapter {unknown[0]}; there are {', '.join(present)}.")
-    device = "gpu" if torch.cuda.is_available() else "cpu"
+    device = "gpu" if environment()["hardware"]["gpu"] else "cpu"
     for name in names or present:
         seconds = run_notebook(present[name].with_suffix(".ipynb"))
         print(f"{name}: {seconds:.1f} s on the {device}")

@@ -1,4 +1,4 @@
-"""The book as built. Skipped while there is none; .ci/run builds it first."""
+"""The book as built by `make book`, which must be run first."""
 
 import re
 
@@ -7,6 +7,9 @@ import pytest
 import yaml
 from project_facts import ROOT, chapters, minutes_text, read_repository
 
+from vit_from_scratch.training.recipes import recipe_rows
+
+pytestmark = pytest.mark.built
 CHAPTERS = [path.stem for path in chapters(ROOT)]
 
 
@@ -16,6 +19,13 @@ def read(built, name):
 
 def test_links_pictures_and_scripts_are_whole(built):
     assert check_links.findings(built) == []
+
+
+def test_part_two_lists_every_recipe_with_the_number_of_its_run(built):
+    page = read(built, "book/part_2_train")
+    for name, _, reached, *_ in recipe_rows()[1:]:
+        rows = re.findall(rf"<tr[^>]*>(?:(?!</tr>).)*>{name}<.*?</tr>", page, flags=re.DOTALL)
+        assert [reached in re.sub("<[^>]*>", "", row) for row in rows] == [True], name
 
 
 def test_opening_the_folder_leads_to_the_landing_page(built):

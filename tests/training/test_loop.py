@@ -13,6 +13,7 @@ from vit_from_scratch.training import (
     StepLog,
     TrainConfig,
     evaluate,
+    loop,
     predict,
     train,
 )
@@ -159,14 +160,23 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(make_model, 
         train(make_model(), few_digits, short, callbacks=[Poison()])
 
 
-def test_a_loss_that_is_not_finite_in_the_very_last_step_stops_the_run(make_model, few_digits, short):
+@pytest.mark.parametrize(("last", "bad"), [(1, 7), (4, 6), (6, 7)])
+def test_losses_that_are_read_now_and_then_still_stop_the_run_at_the_right_step(
+    make_model, few_digits, short, monkeypatch, last, bad
+):
     class Poison(Callback):
         def on_step(self, state):
-            if state.step == 6:
+            if state.step == bad - 1:
                 state.model.head.bias.data[0] = torch.nan
 
-    with pytest.raises(DivergedError, match="at step 7"):
+    monkeypatch.setattr(loop, "reading_interval", lambda device: last)
+    with pytest.raises(DivergedError, match=f"at step {bad} "):
         train(make_model(), few_digits, replace(short, steps=7), callbacks=[Poison()])
+
+
+def test_a_cpu_reads_every_loss_and_a_gpu_does_not_wait_for_each():
+    assert loop.reading_interval(torch.device("cpu")) == 1
+    assert loop.reading_interval(torch.device("cuda")) > 10
 
 
 def test_a_batch_larger_than_the_data_is_one_step(make_model, few_digits, short):

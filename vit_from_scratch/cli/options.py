@@ -36,7 +36,7 @@ def chosen_device(name: str | None) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
             f"--device {name}: {reason} Expected a device of this machine, such as cpu."

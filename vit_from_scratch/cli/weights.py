@@ -14,6 +14,8 @@ from vit_from_scratch.pretrained.registry import (
     input_scaling,
     load_pretrained,
 )
+from vit_from_scratch.settings import from_table
+from vit_from_scratch.training.data import DataConfig
 from vit_from_scratch.training.run_folder import read_settings
 
 KNOWN = (*SHIPPED, *RELEASES)
@@ -55,4 +57,5 @@ def _scaling_of_run(folder: Path) -> Normalisation:
     """Return the input scaling of the run in a folder; to [-1, 1], as is usual here, if there is no run."""
     if not (folder / "config.toml").exists():
         return Normalisation()
-    return NORMALISATIONS[read_settings(folder)["data"].get("normalisation", "half")]
+    data = from_table(DataConfig, read_settings(folder)["data"], "data")
+    return NORMALISATIONS[data.normalisation]

@@ -7,13 +7,11 @@ from torch import nn
 
 
 @contextlib.contextmanager
-def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Put models into evaluation mode, and afterwards back into the mode that each came in."""
-    before = [model.training for model in models]
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode, and afterwards back into the mode that it came in."""
+    was_training = model.training
+    model.eval()
     try:
-        for model in models:
-            model.eval()
         yield
     finally:
-        for model, training in zip(models, before, strict=True):
-            model.train(training)
+        model.train(was_training)

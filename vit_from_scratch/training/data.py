@@ -261,8 +261,7 @@ def open_dataset(
     """
     from vit_from_scratch.training.streaming import PhotoData
 
-    named = data_dir or os.environ.get("VIT_DATA_DIR") or None
-    folder = Path(named).expanduser() if named else None
+    folder = data_folder(data_dir)
     if config.name not in SOURCES:
         own = config.name.startswith(FOLDER)
         path = Path(config.name.removeprefix(FOLDER)).expanduser()
@@ -282,6 +281,12 @@ def open_dataset(
         class_names=source.class_names,
         normalise=NORMALISATIONS[config.normalisation],
     )
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
+    """Return the folder that is named, else the one that VIT_DATA_DIR names; None for a download."""
+    named = data_dir or os.environ.get("VIT_DATA_DIR")
+    return Path(named).expanduser() if named else None
 
 
 def _hold_out(labels: Tensor, config: DataConfig) -> tuple[Tensor, Tensor]:

@@ -91,7 +91,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
     torch.manual_seed(seed)  # for dropout, mixup and cutmix
-    losses, hits, unread = [], [], 0
+    losses, hits, read = [], [], 0
 
     state.model.train()
     for images, labels in data.training_batches(
@@ -102,16 +102,14 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         logits = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)
         hits.append((logits.argmax(dim=1) == labels).float().mean())
-        # Reading a value makes a GPU wait, so there it is done now and then.
-        unread += 1
-        if state.device.type == "cpu" or unread == 50 or state.step == state.total_steps:
-            check_finite(state, losses[-unread:])
-            unread = 0
+        if len(losses) - read >= reading_interval(state.device):
+            check_finite(state, losses[read:])
+            read = len(losses)
         for hook in hooks:
             hook.on_step(state)
         if state.step == state.total_steps:
             break
-    check_finite(state, losses[len(losses) - unread :])
+    check_finite(state, losses[read:])
 
     state.epoch += 1
     if config.curriculum:
@@ -202,10 +200,14 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
         )
 
 
+def reading_interval(device: torch.device) -> int:
+    """Return after how many steps losses are read: reading makes a GPU wait, so there it is now and then."""
+    return 1 if device.type == "cpu" else 50
+
+
 def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
     """Stop the run if one of the last steps' losses is not a finite number; say which."""
-    finite = torch.stack(losses).isfinite() if losses else torch.ones(1)
-    if finite.all():
+    if not losses or (finite := torch.stack(losses).isfinite()).all():
         return
     step = state.step - len(losses) + int((~finite).nonzero()[0]) + 1
     kept = state.last_checkpoint or "none was kept"

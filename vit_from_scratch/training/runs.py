@@ -14,7 +14,7 @@ from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.training.callbacks import Callback, ProgressBar
-from vit_from_scratch.training.data import DataConfig, ImageData, open_dataset
+from vit_from_scratch.training.data import DataConfig, ImageData, data_folder, open_dataset
 from vit_from_scratch.training.environment import environment
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.loop import train
@@ -72,7 +72,7 @@ def run(
     if path.exists():
         return read_result(out_dir)
     measured = evaluate_batches(model, data.to(device).batches("test", workers=recipe.train.workers))
-    folder = data_dir or os.environ.get("VIT_DATA_DIR")
+    folder = data_folder(data_dir)
     result = {
         "test_accuracy": measured.accuracy,
         "test_loss": measured.loss,
@@ -82,7 +82,7 @@ def run(
         "seconds": sum(epoch.seconds for epoch in history),
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
-        "data_dir": str(Path(folder).expanduser().resolve()) if folder else None,
+        "data_dir": str(folder.resolve()) if folder else None,
         **environment(recipe.train.threads),
     }
     with writing(path):
@@ -135,7 +135,6 @@ def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData | Phot
         "claim": recipe.claim,
         "command": recipe.command,
         "expect": recipe.expect,
-        "aim": recipe.aim or None,
         "test_accuracy_mean": statistics.fmean(accuracies),
         "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
         "seconds_max": max(run["seconds"] for run in runs),
@@ -169,7 +168,7 @@ def evaluate_run(
     settings = read_settings(folder)
     result = read_result(folder)
     model = load_checkpoint(folder / "model.safetensors").to(device)
-    there = data_dir or os.environ.get("VIT_DATA_DIR") or result.get("data_dir")
+    there = data_folder(data_dir) or result.get("data_dir")
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
     return evaluate_batches(model, data.batches("test")), result
 

@@ -100,10 +100,9 @@ class TrainingState:
     @property
     def out_of_patience(self) -> bool:
         """Whether the validation loss has not been lower than before for `config.patience` epochs."""
-        losses = [epoch.validation_loss for epoch in self.history if epoch.validation_loss is not None]
-        if not self.config.patience or not losses:
+        if not self.config.patience or not self.history:
             return False
-        return len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
+        return len(self.history) - 1 - best_epoch(self.history) >= self.config.patience
 
     @property
     def side(self) -> int | None:
@@ -113,8 +112,7 @@ class TrainingState:
 
     def remember_best(self) -> None:
         """Keep the measured weights if the epoch that just ended is the best so far."""
-        losses = [epoch.validation_loss for epoch in self.history if epoch.validation_loss is not None]
-        if self.config.patience and losses and losses.index(min(losses)) == len(losses) - 1:
+        if self.config.patience and best_epoch(self.history) == len(self.history) - 1:
             self.best = {name: value.detach().clone() for name, value in self.measured.state_dict().items()}
 
     def settle(self) -> None:
@@ -146,6 +144,12 @@ class TrainingState:
     def learning_rate(self) -> float:
         """The rate of the last step."""
         return self.optimiser.param_groups[0]["lr"]
+
+
+def best_epoch(history: list[EpochMetrics]) -> int:
+    """Return the place of the epoch with the lowest validation loss, the first of several."""
+    losses = [math.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in history]
+    return losses.index(min(losses))
 
 
 def as_vit(model: nn.Module, purpose: str) -> VisionTransformer:

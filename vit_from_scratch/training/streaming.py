@@ -135,7 +135,7 @@ class _Photos(Dataset[tuple[Tensor, int]]):
             if self.seed is not None:
                 own = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)[0]
                 torch.manual_seed(int(own))
-            return self.transform(photo.convert("RGB")), label
+            return self.transform(photo), label
 
 
 def _loaded(

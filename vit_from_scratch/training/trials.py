@@ -6,7 +6,6 @@ touched. A page of trials is TOML: a base recipe, changes that all trials share,
 
 import dataclasses
 import json
-import math
 import os
 import re
 import tomllib
@@ -25,7 +24,7 @@ from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.recipes import Recipe, load_recipe, packaged_text
 from vit_from_scratch.training.run_folder import writing
 from vit_from_scratch.training.runs import write_json
-from vit_from_scratch.training.state import EpochMetrics
+from vit_from_scratch.training.state import best_epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,17 +109,18 @@ def run_trials(
     Raises:
         InputError: a trial holds no images out, or its settings do not fit.
     """
-    trials = []
-    for name, recipe in page.recipes().items():
+    recipes, trials = page.recipes(), []
+    for name, recipe in recipes.items():
         data = open_dataset(recipe.data, data_dir)
         if not data.size_of("validation"):
             raise InputError(f"trial {name!r} holds no images out: expected data.validation_size above 0.")
         model = recipe.seeded(data).to(device)
         history = train(model, data, recipe.train, out_dir / recipe.name, [ProgressBar(name)])
+        kept = best_epoch(history) if recipe.train.patience else -1
         entry = {
             "name": name,
             "changes": page.trials[name],
-            "validation_accuracy": kept_epoch(history, recipe).validation_accuracy,
+            "validation_accuracy": history[kept].validation_accuracy,
             "seconds": sum(epoch.seconds for epoch in history),
             "parameters": count_parameters(model),
             "config": recipe.tables(),
@@ -129,19 +129,11 @@ def run_trials(
         trials.append(entry)
         report(entry)
     facts = {key: getattr(page, key) for key in ("name", "claim", "command", "base", "cumulative", "changes")}
-    threads = page.changes.get("train", {}).get("threads", 0)
+    threads = max(recipe.train.threads for recipe in recipes.values())
     summary = facts | {"trials": trials} | environment(threads)
     with writing(out_dir):
         write_json(out_dir / "summary.json", json.loads(json.dumps(summary)))
     return summary
-
-
-def kept_epoch(history: list[EpochMetrics], recipe: Recipe) -> EpochMetrics:
-    """Return the epoch whose weights the run kept: with patience the best one, else the last."""
-    if not recipe.train.patience:
-        return history[-1]
-    losses = [math.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in history]
-    return history[losses.index(min(losses))]
 
 
 def slug(name: str) -> str:
