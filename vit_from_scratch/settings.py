@@ -5,6 +5,7 @@ get the same messages.
 """
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -132,7 +133,9 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         return from_table(typing.cast(type, hint), value, name)
     if isinstance(value, str) and hasattr(hint, "named"):  # a preset in place of a table
         return typing.cast(Any, hint).named(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise InputError(f"{name} = {value!r}: expected a finite number.")
         return float(value)
     kind: Any = origin or hint
     if hint is Any or (isinstance(value, kind) and not (isinstance(value, bool) and hint is not bool)):

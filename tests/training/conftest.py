@@ -43,8 +43,9 @@ def make_model():
 
     def build(seed: int = 0, dropout: float = 0.1, **fields):
         torch.manual_seed(seed)
-        sizes = {"channels": 1, "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32, "num_classes": 10}
-        return VisionTransformer(ViTConfig(8, 4, **sizes, dropout=dropout, **fields))
+        data = {"image_size": 8, "channels": 1, "num_classes": 10}
+        sizes = {"patch_size": 4, "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32, "dropout": dropout}
+        return VisionTransformer(ViTConfig(**(data | sizes | fields)))
 
     return build
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from vit_from_scratch import InputError
+from vit_from_scratch.normalisation import NORMALISATIONS
 from vit_from_scratch.training import (
     Augmentation,
     Callback,
@@ -47,11 +48,12 @@ def test_history_has_an_entry_an_epoch(make_model, few_digits, short):
     assert all(metrics.validation_accuracy is not None and metrics.seconds > 0 for metrics in history)
 
 
+def without_validation(data):
+    return replace(data, validation_images=data.validation_images[:0], validation_labels=torch.tensor([]))
+
+
 def test_without_validation_images_there_is_no_validation_number(make_model, few_digits, short):
-    none = replace(
-        few_digits, validation_images=few_digits.validation_images[:0], validation_labels=torch.tensor([])
-    )
-    last = train(make_model(), none, short)[-1]
+    last = train(make_model(), without_validation(few_digits), short)[-1]
     assert last.validation_accuracy is None
     assert last.validation_loss is None
 
@@ -160,18 +162,74 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(make_model, 
         train(make_model(), few_digits, short, callbacks=[Poison()])
 
 
-@pytest.mark.parametrize(("last", "bad"), [(1, 7), (4, 6), (6, 7)])
+@pytest.mark.parametrize(("interval", "bad"), [(1, 5), (2, 5), (2, 6), (9, 5)])
 def test_losses_that_are_read_now_and_then_still_stop_the_run_at_the_right_step(
-    make_model, few_digits, short, monkeypatch, last, bad
+    make_model, few_digits, short, monkeypatch, interval, bad
 ):
     class Poison(Callback):
         def on_step(self, state):
             if state.step == bad - 1:
                 state.model.head.bias.data[0] = torch.nan
 
-    monkeypatch.setattr(loop, "reading_interval", lambda device: last)
+    monkeypatch.setattr(loop, "reading_interval", lambda device: interval)
     with pytest.raises(DivergedError, match=f"at step {bad} "):
         train(make_model(), few_digits, replace(short, steps=7), callbacks=[Poison()])
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_an_epoch_that_ends_with_weights_that_are_not_finite_is_not_kept(
+    make_model, few_digits, short, tmp_path, validation
+):
+    class Poison(Callback):
+        def on_step(self, state):
+            if state.step == 6:  # the last of epoch 2: no loss is computed with it
+                state.model.head.bias.data[0] = torch.nan
+
+    data = few_digits if validation else without_validation(few_digits)
+    message = r"head\.bias is not finite after step 6 \(epoch 2\).*, after epoch 1\. .*in another folder"
+    with pytest.raises(DivergedError, match=message):
+        train(make_model(), data, short, tmp_path, callbacks=[Poison()])
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_validation_loss_that_is_not_finite_stops_the_run(make_model, few_digits, short):
+    class Explode(Callback):
+        def on_step(self, state):
+            if state.step == 3:
+                state.model.head.weight.data.fill_(3e38)  # finite, and its logits are not
+
+    with pytest.raises(DivergedError, match=r"the validation loss is nan after epoch 1"):
+        train(make_model(), few_digits, short, callbacks=[Explode()])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"channels": 3}, r"model\.channels = 3: expected 1 for digits\. Leave it out"),
+        ({"image_size": 16}, r"model\.image_size = \(16, 16\): expected \(8, 8\) for digits"),
+        ({"num_classes": 5}, r"model\.num_classes = 5: expected 10 for digits"),
+    ],
+)
+def test_a_model_for_other_data_is_refused_before_anything_is_written(
+    make_model, few_digits, short, tmp_path, changes, message
+):
+    with pytest.raises(InputError, match=message):
+        train(make_model(**changes), few_digits, short, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_scaling_of_three_colours_is_refused_of_grey_images(make_model, few_digits, short):
+    data = replace(few_digits, normalise=NORMALISATIONS["imagenet"])
+    with pytest.raises(
+        InputError, match=r"data\.normalisation = .* has 3 colours and digits 1: expected 'half'"
+    ):
+        train(make_model(), data, short)
+
+
+def test_a_shift_past_the_image_is_refused(make_model, few_digits, short):
+    far = replace(short, augmentation=Augmentation(shift=8))
+    with pytest.raises(InputError, match=r"shift = 8: expected fewer pixels than the images' side, 8"):
+        train(make_model(), few_digits, far)
 
 
 def test_a_cpu_reads_every_loss_and_a_gpu_does_not_wait_for_each():

@@ -126,6 +126,22 @@ def test_patience_stops_early_and_goes_back_to_the_best_epoch(make_model, few_di
     assert all(torch.equal(tensor, best[name]) for name, tensor in model.state_dict().items())
 
 
+def test_with_a_curriculum_patience_counts_in_its_last_stage(make_model, few_digits, short):
+    class Spoil(Callback):
+        def on_epoch(self, state):
+            if state.epoch == 1:
+                torch.nn.init.normal_(state.model.head.weight, std=30.0)
+
+    by_heart = replace(
+        few_digits, validation_images=few_digits.train_images, validation_labels=few_digits.train_labels
+    )
+    growing = replace(short, epochs=20, patience=3, learning_rate=1e-6, curriculum=((0.0, 4), (0.5, 8)))
+    history = train(make_model(), by_heart, growing, callbacks=[Spoil()])
+    losses = [epoch.validation_loss for epoch in history]
+    assert losses.index(min(losses)) == 0, "nothing is better than before it was spoilt"
+    assert len(history) == 10 + 3
+
+
 def test_patience_without_validation_images_is_refused(make_model, few_digits, short):
     nothing = replace(
         few_digits,

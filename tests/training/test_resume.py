@@ -11,6 +11,7 @@ import torch
 from vit_from_scratch import InputError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import Callback, DivergedError, train
+from vit_from_scratch.training.run_folder import read_metrics
 
 
 class Stop(Callback):
@@ -184,16 +185,40 @@ def test_a_full_disk_is_one_clear_error_and_the_last_epoch_is_kept(
         train(make_model(), few_digits, short, tmp_path, [Stop(2)])
     kept = (tmp_path / "checkpoint.safetensors").read_bytes()
 
+    class FillTheDisk(Callback):
+        def on_step(self, state):  # what comes next is the checkpoint of epoch 3
+            monkeypatch.setattr("vit_from_scratch.model.checkpoints.os.fsync", full)
+
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("vit_from_scratch.model.checkpoints.os.fsync", full)
-    (tmp_path / "metrics.jsonl").unlink()
     with pytest.raises(
-        InputError, match=r"cannot write .*No space left on device.*the same command then goes on"
+        InputError,
+        match=r"cannot write .*checkpoint\.safetensors: No space left.*the same command then goes on",
     ):
-        train(make_model(), few_digits, short, tmp_path)
+        train(make_model(), few_digits, short, tmp_path, [FillTheDisk()])
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == kept
+    monkeypatch.undo()
+    whole, resumed = make_model(), make_model()
+    train(whole, few_digits, short)
+    train(resumed, few_digits, short, tmp_path)
+    assert torch.equal(weights(resumed), weights(whole))
+
+
+def test_a_run_whose_checkpoint_was_lost_begins_again(make_model, few_digits, short, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
+    (tmp_path / "checkpoint.safetensors").unlink()
+    history = train(make_model(), few_digits, short, tmp_path)
+    assert [metrics.epoch for metrics in read_metrics(tmp_path)] == [1, 2, 3, 4]
+    assert read_metrics(tmp_path) == history
+
+
+def test_a_finished_run_without_metrics_is_refused(make_model, few_digits, short, tmp_path):
+    train(make_model(), few_digits, short, tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"metrics\.jsonl is empty: expected a line of JSON for each epoch"):
+        train(make_model(), few_digits, short, tmp_path)
 
 
 def test_divergence_names_the_last_good_checkpoint(make_model, few_digits, short, tmp_path):

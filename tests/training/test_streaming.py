@@ -1,5 +1,7 @@
 """Photos streamed from files, on made photos in the data sets' layouts."""
 
+import shutil
+
 import numpy as np
 import pytest
 import scipy.io
@@ -16,7 +18,7 @@ from vit_from_scratch.training import (
     open_dataset,
     train,
 )
-from vit_from_scratch.training.sources import read_flowers
+from vit_from_scratch.training.sources import read_flowers, read_imagenette
 
 COLOURS = {"red": (250, 5, 5), "blue": (5, 5, 250)}
 
@@ -150,13 +152,13 @@ def test_photos_are_not_loaded_into_memory_by_mistake(tmp_path):
         load_dataset("imagenette", tmp_path, validation_size=0)
 
 
-def make_imagenette(root):
+def make_imagenette(root, form="imagenette2-160", size=(40, 30)):
     from torchvision.datasets import Imagenette
 
     for number, wnid in enumerate(Imagenette._WNID_TO_CLASS):
         for part in ("train", "val"):
             for photo in range(2):
-                save_photo(root / "imagenette2-160" / part / wnid / f"{photo}.JPEG", (number * 20, 0, 0))
+                save_photo(root / form / part / wnid / f"{photo}.JPEG", (number * 20, 0, 0), size)
 
 
 def test_imagenette_is_read_in_torchvisions_layout(tmp_path):
@@ -165,6 +167,41 @@ def test_imagenette_is_read_in_torchvisions_layout(tmp_path):
     assert data.class_names[:2] == ("tench", "English springer")
     assert (data.training_size, data.size_of("test"), data.num_classes) == (20, 20, 10)
     assert next(data.batches("test", workers=0))[0].shape == (20, 3, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("there", "side", "taken"),
+    [((160, 320), 160, 160), ((160, 320), 161, 320), ((160,), 224, 160), ((160, 320), 512, 320)],
+)
+def test_imagenette_comes_in_the_smallest_form_that_is_large_enough(tmp_path, there, side, taken):
+    for short_side in there:
+        make_imagenette(tmp_path, f"imagenette2-{short_side}", (short_side, short_side))
+    source = read_imagenette(tmp_path, side)
+    assert source.train[0][0].size == (taken, taken)
+
+
+@pytest.mark.parametrize("content", [b"no picture", None], ids=["foreign", "cut short"])
+def test_a_damaged_photo_of_imagenette_is_named(tmp_path, content):
+    make_imagenette(tmp_path)
+    path = tmp_path / "imagenette2-160" / "train" / "n01440764" / "0.JPEG"
+    path.write_bytes(path.read_bytes()[:300] if content is None else content)
+    data = open_dataset(DataConfig("imagenette", 0, image_size=32), tmp_path)
+    with pytest.raises(InputError, match=r"n01440764/0\.JPEG cannot be read .*fetch it again"):
+        list(data.training_batches(4, Augmentation(), seed=0))
+
+
+def test_reading_photos_leaves_the_random_numbers_of_a_gpu_alone(folder, monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    list(opened(folder).training_batches(4, Augmentation(flip=True), seed=0))
+    assert seeded == []
+
+
+def test_a_folder_of_one_class_is_refused(folder):
+    for part in ("train", "test"):
+        shutil.rmtree(folder / part / "red")
+    with pytest.raises(InputError, match=r"has one class, blue: expected two or more"):
+        opened(folder)
 
 
 def test_pets_are_read_in_torchvisions_layout(tmp_path):
@@ -189,5 +226,5 @@ def test_flowers_join_train_and_val(tmp_path, monkeypatch):
     scipy.io.savemat(base / "setid.mat", dict(zip(("trnid", "valid", "tstid"), thirds, strict=True)))
     monkeypatch.setattr("torchvision.datasets.flowers102.check_integrity", lambda *arguments: True)
     source = read_flowers(tmp_path)
-    assert (len(source.train), len(source.train_labels), len(source.test_labels)) == (204, 204, 102)
+    assert (len(source.train), len(source.train.labels), len(source.test.labels)) == (204, 204, 102)
     assert len(source.class_names) == 102

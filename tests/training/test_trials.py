@@ -88,12 +88,39 @@ def test_trials_without_held_out_images_are_refused(page, tmp_path):
         ("claim = ", "are not TOML"),
         ('claim = "x"\ncommand = ""\nbase = "digits"\ntrials = {}', "trials = {}: expected at least one"),
         ('clam = "x"', "unknown option of the file 'clam'"),
+        (
+            'claim = "x"\ncommand = ""\nbase = "digits"\ntrials = {a = 5}',
+            r"trials\.a = 5: expected a table of",
+        ),
     ],
 )
 def test_a_page_that_is_wrong_is_one_clear_error(page, text, message):
     page.write_text(text)
     with pytest.raises(InputError, match=message):
         load_trials(str(page))
+
+
+def test_a_trial_that_is_no_change_of_a_recipe_is_one_clear_error(page):
+    page.write_text(PAGE + "[trials.wrong]\ntrain = 5\n")
+    with pytest.raises(InputError, match=r"train = 5: expected a table"):
+        load_trials(str(page)).recipes()
+
+
+def test_a_page_in_another_encoding_is_one_clear_error(page):
+    page.write_bytes(b"claim = '\xff'")
+    with pytest.raises(InputError, match=r"are not TOML: 'utf-8' codec"):
+        load_trials(str(page))
+
+
+def test_with_patience_a_trial_is_worth_the_epoch_that_it_keeps(page, tmp_path):
+    page.write_text(PAGE.replace("epochs = 1", "epochs = 30\npatience = 1\nlearning_rate = 0.3\nthreads = 2"))
+    summary = run_trials(load_trials(str(page)), tmp_path / "out")
+    assert summary["hardware"]["threads"] == 2
+    for trial in summary["trials"]:
+        losses = [epoch["validation_loss"] for epoch in trial["curves"]]
+        best = losses.index(min(losses))
+        assert best < len(losses) - 1, "it ran on for an epoch"
+        assert trial["validation_accuracy"] == trial["curves"][best]["validation_accuracy"]
 
 
 def test_a_page_that_is_not_there_is_refused():

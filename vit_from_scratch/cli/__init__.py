@@ -5,10 +5,18 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+import torch
+
 from vit_from_scratch.cli import cost, evaluate, inspect, predict, recipes, train, trials
 from vit_from_scratch.errors import InputError
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+
+OUT_OF_MEMORY = (
+    "out of memory: the model or the batch is too large for this device. Try train.accumulation=2 or more, "
+    "train.precision=bfloat16, a smaller batch or a smaller model; for a run, in another folder."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,6 +36,13 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Say whether an error means that a CPU's or GPU's memory is full; torch has no one type for it."""
+    kinds = (MemoryError, torch.OutOfMemoryError)
+    words = ("can't allocate memory", "not enough memory", "out of memory")
+    return isinstance(error, kinds) or any(word in str(error) for word in words)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -45,6 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG_INPUT
     except train.FAILURES as error:
         print(f"vit: {error}", file=sys.stderr)
+        return FAILED
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"vit: {OUT_OF_MEMORY}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt as stop:
         print(f"\nvit: {stop or 'stopped.'}", file=sys.stderr)

@@ -45,6 +45,11 @@ def add_parser(commands: Any) -> None:
     )
     what.add_argument("--data", metavar="NAME", help="data set, with the settings of its recipe")
     add_data_dir(what)
+    what.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="begin from this checkpoint (fine-tuning), such as a run's model.safetensors",
+    )
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
     changes = parser.add_argument_group("changes to the recipe")
     changes.add_argument("--epochs", type=int, help="passes over the training images")
@@ -133,7 +138,11 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
         for name in ("epochs", "batch_size", "learning_rate", "seed")
         if getattr(options, name) is not None
     }
-    changes: dict[str, Any] = merged(parse_assignments(options.set), {"train": direct})
+    changes: dict[str, Any] = parse_assignments(options.set)
+    if direct:
+        changes = merged(changes, {"train": direct})
+    if options.weights is not None:
+        changes["weights"] = options.weights
     if options.seeds is not None:
         changes["seeds"] = options.seeds
     elif options.seed is not None:

@@ -35,9 +35,10 @@ class TrainConfig:
         average_decay: decay a step of the moving average of the weights that is measured and kept in place of
             the last weights, such as 0.999; 0 for none. The paper's Polyak averaging has 0.9999.
         patience: epochs without a lower validation loss after which the run stops early and goes back to the
-            best weights; 0 to train to the end.
+            best weights, counted in the last stage of a curriculum; 0 to train to the end.
         accumulation: pieces that a batch is cut into, one after another, so that a large batch fits into a
-            small memory; the gradient is that of the whole batch.
+            small memory; the gradient is that of the whole batch, except that batch norm (in a convolutional
+            stem) sees each piece for itself.
         precision: "float32", or "bfloat16" for autocast.
         compile: fuse the model's operations with torch.compile; the first steps then take a minute.
         workers: processes that read and change images of a data set that does not lie in memory; 0 for none.
@@ -77,6 +78,8 @@ class TrainConfig:
         check_fields(self, "train")
         for name in ("epochs", "batch_size", "accumulation"):
             require(getattr(self, name) >= 1, f"train.{name}", getattr(self, name), "at least 1")
+        for name, most in (("seed", 2**63 - 1), ("threads", 1024), ("batch_size", 2**31)):
+            require(getattr(self, name) <= most, f"train.{name}", getattr(self, name), f"at most {most}")
         for name in (
             "seed",
             "steps",

@@ -42,12 +42,12 @@ SOURCES: dict[str, Callable[[Path | None], Source]] = {
 }
 """How each data set of small images is read: a function from the data folder (or None) to its images."""
 
-PHOTO_SOURCES: dict[str, Callable[[Path | None], PhotoSource]] = {
+PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
     "imagenette": read_imagenette,
     "pets": read_pets,
     "flowers": read_flowers,
 }
-"""The same for data sets of photos, which are streamed from their files."""
+"""The same for data sets of photos, which are streamed; it is also told the side of the images."""
 
 FOLDER = "folder:"
 """Before a path, it names a folder of photos of your own."""
@@ -100,13 +100,16 @@ class DataConfig:
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
             object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name, 0))
+        if self.name.startswith(FOLDER):  # whole, so that the run can be evaluated from anywhere
+            path = Path(self.name.removeprefix(FOLDER)).expanduser().resolve()
+            object.__setattr__(self, "name", f"{FOLDER}{path}")
         if self.image_size is None and self.name not in SOURCES:
             object.__setattr__(self, "image_size", 224)
         count, side = self.train_size, self.image_size
         require(count is None or count >= 1, "data.train_size", count, "at least 1, or None")
         require(side is None or side >= 1, "data.image_size", side, "at least 1 pixel, or None")
         require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
-        require(self.split_seed >= 0, "data.split_seed", self.split_seed, "0 or more")
+        require(0 <= self.split_seed < 2**32, "data.split_seed", self.split_seed, "0 to 2^32 - 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,8 +268,9 @@ def open_dataset(
     if config.name not in SOURCES:
         own = config.name.startswith(FOLDER)
         path = Path(config.name.removeprefix(FOLDER)).expanduser()
-        photos = read_folder(path) if own else PHOTO_SOURCES[config.name](folder)
-        train, validation = _hold_out(photos.train_labels, config)
+        side = config.image_size or 224
+        photos = read_folder(path) if own else PHOTO_SOURCES[config.name](folder, side)
+        train, validation = _hold_out(photos.train.labels, config)
         return PhotoData(config, photos, train, validation, NORMALISATIONS[config.normalisation])
     source = SOURCES[config.name](folder)
     train, validation = _hold_out(source.train_labels, config)
@@ -304,16 +308,18 @@ def _draw(indices: Tensor, labels: Tensor, config: DataConfig, option: str) -> t
         return indices, indices[:0]
     if option == "train_size" and size == len(indices):
         return indices[:0], indices
-    if not classes <= size <= len(indices) - classes:
+    most = len(indices) - classes
+    if not classes <= size <= most:
+        none = f"all {len(indices):,}" if option == "train_size" else "0"
         raise InputError(
             f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it. "
-            f"Expected 0, or {classes} to {len(indices) - classes:,}."
+            f"Expected {none}" + (f", or {classes} to {most:,}." if classes <= most else ".")
         )
     few, counts = labels[indices].unique(return_counts=True)
     if counts.min() < 2:
         raise InputError(
             f"data.{option} = {size}: class {few[counts.argmin()].item()} of {config.name} has one image, "
-            "which cannot be on both sides. Expected two or more of each class, or 0."
+            "which cannot be on both sides. Expected two or more of each class, or the option left out."
         )
     rest, drawn = train_test_split(
         indices.numpy(), test_size=size, stratify=labels[indices].numpy(), random_state=config.split_seed

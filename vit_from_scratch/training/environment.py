@@ -11,24 +11,26 @@ from typing import Any
 import torch
 
 
-def environment(threads: int = 0) -> dict[str, Any]:
+def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
     """Describe this machine and this code, for the record beside a result.
 
     Args:
-        threads: on which the CPU computed; 0 for torch's present number.
+        threads: on which the CPU computes; 0 for torch's present number.
+        device: where the model lies, such as "cpu" or "cuda:1"; None for a GPU where there is one.
 
     Returns:
         "hardware" (processor, cores, threads, GPU, system), "versions" (Python and the packages that decide
         a number), "commit" (None outside a git checkout of this project, "+" where it has changes) and "date"
         (UTC, ISO 8601).
     """
+    on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")
     packages = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
     return {
         "hardware": {
             "processor": _processor(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "threads": threads or torch.get_num_threads(),
-            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
             "system": f"{platform.system()} {platform.machine()}",
         },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},

@@ -25,9 +25,10 @@ def adapted(
     Raises:
         InputError: the size does not fit the patches, or a change does not fit the weights.
     """
-    config = dataclasses.replace(
-        model.config, image_size=image_size, num_classes=num_classes, representation_size=None, **changes
-    )
+    decided = {"image_size": image_size, "num_classes": num_classes, "representation_size": None}
+    for key in changes.keys() & decided.keys():
+        raise InputError(f"model.{key} = {changes[key]!r}: fine-tuning decides it; leave it out.")
+    config = dataclasses.replace(model.config, **decided, **changes)
     new = VisionTransformer(config)
     weights = {
         name: tensor

@@ -1,5 +1,6 @@
 """Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
 
+import hashlib
 import json
 import tomllib
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,9 @@ from vit_from_scratch.training.data import DataConfig, ImageData
 from vit_from_scratch.training.fine_tuning import adapted
 from vit_from_scratch.training.paper import paper_names, paper_table
 from vit_from_scratch.training.streaming import PhotoData
+
+CLAIM = ("claim", "command", "expect", "aim")
+"""What a recipe says of the run that it describes, and of no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,7 @@ class Recipe:
         """Refuse an unknown option of the model now, not after the data were loaded."""
         check_fields(self, "")
         require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
+        require(all(0 <= seed < 2**63 for seed in self.seeds), "seeds", list(self.seeds), "0 to 2^63 - 1")
         require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
         known = self.train.seed in (0, *self.seeds)
         require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
@@ -107,8 +112,16 @@ class Recipe:
     def seeded(self, data: ImageData | PhotoData) -> VisionTransformer:
         """Build the recipe's model with the weights of its seed, drawn on the CPU whatever the device."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.train.seed)
+            torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
             return self.build(data)
+
+    def start(self) -> dict[str, Any]:
+        """Return the checkpoint that the run begins from, as a table [start]: its path and SHA-256."""
+        if not self.weights:
+            return {}
+        path = Path(self.weights).resolve()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return {"start": {"weights": str(path), "sha256": digest}}
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -116,9 +129,9 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        top: dict[str, Any] = {"claim": self.claim, "command": self.command, "seeds": list(self.seeds)}
-        top |= {key: value for key in ("aim", "neighbours", "weights") if (value := getattr(self, key))}
-        return tomli_w.dumps(top | {"expect": self.expect} | self.tables())
+        named = ("claim", "command", "aim", "neighbours", "weights", "expect")
+        top = {key: value for key in named if (value := getattr(self, key))}
+        return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
 
 
 def recipe_names() -> list[str]:
@@ -154,7 +167,8 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
 
     Args:
         name: one of `recipe_names()`, or the path of a TOML file of your own.
-        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}.
+        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}. With any, the recipe's
+            claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
 
     Raises:
         InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
@@ -165,7 +179,10 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
         path, title = Path(name), Path(name).stem
         if not path.is_file():
             raise InputError(f"no recipe at {path}: expected a TOML file. Known by name: {_quoted_names()}.")
-        text = path.read_text("utf-8", errors="replace")
+        try:
+            text = path.read_text("utf-8", errors="replace")
+        except OSError as error:
+            raise InputError(f"recipe {path} cannot be read ({error.strerror}). Check its rights.") from None
     elif name in recipe_names():
         text, title = packaged_text("recipes", f"{name}.toml"), name
     else:
@@ -178,10 +195,23 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
 
 
 def _from_tables(table: dict[str, Any], changes: dict[str, Any], name: str) -> Recipe:
-    """Lay changes over a recipe's tables: a preset they change a part of is written out first."""
-    preset = table.get("train", {}).get("augmentation")
-    if isinstance(preset, str) and isinstance(changes.get("train", {}).get("augmentation"), dict):
+    """Lay changes over a recipe's tables; a recipe that is changed makes no claim any more."""
+    for key in ("data", "model", "train"):
+        for given in (table, changes):
+            require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")
+    train, changed = table.get("train", {}), changes.get("train", {})
+    if changed.get("epochs") and train.get("steps") and "steps" not in changed:
+        raise InputError(
+            f"train.epochs = {changed['epochs']}: {name} counts steps, {train['steps']} of them. "
+            "Expected a change of train.steps; train.steps=0 lets the epochs count."
+        )
+    preset = train.get("augmentation")
+    if isinstance(preset, str) and isinstance(changed.get("augmentation"), dict):
         table = merged(table, {"train": {"augmentation": as_table(Augmentation.named(preset))}})
+    if changes:
+        table = {key: value for key, value in table.items() if key not in CLAIM}
+    if "seed" in changed:
+        table = {key: value for key, value in table.items() if key != "seeds"}
     table = merged(table, changes)
     seed = table.get("train", {}).get("seed", 0)
     return from_table(Recipe, {"seeds": [seed], **table, "name": name}, "")

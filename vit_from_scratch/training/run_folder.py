@@ -1,6 +1,6 @@
 """A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
 
-config.toml              every setting: [data], [model], [train]
+config.toml              every setting: [data], [model], [train]; [start] if it began from a checkpoint
 metrics.jsonl            a line an epoch
 checkpoint.safetensors   the state after the last epoch; gone once the run is finished
 model.safetensors        the finished model, weights and configuration
@@ -35,9 +35,15 @@ HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, s
 class RunFolder(Callback):
     """Keep a run in a folder: open it at the start, save after each epoch, finish at the end."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Name the folder; nothing is read or written before the run starts."""
+    def __init__(self, path: str | os.PathLike[str], also: dict[str, Any] | None = None) -> None:
+        """Name the folder; nothing is read or written before the run starts.
+
+        Args:
+            path: the folder.
+            also: tables of config.toml beside [data], [model] and [train], such as [start].
+        """
         self.path = Path(path)
+        self.also = also or {}
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.model = self.path / "model.safetensors"
         self.metrics = self.path / "metrics.jsonl"
@@ -50,7 +56,7 @@ class RunFolder(Callback):
         Raises:
             InputError: the folder holds something else, or a run with other settings.
         """
-        settings = run_settings(state)
+        settings = run_settings(state) | self.also
         if not self._is_new():
             _compare(self.path, read_settings(self.path), settings)
         else:
@@ -68,6 +74,8 @@ class RunFolder(Callback):
             # The process may have died between the checkpoint and its line.
             with writing(self.metrics):
                 write_atomically(self.metrics, _lines(state.history))
+        else:
+            self.metrics.unlink(missing_ok=True)  # lines without a checkpoint: the run begins again
 
     def on_epoch(self, state: TrainingState) -> None:
         """Save the state and add a line of metrics."""
@@ -92,9 +100,12 @@ class RunFolder(Callback):
 
     def _is_new(self) -> bool:
         """Say whether there is nothing here yet; refuse a place that is no run's folder."""
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path} is a file: expected a folder for the run. Choose another name.")
-        found = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
+        with writing(self.path):
+            if self.path.exists() and not self.path.is_dir():
+                raise InputError(
+                    f"{self.path} is a file: expected a folder for the run. Choose another name."
+                )
+            found = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
         # A process that was killed while writing leaves a hidden temporary file.
         seen = [name for name in found if not name.startswith(".")]
         if seen and "config.toml" not in seen:
@@ -155,11 +166,14 @@ def read_metrics(folder: Path) -> list[EpochMetrics]:
     """
     path = folder / "metrics.jsonl"
     try:
-        return [EpochMetrics(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+        metrics = [EpochMetrics(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} cannot be read ({error}): expected a line of JSON for each epoch."
         ) from error
+    if not metrics:
+        raise InputError(f"{path} is empty: expected a line of JSON for each epoch. Restore it.")
+    return metrics
 
 
 def _compare(folder: Path, there: dict[str, Any], now: dict[str, Any]) -> None:

@@ -19,12 +19,27 @@ from vit_from_scratch.training.environment import environment
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.recipes import Recipe
-from vit_from_scratch.training.run_folder import read_metrics, read_settings, writing
+from vit_from_scratch.training.run_folder import RunFolder, read_metrics, read_settings, writing
 from vit_from_scratch.training.state import TrainingState
 from vit_from_scratch.training.streaming import PhotoData
 
 PER_SEED = ("seed", "test_accuracy", "test_loss", "seconds", "date")
 """What a summary takes over from each run's result."""
+
+NUMBERS = (
+    "test_accuracy",
+    "test_loss",
+    "test_images",
+    "seed",
+    "epochs",
+    "seconds",
+    "parameters",
+    "forward_flops",
+)
+"""What every result has."""
+
+ORIGIN = ("hardware", "versions", "commit")
+"""Where a run's number came from; a summary says it once, and again for a run that differs."""
 
 
 class Announcement(Callback):
@@ -62,12 +77,22 @@ def run(
 
     Raises:
         InputError: wrong data, a folder that holds something else or a run with other settings.
+        DivergedError: the loss or a weight became infinite or not a number.
     """
+    origin = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
     data = open_dataset(recipe.data, data_dir)
     seed = recipe.train.seed
-    model = recipe.seeded(data).to(device)
-    callbacks = [Announcement(out_dir, say), ProgressBar(f"{recipe.name}, seed {seed}")]
-    history = train(model, data, recipe.train, out_dir, callbacks)
+    if recipe.neighbours > data.training_size:
+        raise InputError(
+            f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
+        )
+    model, start = recipe.seeded(data).to(device), recipe.start()
+    callbacks = [
+        RunFolder(out_dir, start),
+        Announcement(out_dir, say),
+        ProgressBar(f"{recipe.name}, seed {seed}"),
+    ]
+    history = train(model, data, recipe.train, callbacks=callbacks)
     path = out_dir / "result.json"
     if path.exists():
         return read_result(out_dir)
@@ -83,7 +108,8 @@ def run(
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
         "data_dir": str(folder.resolve()) if folder else None,
-        **environment(recipe.train.threads),
+        **start,
+        **origin,
     }
     with writing(path):
         write_json(path, result)
@@ -112,24 +138,33 @@ def run_seeds(
         What summary.json holds: every seed's accuracy and curve, mean and standard deviation, the
         baseline, the settings, hardware, versions, commit and date.
     """
-    runs = []
+    results, curves = [], []
     for seed in recipe.seeds:
         folder = out_dir / f"seed-{seed}"
-        result = run(recipe.with_seed(seed), folder, data_dir, device, say)
-        report(folder, result)
-        curves = [dataclasses.asdict(epoch) for epoch in read_metrics(folder)]
-        runs.append({key: value for key, value in result.items() if key in PER_SEED} | {"curves": curves})
-    summary = summarise(recipe, runs, open_dataset(recipe.data, data_dir))
-    summary |= environment(recipe.train.threads)
+        results.append(run(recipe.with_seed(seed), folder, data_dir, device, say))
+        curves.append([dataclasses.asdict(epoch) for epoch in read_metrics(folder)])
+        report(folder, results[-1])
+    summary = summarise(recipe, results, curves, open_dataset(recipe.data, data_dir))
     with writing(out_dir):
         write_json(out_dir / "summary.json", summary)
     return summary
 
 
-def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData | PhotoData) -> dict[str, Any]:
-    """Gather the runs of several seeds, and measure the recipe's baseline on the same split."""
-    model = recipe.build(data)
-    accuracies = [run["test_accuracy"] for run in runs]
+def summarise(
+    recipe: Recipe,
+    results: list[dict[str, Any]],
+    curves: list[list[dict[str, Any]]],
+    data: ImageData | PhotoData,
+) -> dict[str, Any]:
+    """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
+    accuracies = [result["test_accuracy"] for result in results]
+    origin = {key: results[-1][key] for key in ORIGIN}
+    runs = [
+        {key: result[key] for key in PER_SEED}
+        | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
+        | {"curves": curve}
+        for result, curve in zip(results, curves, strict=True)
+    ]
     summary: dict[str, Any] = {
         "recipe": recipe.name,
         "claim": recipe.claim,
@@ -140,13 +175,14 @@ def summarise(recipe: Recipe, runs: list[dict[str, Any]], data: ImageData | Phot
         "seconds_max": max(run["seconds"] for run in runs),
         "seeds": [run["seed"] for run in runs],
         "test_images": data.size_of("test"),
-        "parameters": count_parameters(model),
-        "forward_flops": forward_flops(model.config),
+        "parameters": results[-1]["parameters"],
+        "forward_flops": results[-1]["forward_flops"],
     }
     if recipe.neighbours and isinstance(data, ImageData):
         accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
         summary["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
-    return summary | {"config": recipe.tables(), "runs": runs}
+    config = recipe.tables() | {key: results[-1][key] for key in ("start",) if key in results[-1]}
+    return summary | {"config": config, "runs": runs} | origin | {"date": results[-1]["date"]}
 
 
 def evaluate_run(
@@ -189,8 +225,10 @@ def read_result(folder: Path) -> dict[str, Any]:
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): expected a run's result. Restore it.") from error
-    if not isinstance(result, dict) or "test_accuracy" not in result:
-        raise InputError(f"{path} has no test_accuracy: expected a run's result. Restore it.")
+    for key in NUMBERS:
+        number = result.get(key) if isinstance(result, dict) else None
+        if not isinstance(number, int | float):
+            raise InputError(f"{path} has no number {key!r}: expected a run's result. Restore it.")
     return result
 
 

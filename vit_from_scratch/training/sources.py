@@ -2,6 +2,7 @@
 
 import json
 import urllib.error
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL.Image import Image
 from torch import Tensor
-from torch.utils.data import ConcatDataset
+from torch.utils.data import ConcatDataset, Dataset
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.photos import open_photo
@@ -39,21 +41,52 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class PhotoSource:
-    """A data set of photos as it is published: opened one by one, of any size.
+class Photos(Dataset[tuple[Image, int]]):
+    """Photos of any size that are opened one by one: indexed, it gives a PIL image and its label.
 
     Attributes:
-        train: indexed, it gives a photo (a PIL image) and its label.
-        test: likewise.
-        train_labels: (N,) int64.
-        test_labels: likewise.
+        opened: whose photos they are; indexed, it gives the same.
+        labels: (N,) int64.
+        files: N paths.
+    """
+
+    opened: Any
+    labels: Tensor
+    files: Sequence[str | Path]
+
+    def __len__(self) -> int:
+        """The number of photos, N."""
+        return len(self.files)
+
+    def __getitem__(self, number: int) -> tuple[Image, int]:
+        """Open a photo.
+
+        Raises:
+            InputError: its file cannot be read.
+        """
+        try:
+            return self.opened[number]
+        except InputError:  # the reader said it already
+            raise
+        except (OSError, SyntaxError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(
+                f"{self.files[number]} cannot be read ({reason}): expected a whole picture; fetch it again."
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoSource:
+    """A data set of photos as it is published.
+
+    Attributes:
+        train: the training photos.
+        test: the test photos.
         class_names: K names, in the order of the labels.
     """
 
-    train: Any
-    test: Any
-    train_labels: Tensor
-    test_labels: Tensor
+    train: Photos
+    test: Photos
     class_names: tuple[str, ...]
 
 
@@ -107,53 +140,65 @@ def read_cifar100(folder: Path | None = None) -> Source:
     return Source(*_bytes(train), *_bytes(test), class_names=tuple(train.classes))
 
 
-def read_imagenette(folder: Path | None = None) -> PhotoSource:
+def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
     """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes, through torchvision.
 
     The published validation photos are the test part here, as ImageNet's are in the paper.
 
     Args:
         folder: holds `imagenette2-160`, `imagenette2-320` or `imagenette2` (short side 160, 320 or as
-            photographed); the smallest of them is taken. None to download the first into the cache, once.
+            photographed). None to download one of them into the cache, once.
+        side: of the images wanted, in pixels: the smallest form that is there and no smaller is taken, else
+            the largest that is there.
 
     Raises:
         InputError: no such data in the folder, a corrupted file, or no network.
     """
     from torchvision.datasets import Imagenette
 
-    sizes = {"imagenette2-160": "160px", "imagenette2-320": "320px", "imagenette2": "full"}
-    layout = next(
-        (name for name in sizes if folder is not None and (folder / name).is_dir()), "imagenette2-160"
-    )
+    forms = {
+        "imagenette2-160": (160, "160px"),
+        "imagenette2-320": (320, "320px"),
+        "imagenette2": (9999, "full"),
+    }
+    there = [name for name in forms if folder is None or (folder / name).is_dir()] or list(forms)
+    layout = next((name for name in there if forms[name][0] >= side), there[-1])
     train, test = (
-        _torchvision(Imagenette, folder, layout, split=split, size=sizes[layout])
+        _torchvision(Imagenette, folder, layout, split=split, size=forms[layout][1])
         for split in ("train", "val")
     )
-    labels = [torch.tensor([label for _, label in part._samples]) for part in (train, test)]
-    return PhotoSource(train, test, *labels, class_names=tuple(names[0] for names in train.classes))
+    names = tuple(names[0] for names in train.classes)
+    return PhotoSource(_listed(train, train._samples), _listed(test, test._samples), names)
 
 
-def read_pets(folder: Path | None = None) -> PhotoSource:
-    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds, in `oxford-iiit-pet`."""
+def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
+    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds, in `oxford-iiit-pet`.
+
+    There is one form of it, whatever the `side` of the images wanted.
+    """
     from torchvision.datasets import OxfordIIITPet
 
     train, test = (
         _torchvision(OxfordIIITPet, folder, "oxford-iiit-pet", split=split) for split in ("trainval", "test")
     )
-    labels = [torch.tensor(part._labels) for part in (train, test)]
-    return PhotoSource(train, test, *labels, class_names=tuple(train.classes))
+    photos = [Photos(part, torch.tensor(part._labels), part._images) for part in (train, test)]
+    return PhotoSource(*photos, class_names=tuple(train.classes))
 
 
-def read_flowers(folder: Path | None = None) -> PhotoSource:
-    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos, in `flowers-102`."""
+def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
+    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos, in `flowers-102`.
+
+    There is one form of it, whatever the `side` of the images wanted.
+    """
     from torchvision.datasets import Flowers102
 
     first, second, test = (
         _torchvision(Flowers102, folder, "flowers-102", split=split) for split in ("train", "val", "test")
     )
-    labels = [torch.tensor(first._labels + second._labels), torch.tensor(test._labels)]
+    labels = torch.tensor(first._labels + second._labels)
+    train = Photos(ConcatDataset([first, second]), labels, first._image_files + second._image_files)
     names = getattr(first, "classes", [f"flower {number}" for number in range(1, 103)])
-    return PhotoSource(ConcatDataset([first, second]), test, *labels, class_names=tuple(names))
+    return PhotoSource(train, Photos(test, torch.tensor(test._labels), test._image_files), tuple(names))
 
 
 def read_folder(folder: Path) -> PhotoSource:
@@ -173,14 +218,23 @@ def read_folder(folder: Path) -> PhotoSource:
             f"no image folder at {folder} ({reason}): expected {folder}/train/CLASS/*.jpg and "
             f"{folder}/test/CLASS/*.jpg, one folder a class. Sort the photos so, or name another folder."
         ) from error
+    if len(train.classes) < 2:
+        raise InputError(
+            f"{folder} has one class, {train.classes[0]}: expected two or more, a folder each. Add another."
+        )
     if train.classes != test.classes:
         differ = sorted(set(train.classes) ^ set(test.classes))
         raise InputError(
             f"{folder}/train and {test_folder} have different classes ({', '.join(differ[:3])}): "
             "expected the same folders in both. Rename or move them."
         )
-    labels = [torch.tensor(part.targets) for part in (train, test)]
-    return PhotoSource(train, test, *labels, class_names=tuple(train.classes))
+    return PhotoSource(_listed(train, train.samples), _listed(test, test.samples), tuple(train.classes))
+
+
+def _listed(opened: Any, samples: Sequence[tuple[str | Path, int]]) -> Photos:
+    """Take a torchvision data set that lists its photos as pairs of a path and a label."""
+    files, labels = zip(*samples, strict=True)
+    return Photos(opened, torch.tensor(labels), files)
 
 
 def _torchvision(cls: Any, folder: Path | None, inside: str = "", **arguments: Any) -> Any:

@@ -99,10 +99,16 @@ class TrainingState:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether the validation loss has not been lower than before for `config.patience` epochs."""
+        """Whether the validation loss has not been lower than before for `config.patience` epochs.
+
+        With a curriculum these are epochs of its last stage: before, full-sized images are still to come.
+        """
         if not self.config.patience or not self.history:
             return False
-        return len(self.history) - 1 - best_epoch(self.history) >= self.config.patience
+        last_stage = self.config.curriculum[-1][0] * self.total_steps if self.config.curriculum else 0
+        at_full_size = sum(epoch.step > last_stage for epoch in self.history)
+        waited = len(self.history) - 1 - best_epoch(self.history)
+        return min(waited, at_full_size) >= self.config.patience
 
     @property
     def side(self) -> int | None:

@@ -18,7 +18,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.normalisation import Normalisation
 from vit_from_scratch.training.augmentation import Augmentation, augment
 from vit_from_scratch.training.data import DataConfig, Part
-from vit_from_scratch.training.sources import PhotoSource
+from vit_from_scratch.training.sources import Photos, PhotoSource
 
 TEST_CROP = 224 / 256
 """Share of the short side that the central crop keeps in validation and test, as usual for ImageNet."""
@@ -71,7 +71,7 @@ class PhotoData:
 
     def size_of(self, part: Part) -> int:
         """The number of photos in a part."""
-        return len(self.validation if part == "validation" else self.source.test_labels)
+        return len(self.validation if part == "validation" else self.source.test)
 
     def training_batches(
         self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
@@ -99,7 +99,7 @@ class PhotoData:
     def batches(self, part: Part, batch_size: int = 100, workers: int = 2) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the central crops of a part in their order, normalised (B, 3, H, W), with labels (B,)."""
         source = self.source.train if part == "validation" else self.source.test
-        order = self.validation if part == "validation" else torch.arange(len(self.source.test_labels))
+        order = self.validation if part == "validation" else torch.arange(len(source))
         photos = _Photos(source, order, test_transform(self.side))
         generator = torch.Generator()  # of the loader's own: the global random numbers stay untouched
         for images, labels in _loaded(photos, batch_size, workers, generator):
@@ -121,7 +121,7 @@ class _Photos(Dataset[tuple[Tensor, int]]):
     """Some photos of a data set, each through a transform with random numbers of its own."""
 
     def __init__(
-        self, source: Dataset, order: Tensor, transform: Callable[[Image], Tensor], seed: int | None = None
+        self, source: Photos, order: Tensor, transform: Callable[[Image], Tensor], seed: int | None = None
     ) -> None:
         self.source, self.order, self.transform, self.seed = source, order.tolist(), transform, seed
 
@@ -134,7 +134,7 @@ class _Photos(Dataset[tuple[Tensor, int]]):
         with torch.random.fork_rng(devices=[]):
             if self.seed is not None:
                 own = np.random.SeedSequence((self.seed, number)).generate_state(1, np.uint64)[0]
-                torch.manual_seed(int(own))
+                torch.default_generator.manual_seed(int(own))  # a GPU's own, for dropout, is left alone
             return self.transform(photo), label
 
 

@@ -56,6 +56,8 @@ class Trials:
         """Refuse an empty page."""
         check_fields(self, "")
         require(len(self.trials) > 0, "trials", self.trials, "at least one")
+        for name, own in self.trials.items():
+            require(isinstance(own, dict), f"trials.{name}", own, "a table of changes")
 
     def recipes(self) -> dict[str, Recipe]:
         """Return each trial's recipe by the trial's name."""
@@ -82,7 +84,7 @@ def load_trials(name: str) -> Trials:
         raise InputError(
             f"no trials {name!r}: expected the name of a page of this package or a TOML file. Check the name."
         ) from error
-    except tomllib.TOMLDecodeError as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"trials {name!r} are not TOML: {error}. Correct the file.") from error
     return from_table(Trials, {**table, "name": path.stem}, "")
 
@@ -110,6 +112,8 @@ def run_trials(
         InputError: a trial holds no images out, or its settings do not fit.
     """
     recipes, trials = page.recipes(), []
+    threads = max(recipe.train.threads for recipe in recipes.values())
+    origin = environment(threads, device)  # of the code that trains, should it change meanwhile
     for name, recipe in recipes.items():
         data = open_dataset(recipe.data, data_dir)
         if not data.size_of("validation"):
@@ -129,8 +133,7 @@ def run_trials(
         trials.append(entry)
         report(entry)
     facts = {key: getattr(page, key) for key in ("name", "claim", "command", "base", "cumulative", "changes")}
-    threads = max(recipe.train.threads for recipe in recipes.values())
-    summary = facts | {"trials": trials} | environment(threads)
+    summary = facts | {"trials": trials} | origin
     with writing(out_dir):
         write_json(out_dir / "summary.json", json.loads(json.dumps(summary)))
     return summary
