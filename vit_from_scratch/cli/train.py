@@ -8,7 +8,7 @@ from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.settings import merged
 from vit_from_scratch.training.data import FOLDER, PHOTO_SOURCES, SOURCES
-from vit_from_scratch.training.loop import DivergedError
+from vit_from_scratch.training.guards import DivergedError
 from vit_from_scratch.training.recipes import Recipe, load_recipe, recipe_names
 from vit_from_scratch.training.run_folder import writing
 from vit_from_scratch.training.runs import run, run_seeds, write_json

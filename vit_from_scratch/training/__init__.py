@@ -6,7 +6,8 @@ from vit_from_scratch.training.callbacks import Callback, ProgressBar, StepLog
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import DataConfig, ImageData, load_dataset, open_dataset
 from vit_from_scratch.training.evaluation import Evaluation, evaluate, evaluate_batches, predict
-from vit_from_scratch.training.loop import DivergedError, train
+from vit_from_scratch.training.guards import DivergedError
+from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.optimisers import build_optimiser, decay_groups
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics

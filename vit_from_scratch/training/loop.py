@@ -11,23 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.augmentation import blend
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.data import ImageData
-from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
+from vit_from_scratch.training.evaluation import evaluate_batches
+from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
 from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
 from vit_from_scratch.training.run_folder import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_from_scratch.training.streaming import PhotoData
-
-
-class DivergedError(RuntimeError):
-    """The loss, or a weight, is no longer a finite number."""
 
 
 def train(
@@ -183,81 +177,3 @@ def precision(state: TrainingState) -> torch.autocast:
     """Return the context in which the model computes in the type that the settings name."""
     lower = state.config.precision == "bfloat16"
     return torch.autocast(state.device.type, torch.bfloat16, enabled=lower)
-
-
-def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
-    """Refuse settings that this model or these data cannot be trained with, before anything is written."""
-    if isinstance(model, VisionTransformer):
-        check_shapes(model.config, data)
-    if len(data.normalise.mean) not in (1, data.image_shape[0]):
-        raise InputError(
-            f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
-            f"{data.config.name} {data.image_shape[0]}: expected 'half'."
-        )
-    for name in ("shift", "jitter"):
-        if (pixels := getattr(config.augmentation, name)) >= min(data.image_shape[1:]):
-            raise InputError(
-                f"train.augmentation.{name} = {pixels}: expected fewer pixels than the images' side, "
-                f"{min(data.image_shape[1:])}."
-            )
-    if config.curriculum:
-        vit = as_vit(model, f"train.curriculum = {config.curriculum}")
-        for side in [*(side for _, side in config.curriculum), data.image_shape[1:]]:
-            vit.resize_input(side)
-    if isinstance(data, ImageData):
-        data.check_augmentation(config.augmentation)
-    if config.patience and not data.size_of("validation"):
-        raise InputError(
-            f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "
-            "set data.validation_size, or patience = 0."
-        )
-    if config.accumulation > config.batch_size:
-        raise InputError(
-            f"train.accumulation = {config.accumulation}: expected at most the batch of {config.batch_size}."
-        )
-
-
-def check_shapes(model: ViTConfig, data: ImageData | PhotoData) -> None:
-    """Refuse a ViT that takes other images, or tells apart other classes, than there are in the data."""
-    channels, height, width = data.image_shape
-    for name, given, there in (
-        ("channels", model.channels, channels),
-        ("image_size", model.image_shape, (height, width)),
-        ("num_classes", model.num_classes, data.num_classes),
-    ):
-        if given != there:
-            raise InputError(
-                f"model.{name} = {given}: expected {there} for {data.config.name}. Leave it out of a recipe; "
-                "the data decide it."
-            )
-
-
-def reading_interval(device: torch.device) -> int:
-    """Return after how many steps losses are read: reading makes a GPU wait, so there it is now and then."""
-    return 1 if device.type == "cpu" else 50
-
-
-def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
-    """Stop the run if one of the last steps' losses is not a finite number; say which."""
-    if not losses or (finite := torch.stack(losses).isfinite()).all():
-        return
-    first = int((~finite).nonzero()[0])
-    step = state.step - len(losses) + first + 1
-    raise diverged(state, f"the loss is {losses[first].item()} at step {step} (epoch {state.epoch + 1})")
-
-
-def check_outcome(state: TrainingState, held_out: Evaluation | None) -> None:
-    """Stop the run if the epoch that just ended left weights or a validation loss that are not finite."""
-    for name, weight in state.measured.named_parameters():
-        if not weight.isfinite().all():
-            raise diverged(state, f"{name} is not finite after step {state.step} (epoch {state.epoch})")
-    if held_out and not math.isfinite(held_out.loss):
-        raise diverged(state, f"the validation loss is {held_out.loss} after epoch {state.epoch}")
-
-
-def diverged(state: TrainingState, what: str) -> DivergedError:
-    """Return the error that says what is wrong, what is kept, and what to try."""
-    return DivergedError(
-        f"{what}: training has stopped. Last good checkpoint: {state.last_checkpoint or 'none was kept'}. "
-        "Try a lower learning_rate, more warmup_steps, or clip_norm = 1, in another folder."
-    )

@@ -60,7 +60,7 @@ def paper_table(name: str) -> dict[str, Any]:
         tried = ", ".join(f"{rate:g}" for rate in rates)
         return {
             "claim": f"Table 4: fine-tuning on {data}. Base rates tried: {tried}; held-out images choose.",
-            "command": command,
+            "command": f"{command} --weights PRETRAINED.safetensors",
             "weights": "PRETRAINED.safetensors",
             "data": {"name": data, "image_size": 384},
             "train": {
