@@ -19,9 +19,9 @@ class Recipes(SphinxDirective):
             self.env.note_dependency(str(file))
         head, *rows = recipe_rows()
         table = [head, ["---"] * len(head), *([f"`{name}`", *cells] for name, *cells in rows)]
-        parent = nodes.container()
+        parent = nodes.container(classes=["recipes"])
         self.state.nested_parse(StringList([f"| {' | '.join(cells)} |" for cells in table]), 0, parent)
-        return parent.children
+        return [parent]
 
 
 def setup(app: Sphinx) -> None:
