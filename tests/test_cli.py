@@ -175,7 +175,10 @@ def test_a_run_that_begins_from_weights_notes_them_and_keeps_to_them(tmp_path, c
     capsys.readouterr()
     start = json.loads((tmp_path / "fine" / "summary.json").read_text())["config"]["start"]
     digest = hashlib.sha256((tmp_path / "0.safetensors").read_bytes()).hexdigest()
-    assert start == {"weights": str(tmp_path / "0.safetensors"), "sha256": digest}
+    assert start == {"sha256": digest}
+    os.rename("0.safetensors", "moved.safetensors")
+    assert main([*QUICK, "fine", "--weights", "moved.safetensors", "--seeds", "0"]) == 0, "the same weights"
+    capsys.readouterr()
     again = failed(capsys, *QUICK, "fine", "--weights", "1.safetensors", "--seeds", "0")
     assert "holds a run with other settings: start.sha256" in again
     assert "no checkpoint at none" in failed(capsys, *QUICK, "new", "--weights", "none")

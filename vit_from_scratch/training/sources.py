@@ -1,6 +1,7 @@
 """Where images come from: one function a data set, from its folder to tensors of bytes."""
 
 import json
+import math
 import urllib.error
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
     forms = {
         "imagenette2-160": (160, "160px"),
         "imagenette2-320": (320, "320px"),
-        "imagenette2": (9999, "full"),
+        "imagenette2": (math.inf, "full"),
     }
     there = [name for name in forms if folder is None or (folder / name).is_dir()] or list(forms)
     layout = next((name for name in there if forms[name][0] >= side), there[-1])
