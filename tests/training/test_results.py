@@ -7,9 +7,12 @@ import pytest
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import DataConfig, TrainConfig
 from vit_from_scratch.training.recipes import load_recipe, load_result, recipe_names
+from vit_from_scratch.training.trials import load_trials
 
 FOLDER = resources.files("vit_from_scratch").joinpath("results")
 RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is_file()]
+PAGES = resources.files("vit_from_scratch").joinpath("trials")
+TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -44,6 +47,21 @@ def test_a_result_reaches_what_its_recipe_expects(name):
     else:
         assert recipe.aim >= before, "a missed aim stays in the recipe"
         assert reached - 0.02 < expected <= reached
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
+    result, page = load_result(name), load_trials(name)
+    assert (result["claim"], result["base"]) == (page.claim, page.base)
+    recipes = page.recipes()
+    assert [trial["name"] for trial in result["trials"]] == list(recipes)
+    for trial, recipe in zip(result["trials"], recipes.values(), strict=True):
+        ran = trial["config"]
+        assert from_table(TrainConfig, ran["train"], "train") == recipe.train
+        assert from_table(DataConfig, ran["data"], "data") == recipe.data
+        assert ran["model"] == recipe.model
+        assert len(trial["curves"]) == recipe.train.epochs
+        assert trial["validation_accuracy"] == trial["curves"][-1]["validation_accuracy"]
 
 
 def test_the_digits_result_has_the_neighbours_beside_it():
