@@ -307,3 +307,16 @@ def test_digits_reach_what_the_recipe_expects(tmp_path):
     summary = json.loads((tmp_path / "all/summary.json").read_text())
     assert summary["test_accuracy_mean"] >= summary["expect"]["test_accuracy"]
     assert summary["hardware"]["threads"] == 1, "as the recipe says, whatever torch's own number is"
+
+
+def test_a_reader_that_leaves_early_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "vit_from_scratch", "recipes"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "")

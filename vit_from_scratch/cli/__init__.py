@@ -1,6 +1,7 @@
 """The command line, `vit COMMAND`: train, recipes, trials, evaluate, predict, inspect, cost."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -50,11 +51,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: as typed after `vit`; None for those of this process.
 
     Returns:
-        The exit code: 0, 1 for a run that failed, 2 for wrong input, 130 after Ctrl-C.
+        The exit code: 0, 1 for a run that failed or whose reader left, 2 for wrong input, 130 after Ctrl-C.
     """
     try:
         chosen = build_parser().parse_args(arguments)
         chosen.run(chosen)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to fail at exit
+        return FAILED
     except InputError as error:
         print(f"vit: {error}", file=sys.stderr)
         return WRONG_INPUT
