@@ -301,14 +301,6 @@ def test_the_package_is_the_command():
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_digits_reach_what_the_recipe_expects(tmp_path):
-    assert main(["train", "--recipe", "digits", "--out", "all"]) == 0
-    summary = json.loads((tmp_path / "all/summary.json").read_text())
-    assert summary["test_accuracy_mean"] >= summary["expect"]["test_accuracy"]
-    assert summary["hardware"]["threads"] == 1, "as the recipe says, whatever torch's own number is"
-
-
 def test_a_reader_that_leaves_early_is_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)
@@ -320,3 +312,20 @@ def test_a_reader_that_leaves_early_is_no_traceback():
             text=True,
         )
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_broken_pipe_elsewhere_is_not_hidden(monkeypatch):
+    def break_off(chosen):
+        raise BrokenPipeError("a worker died")
+
+    monkeypatch.setattr("vit_from_scratch.cli.recipes.recipes_command", break_off)
+    with pytest.raises(BrokenPipeError, match="a worker died"):
+        main(["recipes"])
+
+
+@pytest.mark.slow
+def test_digits_reach_what_the_recipe_expects(tmp_path):
+    assert main(["train", "--recipe", "digits", "--out", "all"]) == 0
+    summary = json.loads((tmp_path / "all/summary.json").read_text())
+    assert summary["test_accuracy_mean"] >= summary["expect"]["test_accuracy"]
+    assert summary["hardware"]["threads"] == 1, "as the recipe says, whatever torch's own number is"

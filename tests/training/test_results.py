@@ -15,12 +15,15 @@ PAGES = resources.files("vit_from_scratch").joinpath("trials")
 TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_result_comes_from_its_recipe_as_it_stands(name):
-    ran, recipe = load_result(name)["config"], load_recipe(name)
+def assert_settings(ran, recipe):
     assert from_table(TrainConfig, ran["train"], "train") == recipe.train
     assert from_table(DataConfig, ran["data"], "data") == recipe.data
     assert ran["model"] == recipe.model
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_comes_from_its_recipe_as_it_stands(name):
+    assert_settings(load_result(name)["config"], load_recipe(name))
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -56,10 +59,7 @@ def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
     recipes = page.recipes()
     assert [trial["name"] for trial in result["trials"]] == list(recipes)
     for trial, recipe in zip(result["trials"], recipes.values(), strict=True):
-        ran = trial["config"]
-        assert from_table(TrainConfig, ran["train"], "train") == recipe.train
-        assert from_table(DataConfig, ran["data"], "data") == recipe.data
-        assert ran["model"] == recipe.model
+        assert_settings(trial["config"], recipe)
         assert len(trial["curves"]) == recipe.train.epochs
         assert trial["validation_accuracy"] == trial["curves"][-1]["validation_accuracy"]
 

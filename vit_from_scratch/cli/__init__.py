@@ -44,6 +44,17 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, kinds) or any(word in str(error) for word in words)
 
 
+def reader_has_left() -> bool:
+    """Say whether nobody reads what is printed any more, as after `vit recipes | head`."""
+    try:
+        print(flush=True)  # fails then, even if what failed before was not kept
+    except BrokenPipeError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())  # or the interpreter fails again on leaving
+        return True
+    return False
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -57,8 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = build_parser().parse_args(arguments)
         chosen.run(chosen)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to fail at exit
+    except BrokenPipeError:
+        if not reader_has_left():
+            raise
         return FAILED
     except InputError as error:
         print(f"vit: {error}", file=sys.stderr)
