@@ -1,13 +1,20 @@
-"""What every test may use: small models with nothing at zero, and no window for figures."""
+"""What every test may use: small models with nothing at zero, a few scanned digits, no window for figures."""
+
+import contextlib
+from dataclasses import replace
 
 import matplotlib
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.checks.report import randomise
+from vit_from_scratch.data import Augmentation, load_dataset
+from vit_from_scratch.training import TrainConfig
 
 matplotlib.use("Agg")
+torch.set_num_threads(1)  # on models this small several threads only wait for each other
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +33,59 @@ def small_model(small_config):
     model = VisionTransformer(small_config)
     randomise(model)
     return model
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return load_dataset("digits")
+
+
+@pytest.fixture
+def few_digits(digits):
+    """50 training, 20 validation and 20 test scans."""
+    return replace(
+        digits,
+        train_images=digits.train_images[:50],
+        train_labels=digits.train_labels[:50],
+        validation_images=digits.validation_images[:20],
+        validation_labels=digits.validation_labels[:20],
+        test_images=digits.test_images[:20],
+        test_labels=digits.test_labels[:20],
+    )
+
+
+@pytest.fixture
+def make_model():
+    """A function that builds the same small ViT each time; dropout makes it use the random generator."""
+
+    def build(seed: int = 0, dropout: float = 0.1, **fields):
+        torch.manual_seed(seed)
+        data = {"image_size": 8, "channels": 1, "num_classes": 10}
+        sizes = {"patch_size": 4, "dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32, "dropout": dropout}
+        return VisionTransformer(ViTConfig(**(data | sizes | fields)))
+
+    return build
+
+
+@pytest.fixture
+def short():
+    """Four epochs with every source of randomness in use."""
+    return TrainConfig(
+        epochs=4, batch_size=16, warmup_steps=2, augmentation=Augmentation(shift=1, rotation=5.0)
+    )
+
+
+@pytest.fixture
+def elsewhere():
+    """A context with a device that stands for a GPU on a machine without one.
+
+    Its tensors have shapes and no numbers. To join one of them with a tensor of the CPU is an error, as on a
+    GPU, and so is asking for a number.
+    """
+
+    @contextlib.contextmanager
+    def other_device():
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            yield torch.device("meta")
+
+    return other_device

@@ -1,6 +1,7 @@
 """`vit predict` and `vit inspect`, on the shipped model and made pictures."""
 
 import os
+import shutil
 
 import pytest
 import torch
@@ -9,9 +10,9 @@ from PIL import Image
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
 from vit_from_scratch.cli.weights import chosen_model
+from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.examples import photo
 from vit_from_scratch.model.checkpoints import save_checkpoint
-from vit_from_scratch.normalisation import NORMALISATIONS
 
 
 @pytest.fixture
@@ -19,6 +20,21 @@ def cat(tmp_path):
     pixels = (255 * photo(200)[0]).round().byte().permute(1, 2, 0).numpy()
     Image.fromarray(pixels).save(tmp_path / "cat.jpg")
     return tmp_path / "cat.jpg"
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A function that saves a small model, changed as asked for, and returns its path."""
+
+    def save(change=lambda model: None, num_classes: int = 3):
+        model = VisionTransformer(
+            ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=num_classes)
+        )
+        change(model)
+        save_checkpoint(tmp_path / "tiny.safetensors", model)
+        return tmp_path / "tiny.safetensors"
+
+    return save
 
 
 def failed(capsys, *arguments: str) -> str:
@@ -109,6 +125,71 @@ def test_inspect_takes_models_of_your_own(cat, tmp_path):
     out = tmp_path / "figures"
     assert main(["inspect", str(cat), "--weights", str(tmp_path / "own.safetensors"), "--out", str(out)]) == 0
     assert sorted(os.listdir(out)) == ["attention_distance.png", "rollout.png", "token_path.png"]
+
+
+def test_no_picture_is_written_over_an_input(cat, capsys):
+    before = cat.read_bytes()
+    other = cat.with_name("cat.attention.png")
+    other.write_bytes(before)
+    assert "cat.attention.png exists: expected no such file" in failed(
+        capsys, "predict", "--attention", cat, other
+    )
+    assert other.read_bytes() == before
+    assert sorted(os.listdir(cat.parent)) == ["cat.attention.png", "cat.jpg"]
+
+
+def test_two_pictures_of_one_name_are_not_written_over_each_other(cat, tmp_path, capsys):
+    shutil.copy(cat, cat.with_suffix(".png"))
+    assert "would be written for two of the pictures" in failed(
+        capsys, "predict", "--attention", cat, cat.with_suffix(".png")
+    )
+    (tmp_path / "b").mkdir()
+    shutil.copy(cat, tmp_path / "b")
+    out = tmp_path / "out"
+    assert "for two of the pictures" in failed(
+        capsys, "predict", "--attention", cat, tmp_path / "b" / "cat.jpg", "--out", out
+    )
+    assert not out.exists()
+
+
+def test_predict_saves_where_attention_falls_in_a_folder_of_its_own(cat, tmp_path, capsys):
+    assert "for the pictures of --attention" in failed(capsys, "predict", cat, "--out", tmp_path / "new")
+    assert main(["predict", str(cat), "--attention", "--out", str(tmp_path / "new" / "er")]) == 0
+    assert os.listdir(tmp_path / "new" / "er") == ["cat.attention.png"]
+
+
+def test_inspect_leaves_pictures_that_are_there_alone(cat, tmp_path, capsys):
+    (tmp_path / "rollout.png").write_text("mine")
+    (tmp_path / "own").mkdir()
+    assert "rollout.png exists: expected no such file" in failed(capsys, "inspect", cat, "--out", tmp_path)
+    assert (tmp_path / "rollout.png").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["cat.jpg", "own", "rollout.png"]
+
+
+def test_a_model_of_two_classes_prints_both(cat, tiny, capsys):
+    assert main(["predict", str(cat), "--weights", str(tiny(num_classes=2))]) == 0
+    assert capsys.readouterr().out.count("class ") == 2
+    assert "--top 3: expected 1 to 2" in failed(
+        capsys, "predict", cat, "--weights", tiny(num_classes=2), "--top", 3
+    )
+
+
+def test_weights_that_are_not_finite_are_refused(cat, tiny, tmp_path, capsys):
+    def spoil(model, value):
+        with torch.no_grad():
+            model.head.weight[0, 0] = value
+
+    spoilt = tiny(lambda model: spoil(model, torch.nan))
+    message = failed(capsys, "predict", cat, "--weights", spoilt)
+    assert "tiny.safetensors holds values that are not finite: expected a trained model" in message
+    assert "not finite" in failed(capsys, "inspect", cat, "--weights", spoilt, "--out", tmp_path / "figures")
+    huge = tiny(lambda model: model.head.weight.data.fill_(3e38))
+    assert "gives probabilities that are not finite" in failed(capsys, "predict", cat, "--weights", huge)
+
+
+def test_a_line_of_millions_of_pixels_is_a_picture(tmp_path, capsys):
+    Image.new("L", (3_000_000, 1), 200).save(tmp_path / "line.png")
+    assert main(["predict", str(tmp_path / "line.png")]) == 0
 
 
 @pytest.mark.parametrize(

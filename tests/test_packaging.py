@@ -110,18 +110,19 @@ from importlib.resources import files
 import vit_from_scratch
 print(vit_from_scratch.__file__)
 package = files("vit_from_scratch")
+experiments = package / "experiments"
 def entries(folder):
-    return list((package / folder).iterdir()) if (package / folder).is_dir() else []
-for entry in entries("recipes"):
+    return list(folder.iterdir()) if folder.is_dir() else []
+for entry in entries(experiments / "recipes"):
     if entry.name.endswith(".toml"):
         tomllib.loads(entry.read_text(encoding="utf-8"))
         print("recipe", entry.name)
-for entry in entries("results"):
+for entry in entries(experiments / "results"):
     if entry.name.endswith(".json"):
         json.loads(entry.read_text(encoding="utf-8"))
         print("result", entry.name)
 from safetensors.numpy import load
-for entry in entries("weights"):
+for entry in entries(package / "weights"):
     if entry.name.endswith(".safetensors"):
         load(entry.read_bytes())
         print("weights", entry.name)
@@ -133,8 +134,8 @@ def test_an_installed_copy_loads_its_recipes_results_and_weights(installed, tmp_
     lines = run("-c", PROGRAM, cwd=tmp_path, env=environment).splitlines()
     assert lines[0].startswith(str(installed))
     for kind, folder, suffix in [
-        ("recipe", "recipes", "toml"),
-        ("result", "results", "json"),
+        ("recipe", "experiments/recipes", "toml"),
+        ("result", "experiments/results", "json"),
         ("weights", "weights", "safetensors"),
     ]:
         shipped = sorted(path.name for path in (ROOT / "vit_from_scratch" / folder).glob(f"*.{suffix}"))

@@ -34,6 +34,30 @@ def test_the_confusion_matrix_counts_truth_by_row_and_prediction_by_column():
     assert ax.images[0].get_array().tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
 
 
+@pytest.mark.parametrize(
+    ("labels", "predictions", "message"),
+    [
+        ([0, 1], [3, 0], "predictions from 0 to 3: expected class numbers from 0 to 1"),
+        ([2, 1], [0, 0], "labels from 1 to 2: expected class numbers from 0 to 1"),
+        ([-1, 1], [0, 0], "labels from -1 to 1"),
+        ([0, 1], [0], r"predictions of shape \(1,\) .* for 2 images"),
+        ([0.0, 1.0], [0, 0], r"labels of shape \(2,\) and type torch.float32"),
+    ],
+)
+def test_a_confusion_matrix_has_room_for_its_classes_alone(labels, predictions, message):
+    with pytest.raises(InputError, match=message):
+        plots.confusion_matrix(torch.tensor(labels), torch.tensor(predictions), "ab")
+    assert not plt.get_fignums()
+
+
+def test_a_confusion_matrix_of_more_than_sixteen_classes_counts_labels_of_one_byte():
+    labels = torch.tensor([5, 19], dtype=torch.uint8)
+    names = [str(number) for number in range(20)]
+    counts = plots.confusion_matrix(labels, labels, names).images[0].get_array()
+    assert counts[5, 5] == counts[19, 19] == 1
+    assert counts.sum() == 2
+
+
 def test_a_matrix_with_negative_values_is_centred_at_zero():
     limits = plots.matrix(torch.tensor([[-1.0, 3.0]])).images[0].get_clim()
     assert limits == (-3.0, 3.0)
@@ -67,6 +91,14 @@ def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them()
     assert plots.attention_grid(torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
     assert plots.filters(torch.randn(5, 3, 4, 4), columns=3).shape == (2, 3)
     assert plots.colour_maps([torch.rand(4, 4, 3)] * 2, ["a", "b"]).shape == (1, 2)
+
+
+def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_first():
+    plots.use_style()  # its lines are dashed in turn
+    _, ax = plt.subplots()
+    for label in ("untrained", "trained", "another"):
+        plots.attention_distance(torch.rand(3, 2), ax, label)
+    assert [line.get_linestyle() for line in ax.lines] == ["-"] * 3
 
 
 def test_an_overlay_is_bright_where_attention_is_and_dark_where_none_is():

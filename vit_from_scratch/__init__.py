@@ -24,10 +24,8 @@ Equation, section and table numbers in docstrings are those of Dosovitskiy et al
 
 from importlib.metadata import version
 
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.vit import VisionTransformer, build_model
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = version("vit-from-scratch")
-
-__all__ = ["InputError", "ViTConfig", "VisionTransformer", "__version__", "build_model"]

@@ -5,24 +5,68 @@ get the same messages.
 """
 
 import dataclasses
-import math
+import stat
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.errors import InputError, reason, shown, unknown_name
+from vit_from_scratch.paths import stat_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
 
+LIMITS = {int: (2**63, "a whole number below 2^63"), float: (3.4e38, "a finite number below 3.4e38")}
+"""What numbers stay below, either way: they end in tensors of int64 and float32."""
+
 
 def require(condition: bool, name: str, given: object, expected: str) -> None:
     """Raise an `InputError` that names the option, its value and what it may be, unless `condition` holds."""
     if not condition:
-        raise InputError(f"{name} = {given!r}: expected {expected}.")
+        raise InputError(f"{name} = {shown(given)}: expected {expected}.")
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Read tables of TOML.
+
+    Args:
+        text: what the file or the command line holds.
+        name: what it is called in messages, such as "recipe 'mine.toml'".
+
+    Raises:
+        tomllib.TOMLDecodeError: it is no TOML.
+        InputError: it holds a number or a nesting beyond what Python reads.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise InputError(f"{name} is nested too deeply: expected lists and tables of a few levels.") from None
+    except ValueError:  # of int()
+        raise InputError(f"{name} holds a number of thousands of digits: expected fewer.") from None
+
+
+def read_toml(path: Path, name: str) -> dict[str, Any]:
+    """Read a file of TOML; a byte-order mark, which some editors write, is passed over.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or it is no TOML.
+    """
+    found = stat_of(path)
+    if found is None or not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
+        raise InputError(f"no {name}: expected a TOML file. Check its name.")
+    try:
+        return parse_toml(path.read_text("utf-8-sig"), name)
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({reason(error)}). Check its rights.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{name} is not TOML: {error}. Correct the file.") from None
 
 
 def check_fields(config: object, where: str) -> None:
@@ -123,24 +167,30 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
                 return _converted(value, argument, name)
             except InputError:
                 continue
-        raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+        raise _wrong(name, value, _described(hint))
     if origin is tuple:
         if not isinstance(value, list | tuple) or (arguments[-1] is not ... and len(value) != len(arguments)):
-            raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+            raise _wrong(name, value, _described(hint))
         inner = [arguments[0]] * len(value) if arguments[-1] is ... else arguments
         return tuple(_converted(item, kind, name) for item, kind in zip(value, inner, strict=True))
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return from_table(typing.cast(type, hint), value, name)
     if isinstance(value, str) and hasattr(hint, "named"):  # a preset in place of a table
         return typing.cast(Any, hint).named(value)
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise InputError(f"{name} = {value!r}: expected a finite number.")
-        return float(value)
-    kind: Any = origin or hint
-    if hint is Any or (isinstance(value, kind) and not (isinstance(value, bool) and hint is not bool)):
+    if hint is Any:
         return value
-    raise InputError(f"{name} = {value!r}: expected {_described(hint)}.")
+    accepted: Any = int | float if hint is float else origin or hint
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise _wrong(name, value, _described(hint))
+    if hint in LIMITS:
+        limit, expected = LIMITS[hint]
+        if not -limit < typing.cast(float, value) < limit:  # so written, it refuses what is not a number
+            raise _wrong(name, value, expected)
+    return float(value) if hint is float else value
+
+
+def _wrong(name: str, value: Any, expected: str) -> InputError:
+    return InputError(f"{name} = {shown(value)}: expected {expected}.")
 
 
 def _described(hint: Any) -> str:
@@ -155,6 +205,6 @@ def _described(hint: Any) -> str:
         return f"a list of {length}, each {_described(arguments[0])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
     words[type(None)] = "nothing"
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) or origin is dict:
         return "a table"
     return words.get(hint, str(hint))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from project_facts import ROOT, chapters, minutes_text, read_repository
 
-from vit_from_scratch.training.recipes import recipe_rows
+from vit_from_scratch.experiments.recipes import recipe_rows
 
 pytestmark = pytest.mark.built
 CHAPTERS = [path.stem for path in chapters(ROOT)]

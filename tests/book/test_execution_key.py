@@ -6,8 +6,8 @@ from vit_book import execution
 
 FILES = {
     "vit_from_scratch/model/vit.py": "print(1)",
-    "vit_from_scratch/recipes/digits.toml": "epochs = 1",
-    "vit_from_scratch/results/digits.json": "{}",
+    "vit_from_scratch/experiments/recipes/digits.toml": "epochs = 1",
+    "vit_from_scratch/experiments/results/digits.json": "{}",
     "vit_from_scratch/weights/cifar10.safetensors": "weights",
     "requirements.lock": "torch==2.9",
 }
@@ -57,6 +57,12 @@ def test_chapters_run_quick_and_without_progress_bars_unless_told(monkeypatch):
     assert execution.os.environ["TQDM_DISABLE"] == "1"
     monkeypatch.setenv("VIT_BUDGET", "full")
     assert execution.prepare_environment() == "full"
+
+
+def test_pictures_reach_the_page_whatever_the_shell_says(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    execution.prepare_environment()
+    assert "MPLBACKEND" not in execution.os.environ
 
 
 def test_an_unknown_budget_is_refused(monkeypatch):

@@ -9,7 +9,7 @@ KINDS = {
     "class token": {},
     "average pooling": {"class_token": False, "pool": "gap"},
     "class token kept, average pooling": {"pool": "gap"},
-    "conv stem, local MLP": {"stem": "conv", "stem_width": 4, "mlp": "local"},
+    "conv stem, local MLP": {"stem": {"kind": "conv", "width": 4}, "mlp": "local"},
 }
 
 

@@ -5,6 +5,7 @@ import torch
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, layer_attention, mean_attention_distance
+from vit_from_scratch.inspection.inputs import in_float64
 
 
 def test_identity_attention_reaches_nowhere():
@@ -60,6 +61,39 @@ def test_a_model_is_measured_layer_by_layer(model, images):
     assert torch.allclose(distances, whole)
     alone = attention_distances(model, images[:1])
     assert torch.allclose(alone[:, 0], distances[:, 0], atol=1e-5)
+
+
+def test_layers_may_come_as_one_tensor():
+    layers = torch.randn(3, 2, 4, 6, 6).softmax(-1)
+    found = mean_attention_distance(layers, (2, 3), 8)
+    assert torch.equal(found, mean_attention_distance(list(layers), (2, 3), 8))
+    assert found.shape == (3, 2, 4)
+
+
+def test_float64_is_computed_where_there_is_float64():
+    """Stands in for a tensor on Apple's graphics card, which has none and which no test machine has."""
+
+    class OnMps:
+        device = torch.device("mps")
+
+        def cpu(self):
+            return torch.ones(2)
+
+    assert in_float64(OnMps()).dtype == torch.float64
+    assert in_float64(torch.ones(2)).dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "attention", [torch.rand(1, 1, 5, 12), [torch.rand(1, 1, 12, 12), torch.rand(1, 1, 5, 12)]]
+)
+def test_attention_that_is_not_square_is_refused(attention):
+    with pytest.raises(InputError, match=r"shape \(1, 1, 5, 12\): expected \(B, h, T, T\)"):
+        mean_attention_distance(attention, (3, 4), 16)
+
+
+def test_layers_of_other_images_are_refused():
+    with pytest.raises(InputError, match="expected the same images and tokens in every layer"):
+        mean_attention_distance([torch.rand(1, 1, 12, 12), torch.rand(2, 1, 12, 12)], (3, 4), 16)
 
 
 def test_another_grid_is_refused():

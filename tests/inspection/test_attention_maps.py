@@ -3,12 +3,15 @@ import torch
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import (
+    attention_distances,
     attention_rollout,
     class_token_maps,
     layer_attention,
+    layer_tokens,
     object_share,
     rollout_maps,
 )
+from vit_from_scratch.inspection.masking import attention_scores
 
 
 def random_attention(layers=3, batch=2, heads=2, tokens=7):
@@ -122,12 +125,56 @@ def test_class_token_maps_are_its_row_of_the_weights(model, images):
     [
         (([],), "no layers"),
         (([torch.rand(2, 3, 3)],), r"shape \(2, 3, 3\): expected \(B, h, T, T\)"),
+        ((torch.empty(0, 2, 2, 3, 3),), "no layers"),
+        ((None,), "no layers"),
+        (([None],), r"attention of type NoneType: expected a tensor \(B, h, T, T\)"),
+        (([torch.rand(2, 3, 3, 3).numpy()],), "attention of type ndarray"),
+        (([torch.rand(2, 3, 4, 5)],), r"shape \(2, 3, 4, 5\): expected \(B, h, T, T\)"),
+        (([torch.rand(1, 2, 3, 3), torch.rand(4, 2, 3, 3)],), "expected the same images and tokens"),
+        (([torch.rand(1, 2, 3, 3), torch.rand(1, 2, 4, 4)],), "expected the same images and tokens"),
+        ((torch.rand(2, 3, 3, 3),), r"shape \(3, 3, 3\): expected \(B, h, T, T\)"),
+        ((random_attention(), "median"), "unknown fusion 'median': expected one of 'mean', 'max', 'min'"),
+        ((random_attention(), ["mean"]), r"unknown fusion \['mean'\]"),
         ((random_attention(), "mean", 1.0), r"discard = 1\.0: expected a share"),
+        ((random_attention(), "mean", float("nan")), "discard = nan: expected a share"),
     ],
 )
 def test_wrong_input_to_a_rollout_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         attention_rollout(*arguments)
+
+
+def test_layers_may_come_as_one_tensor():
+    layers = random_attention()
+    assert torch.equal(attention_rollout(torch.stack(layers)), attention_rollout(layers))
+    assert torch.equal(class_token_maps(torch.stack(layers), (2, 3)), class_token_maps(layers, (2, 3)))
+
+
+def test_a_rollout_does_not_mind_layers_of_other_numbers_of_heads_and_maps_of_heads_do():
+    layers = [random_attention(heads=2)[0], random_attention(heads=3)[0]]
+    assert attention_rollout(layers).shape == (2, 7, 7)
+    with pytest.raises(InputError, match=r"layers of shapes \(2, 2, 7, 7\), \(2, 3, 7, 7\)"):
+        class_token_maps(layers, (2, 3))
+
+
+@pytest.mark.parametrize("rollout", [None, torch.rand(7, 7), torch.rand(1, 7, 6), torch.rand(3, 1, 7, 7)])
+def test_what_is_no_rollout_has_no_maps(rollout):
+    with pytest.raises(InputError, match=r"^rollout of .*expected (a tensor )?\(B, T, T\)"):
+        rollout_maps(rollout, (2, 3))
+
+
+@pytest.mark.parametrize("inspect", [layer_attention, attention_distances, layer_tokens, attention_scores])
+def test_a_model_whose_input_was_resized_is_inspected_on_its_new_grid(model, inspect):
+    model.resize_input((32, 48))
+    found = inspect(model, torch.randn(2, 3, 32, 48))
+    tokens = 8 * 12 + int(model.config.class_token)
+    expected = {
+        layer_attention: [(2, 2, tokens, tokens)] * 3,
+        attention_distances: [(2, 2)] * 3,
+        layer_tokens: [(2, 8, 12, 16)] * 4,
+        attention_scores: [(8, 12)] * 2,
+    }
+    assert [tuple(one.shape) for one in found] == expected[inspect]
 
 
 def test_a_rollout_of_another_grid_is_refused():
@@ -157,3 +204,10 @@ def test_a_mask_that_does_not_fit_the_maps_is_refused(mask: torch.Tensor) -> Non
 def test_a_mask_of_bytes_is_refused():
     with pytest.raises(InputError, match=r"values from 0 to 255.*divide bytes by 255"):
         object_share(torch.ones(1, 4, 4), torch.tensor([0.0, 255.0]).repeat(1, 8, 4))
+
+
+def test_a_mask_with_holes_is_refused():
+    mask = torch.ones(1, 8, 8)
+    mask[0, 3, 3] = torch.nan
+    with pytest.raises(InputError, match="values from nan to nan: expected 0"):
+        object_share(torch.ones(1, 4, 4), mask)

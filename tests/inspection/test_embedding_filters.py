@@ -44,6 +44,9 @@ def test_filters_of_one_pattern_have_one_component():
         (WEIGHT, 0, "k = 0: expected 1 to 40"),
         (WEIGHT, 41, "expected 1 to 40"),
         (WEIGHT[0], 2, r"\(D, C, P, P\)"),
+        (WEIGHT.numpy(), 2, r"filters of type ndarray: expected a tensor \(D, C, P, P\)"),
+        (WEIGHT / 0, 2, "filters with values that are not finite"),
+        (WEIGHT.where(WEIGHT < 2, torch.nan), None, "filters with values that are not finite"),
     ],
 )
 def test_wrong_input_is_refused(weight, k, message):

@@ -4,6 +4,8 @@ import torch
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection.masking import (
     attention_scores,
+    centre_scores,
+    contrast_scores,
     gradient_scores,
     mask_patches,
     masked_accuracy,
@@ -28,19 +30,39 @@ def test_hiding_nothing_and_everything(images):
         mask_patches(images, scores, 25, 4)
 
 
-def test_gradient_scores_find_the_only_patch_that_counts(model, images):
-    """A model whose logit is one patch's brightness."""
+def test_gradient_scores_are_what_hiding_a_patch_takes_from_a_linear_logit(model, images):
+    """To first order is exact where there is no second order."""
+    torch.manual_seed(1)
+    weights = torch.randn(2, *images.shape[1:], dtype=images.dtype)
 
-    class OnePatch(torch.nn.Module):
+    class Linear(torch.nn.Module):
         config = model.config
 
         def forward(self, x):
-            return x[:, :, 4:8, 8:12].sum(dim=(1, 2, 3))[:, None]
+            return torch.einsum("bchw,kchw->bk", x, weights)
 
-    scores = gradient_scores(OnePatch(), images)
+    linear = Linear()
+    scores = gradient_scores(linear, images)
     assert scores.shape == (4, 4, 6)
-    assert (scores.flatten(1).argmax(dim=1) == 1 * 6 + 2).all()
-    assert (scores > 0).sum() == 4
+    winner = linear(images).argmax(dim=1)
+    for place in range(24):
+        only = torch.eye(24)[place].view(1, 4, 6).expand(4, 4, 6)
+        hidden = mask_patches(images, only, 1, 4)
+        fall = (linear(images) - linear(hidden))[torch.arange(4), winner]
+        assert torch.allclose(scores.flatten(1)[:, place], fall, atol=1e-3)
+    assert (scores < 0).any()  # some patches speak against the answer
+
+
+def test_contrast_and_centre_ask_no_model(images):
+    contrast = contrast_scores(images, 4)
+    mean = images.mean(dim=(2, 3), keepdim=True)
+    expected = (images - mean)[1, :, 4:8, 8:12].abs().sum()
+    assert contrast[1, 1, 2].item() == pytest.approx(expected.item(), rel=1e-4)
+    centre = centre_scores(images, (3, 5))
+    assert centre.shape == (4, 3, 5)
+    assert (centre.flatten(1).argmax(dim=1) == 7).all()
+    assert torch.equal(centre, centre.flip(1, 2))
+    assert centre_scores(images, (1, 1)).shape == (4, 1, 1)
 
 
 def test_gradient_scores_leave_the_models_gradients_alone(model, images):
@@ -70,3 +92,41 @@ def test_accuracy_is_counted_for_every_number_of_hidden_patches(model, images):
     assert found[0] == 1.0
     blank = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
     assert found[1].item() == pytest.approx((model(blank).argmax(dim=1) == labels).float().mean().item())
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (torch.randn(2, 3, 16, 24), torch.tensor([0]), r"labels of shape \(1,\) .* for 2 images"),
+        (torch.randn(2, 3, 16, 24), torch.tensor([[0], [1]]), r"labels of shape \(2, 1\)"),
+        (torch.randn(2, 3, 16, 24), torch.tensor([0, 5]), "labels from 0 to 5: expected .* 0 to 4"),
+        (torch.randn(2, 3, 16, 24), [0, 1], "labels of type list"),
+        (torch.randn(2, 3, 16, 24).numpy(), torch.tensor([0, 1]), "images of type ndarray"),
+        (torch.randn(0, 3, 16, 24), torch.tensor([], dtype=torch.long), "no images to measure on"),
+    ],
+)
+def test_accuracy_is_measured_only_on_images_with_a_label_each(model, images, labels, message):
+    with pytest.raises(InputError, match=message):
+        masked_accuracy(model, images, labels, lambda some: attention_scores(model, some), [0])
+
+
+@pytest.mark.parametrize(
+    ("images", "scores"),
+    [
+        (torch.randn(2, 3, 16, 24), torch.rand(3, 4, 6)),
+        (torch.randn(2, 3, 16, 24), torch.rand(2, 6, 4)),
+        (torch.randn(2, 3, 16, 24), torch.rand(2, 24)),
+        (torch.randn(3, 16, 24), torch.rand(2, 4, 6)),
+    ],
+)
+def test_only_a_score_for_each_patch_says_what_to_hide(images, scores):
+    with pytest.raises(InputError, match="expected a score for each patch of 4 x 4 pixels"):
+        mask_patches(images, scores, 1, 4)
+
+
+@pytest.mark.parametrize("images", [None, [[0.0]], "cat.jpg"])
+def test_what_is_no_tensor_has_no_scores_and_no_patches(model, images):
+    with pytest.raises(InputError, match="images of type"):
+        gradient_scores(model, images)
+    with pytest.raises(InputError, match="images of type"):
+        mask_patches(images, torch.rand(1, 4, 6), 1, 4)

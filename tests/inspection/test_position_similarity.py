@@ -36,3 +36,8 @@ def test_the_class_tokens_row_is_left_out():
 def test_another_grid_is_refused():
     with pytest.raises(InputError, match="expected 9 for a grid of 3 x 3"):
         position_similarity(torch.randn(1, 12, 8), (3, 3))
+
+
+def test_a_model_without_positions_has_none_to_compare():
+    with pytest.raises(InputError, match="positions of type NoneType"):
+        position_similarity(None, (3, 3))

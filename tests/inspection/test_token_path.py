@@ -34,5 +34,15 @@ def test_alike_tokens_get_alike_colours():
 
 
 def test_too_few_values_are_refused():
-    with pytest.raises(InputError, match="expected at least 3 tokens of 3 values"):
-        token_colours(torch.randn(1, 4, 4, 2))
+    for tokens in (torch.randn(1, 4, 4, 2), torch.randn(5), torch.tensor(1.0)):
+        with pytest.raises(InputError, match="expected at least 3 tokens of 3 values"):
+            token_colours(tokens)
+
+
+def test_tokens_that_are_no_numbers_are_refused():
+    tokens = torch.randn(1, 4, 4, 5)
+    tokens[0, 0, 0, 0] = torch.inf
+    with pytest.raises(InputError, match="tokens with values that are not finite"):
+        token_colours(tokens)
+    with pytest.raises(InputError, match="tokens of type NoneType: expected a tensor"):
+        token_colours(None)

@@ -92,9 +92,10 @@ def test_the_explicit_path_is_taken_only_where_it_was_measured_to_win():
     assert fused_is_faster(short.bfloat16().to("meta"))
 
 
-def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(InputError, match="heads=5 does not divide dim=24"):
-        MultiHeadSelfAttention(24, 5)
+@pytest.mark.parametrize("heads", [5, 48, 0, -2])
+def test_heads_that_do_not_divide_the_width_are_refused(heads):
+    with pytest.raises(InputError, match=f"heads={heads} does not divide dim=24"):
+        MultiHeadSelfAttention(24, heads)
 
 
 def test_permuting_the_tokens_permutes_the_result():

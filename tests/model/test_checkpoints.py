@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint, write_atomically
+from vit_from_scratch.model.stem_config import StemConfig
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -23,7 +25,9 @@ def test_a_model_comes_back_with_its_configuration_weights_and_type(tmp_path, sm
 
 
 def test_a_count_of_batches_does_not_hide_the_type_of_the_weights(tmp_path):
-    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem="conv", stem_width=4)
+    config = ViTConfig(
+        8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem=StemConfig("conv", width=4)
+    )
     save_checkpoint(tmp_path / "model.safetensors", VisionTransformer(config).half())
     assert load_checkpoint(tmp_path / "model.safetensors").head.weight.dtype == torch.float16
 
@@ -61,6 +65,123 @@ def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(tmp_path, small_model)
     save_file(state, tmp_path / "model.safetensors", metadata=metadata)
     with pytest.raises(InputError, match=r"does not fit.*head\.bias"):
         load_checkpoint(tmp_path / "model.safetensors")
+
+
+def write(path, fields, tensors=None):
+    """Write a checkpoint by hand: its configuration as given (a string stays one), and its tensors."""
+    tensors = {"weight": torch.zeros(3)} if tensors is None else tensors
+    text = fields if isinstance(fields, str) else json.dumps(fields)
+    save_file(tensors, path, metadata={"vit_config": text})
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        '"B/16"',
+        "[" * 100_000,
+        '{"dim": ' * 980 + "3" + "}" * 980,
+        '{"dim": ' + "9" * 5000,
+    ],
+)
+def test_a_configuration_that_is_no_table_is_refused(tmp_path, text):
+    with pytest.raises(InputError, match="has a ViT configuration that is no table in JSON: expected a file"):
+        load_checkpoint(write(tmp_path / "model.safetensors", text))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": "24"}, "wrong ViT configuration: model.dim = '24': expected a whole number"),
+        ({"image_size": None}, "wrong ViT configuration: model.image_size = None"),
+        ({"image_size": [12, 16, 3]}, r"wrong ViT configuration: model.image_size = \[12, 16, 3\]"),
+        ({"pool": ["cls"]}, "wrong ViT configuration: unknown model.pool"),
+        ({"dropout": float("nan")}, "wrong ViT configuration: model.dropout = nan"),
+        ({"depth": True}, "wrong ViT configuration: model.depth = True"),
+        ({"stem_layers": [3, "4"]}, r"wrong ViT configuration: .*stem_layers"),
+        ({"dim": json.loads("[" * 900 + "]" * 900)}, "wrong ViT configuration: "),
+        ({"width": 3}, "wrong ViT configuration: unknown option of .model. 'width'"),
+        ({"norm": "x" * 100_000}, "wrong ViT configuration: unknown model.norm 'xxx"),
+    ],
+)
+def test_a_configuration_with_a_wrong_value_is_refused(tmp_path, small_model, change, message):
+    fields = small_model.config.to_dict() | change
+    with pytest.raises(InputError, match=message) as raised:
+        load_checkpoint(write(tmp_path / "model.safetensors", fields, small_model.state_dict()))
+    assert len(str(raised.value)) < 600
+
+
+ABSURD = [
+    {"depth": 3_000_000},
+    {"dim": 1_000_000_001},
+    {"dim": 2**62, "heads": 2},
+    {"heads": 10**400},
+    {"dropout": 10**400},
+    {"num_classes": 10**15},
+    {"mlp_dim": 50_000},
+    {"image_size": 999_999_999},
+    {"image_size": [12, 10**30]},
+    {"image_size": 4096, "patch_size": 1},
+    {"image_size": 2**20, "patch_size": 4, "position": "sincos_2d"},
+    {"stem": "resnet", "stem_layers": [1] * 100_000},
+    {"stem": "resnet", "stem_layers": [10**9, 1, 1]},
+    {"stem": "conv", "stem_width": 10**9},
+]
+
+
+@pytest.mark.parametrize(
+    "change", ABSURD, ids=[f"{index}: {' '.join(change)}" for index, change in enumerate(ABSURD)]
+)
+def test_a_small_file_that_claims_a_huge_model_is_refused_at_once(tmp_path, small_model, monkeypatch, change):
+    monkeypatch.delattr("vit_from_scratch.model.checkpoints.VisionTransformer")  # it must not come to that
+    fields = small_model.config.to_dict() | change
+    with pytest.raises(InputError, match=r" claims .* and holds \d+ tensors of|wrong ViT configuration"):
+        load_checkpoint(write(tmp_path / "model.safetensors", fields, small_model.state_dict()))
+
+
+def test_the_smallest_of_models_is_no_smaller_than_it_claims(tmp_path):
+    config = ViTConfig(
+        1, 1, 1, dim=1, depth=1, heads=1, mlp_dim=1, num_classes=1, position="none", norm="none"
+    )
+    save_checkpoint(tmp_path / "model.safetensors", VisionTransformer(config))
+    assert load_checkpoint(tmp_path / "model.safetensors").config == config
+
+
+def test_tensors_that_do_not_fit_are_named_three_of_a_kind_and_counted(tmp_path, small_model):
+    state = {f"other.{name}": value for name, value in small_model.state_dict().items()}
+    state["head.bias"] = state.pop("other.head.bias")[:3]
+    state["head.weight"] = state.pop("other.head.weight").int()
+    with pytest.raises(InputError) as raised:
+        load_checkpoint(write(tmp_path / "model.safetensors", small_model.config.to_dict(), state))
+    message = str(raised.value)
+    assert "(missing: patch_embedding.projection.weight, patch_embedding.projection.bias, tok" in message
+    assert f" and {len(state) - 2 - 3} more; left over: other." in message
+    assert "misshapen: head.bias (3,) for (7,); of another type: head.weight torch.int32)" in message
+    assert len(message) < 800
+
+
+def test_every_damaged_byte_gives_a_model_or_one_sentence(tmp_path, small_model):
+    """Bytes of the header, where names, types, shapes and the configuration stand."""
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, small_model)
+    content = path.read_bytes()
+    random = np.random.default_rng(0)
+    refused = 0
+    for _ in range(200):
+        damaged = bytearray(content)
+        for place in random.integers(0, 8 + int.from_bytes(content[:8], "little"), random.integers(1, 4)):
+            damaged[place] = random.integers(0, 256)
+        path.write_bytes(damaged)
+        try:
+            load_checkpoint(path)
+        except InputError:
+            refused += 1
+    assert refused > 150
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):

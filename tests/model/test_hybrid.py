@@ -10,6 +10,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_mod
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.model.hybrid import ResNetStem, StandardisedConv, same_padding
+from vit_from_scratch.model.stem_config import StemConfig
 
 SMALL = ViTConfig(
     32,
@@ -19,10 +20,7 @@ SMALL = ViTConfig(
     heads=2,
     mlp_dim=32,
     num_classes=5,
-    stem="resnet",
-    stem_layers=(1, 1, 1),
-    stem_width=8,
-    stem_root_stride=1,
+    stem=StemConfig("resnet", layers=(1, 1, 1), width=8, root_stride=1),
 )
 
 
@@ -50,7 +48,7 @@ def test_the_stride_decides_the_number_of_tokens(stride, tokens):
 
 def test_a_feature_map_has_a_place_for_every_patch():
     config = ViTConfig(
-        64, 16, dim=8, depth=1, heads=1, mlp_dim=8, stem="resnet", stem_layers=(1, 1, 1), stem_width=8
+        64, 16, dim=8, depth=1, heads=1, mlp_dim=8, stem=StemConfig("resnet", layers=(1, 1, 1), width=8)
     )
     stem = ResNetStem(config)
     images = torch.randn(2, 3, 64, 64)
@@ -58,7 +56,9 @@ def test_a_feature_map_has_a_place_for_every_patch():
     assert stem(images).shape == (2, 16, 8)
 
 
-@pytest.mark.parametrize("config", [SMALL, replace(SMALL, image_size=64, patch_size=16, stem_root_stride=4)])
+@pytest.mark.parametrize(
+    "config", [SMALL, replace(SMALL, image_size=64, patch_size=16, stem=replace(SMALL.stem, root_stride=4))]
+)
 def test_operations_equal_torchs_counter(config):
     model = VisionTransformer(config).eval()
     with FlopCounterMode(display=False) as counter:
@@ -101,7 +101,7 @@ def test_same_padding_of_an_image_that_is_not_square():
 
 
 def test_a_new_unit_begins_as_the_identity():
-    unit = ResNetStem(replace(SMALL, stem_layers=(2, 1, 1))).stages[0][1]
+    unit = ResNetStem(replace(SMALL, stem=replace(SMALL.stem, layers=(2, 1, 1)))).stages[0][1]
     features = torch.rand(2, 32, 6, 6)
     assert torch.equal(unit(features), features)
 
@@ -121,5 +121,8 @@ def test_an_unknown_hybrid_is_refused(name):
 
 @pytest.mark.parametrize("width", [12, 24, 40])
 def test_a_width_that_the_groups_cannot_share_is_refused(width):
-    with pytest.raises(InputError, match=rf"stem_width {width} gives a layer of .* a multiple of 32"):
-        replace(build_model("R50+B/16", dim=16, depth=1, heads=1, mlp_dim=8).config, stem_width=width)
+    with pytest.raises(InputError, match=rf"stem.width = {width} gives a layer of .* a multiple of 32"):
+        replace(
+            build_model("R50+B/16", dim=16, depth=1, heads=1, mlp_dim=8).config,
+            stem={"kind": "resnet", "width": width},
+        )

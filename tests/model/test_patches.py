@@ -1,8 +1,10 @@
 """An image is cut into patches without loss, and their projection is a strided convolution."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 
 from vit_from_scratch import InputError
 from vit_from_scratch.model.patches import (
@@ -69,3 +71,13 @@ def test_an_image_without_a_batch_is_refused():
 def test_patches_that_do_not_fill_the_grid_are_refused():
     with pytest.raises(InputError, match=r"expected \(B, 6, 4 C\)"):
         unpatchify(torch.zeros(1, 5, 12), 2, (2, 3))
+
+
+@pytest.mark.parametrize("images", [None, [[1.0]], np.zeros((1, 3, 8, 8)), Image.new("RGB", (8, 8))])
+def test_what_is_no_tensor_is_refused(images):
+    with pytest.raises(
+        InputError, match=rf"images of type {type(images).__name__}: expected a tensor \(B, C, H, W\)"
+    ):
+        patchify(images, 4)
+    with pytest.raises(InputError, match=rf"patches of type {type(images).__name__}: expected a tensor"):
+        unpatchify(images, 4, (2, 2))

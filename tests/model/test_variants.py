@@ -9,8 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.cost import forward_flops
+from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import grid_of_same_shape, resize_positions
-from vit_from_scratch.model.variants import ConvStem, LocalMlp, mimetic_, skipping
+from vit_from_scratch.model.variants import ConvStem, LocalMlp, VariantBlock, mimetic_
 
 CONFIG = ViTConfig(16, 4, dim=16, depth=3, heads=2, mlp_dim=24, num_classes=5)
 
@@ -49,12 +50,12 @@ def test_a_local_mlp_is_the_dense_one_plus_a_convolution_by_hand():
 
 @pytest.mark.parametrize("patch_size", [2, 4, 8])
 def test_a_conv_stem_gives_as_many_tokens_as_patches(patch_size):
-    config = replace(CONFIG, patch_size=patch_size, stem="conv", stem_width=4)
+    config = replace(CONFIG, patch_size=patch_size, stem=StemConfig("conv", width=4))
     assert ConvStem(config)(torch.randn(2, 3, 16, 16)).shape == (2, config.num_patches, 16)
 
 
 def test_a_conv_stem_moves_its_tokens_with_the_image():
-    stem = ConvStem(replace(CONFIG, image_size=32, stem="conv", stem_width=4)).eval()
+    stem = ConvStem(replace(CONFIG, image_size=32, stem=StemConfig("conv", width=4))).eval()
     images = torch.randn(1, 3, 32, 32)
     tokens, moved = (stem(x).reshape(8, 8, 16) for x in (images, images.roll(4, dims=-1)))
     assert torch.allclose(tokens[2:6, 2:5], moved[2:6, 3:6], atol=1e-5)
@@ -65,7 +66,7 @@ def test_a_conv_stem_halves_only_by_powers_of_two():
         ViTConfig(9, 3, stem="conv")
 
 
-@pytest.mark.parametrize("changes", [{"stem": "conv", "stem_width": 8}, {"mlp": "local"}])
+@pytest.mark.parametrize("changes", [{"stem": StemConfig("conv", width=8)}, {"mlp": "local"}])
 def test_operations_of_the_variants_equal_torchs_counter(changes):
     model = built(**changes)
     with FlopCounterMode(display=False) as counter:
@@ -75,7 +76,7 @@ def test_operations_of_the_variants_equal_torchs_counter(changes):
 
 def test_stochastic_depth_skips_whole_images_and_keeps_the_mean():
     branch = torch.ones(4000, 3, 2)
-    out = skipping(0.25).train()(branch)
+    out = VariantBlock(replace(CONFIG, stochastic_depth=0.25), layer=2).skip.train()(branch)
     values = out[:, 0, 0].unique().tolist()
     assert values == pytest.approx([0, 1 / 0.75])
     assert (out == out[:, :1, :1]).all(), "an image's branch is dropped as one"

@@ -2,9 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 import torchvision
+from PIL import Image
 from torch import nn
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
@@ -212,12 +214,58 @@ def test_images_that_do_not_fit_are_refused(small_model, images, message):
         small_model(images)
 
 
+@pytest.mark.parametrize(
+    "images", [None, [[0.0]], np.zeros((2, 3, 12, 16), dtype=np.float32), Image.new("RGB", (16, 12))]
+)
+def test_what_is_no_tensor_is_refused(small_model, images):
+    with pytest.raises(
+        InputError, match=rf"images of type {type(images).__name__}: expected a tensor \(B, 3,"
+    ):
+        small_model(images)
+
+
+def test_weights_that_are_offloaded_between_calls_do_not_decide_where_images_lie(small_model):
+    small_model.head.to("meta")
+    small_model.check_images(torch.zeros(2, 3, 12, 16))
+
+
+def test_images_on_another_device_than_the_weights_are_refused(small_model):
+    with pytest.raises(InputError, match=r"images on meta: expected cpu, where the model's weights lie"):
+        small_model(torch.zeros(2, 3, 12, 16, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore")  # tracing is deprecated, and says so often
+def test_the_checks_do_not_stand_in_the_way_of_what_reads_the_model(small_model):
+    small_model.eval()
+    images = torch.randn(2, 3, 12, 16)
+    logits = small_model(images)
+    for read in (
+        torch.jit.trace(small_model, images),
+        torch.export.export(small_model, (images,)).module(),
+    ):
+        torch.testing.assert_close(read(images), logits)
+
+
 WRONG = [
     (
         {"image_size": 224, "patch_size": 15},
         "patch_size 15 does not divide the image size 224 x 224.*expected one of 1, 2",
     ),
-    ({"dim": 100, "heads": 3}, "heads=3 does not divide dim=100"),
+    ({"image_size": 2**16 - 1}, r"expected one of 1, 3, 5, 15, 17, 51, 85, 255, 257, 771, 1285, 3855;"),
+    (
+        {"dim": 100, "heads": 3},
+        "heads=3 does not divide dim=100: expected one of 1, 2, 4, 5, 10, 20, 25, 50, 100,",
+    ),
+    ({"dim": 2**20 + 1}, "model.dim = 1048577: expected at least 1, at most 1,048,576"),
+    ({"image_size": 2**16 + 1}, "model.image_size = 65537: expected at least 1 pixel, at most 65,536"),
+    ({"representation_size": 2**21}, "model.representation_size = 2097152: expected at least 1, at most"),
+    ({"depth": 3_000_000}, "model.depth = 3000000: expected at least 1, at most 1,000"),
+    ({"stem": {"kind": "conv", "width": 2**17}}, "model.stem.width = 131072: expected at least 1, at most"),
+    (
+        {"stem": {"layers": [3] * 12}},
+        "model.stem.layers = .*expected 1 to 1,000 units a stage, and at most 11",
+    ),
+    ({"stem": {"layers": [10**9]}}, "model.stem.layers = .*expected 1 to 1,000 units a stage"),
     ({"pool": "mean"}, "unknown model.pool 'mean': expected one of 'cls', 'gap'"),
     ({"position": "learnt"}, "unknown model.position 'learnt'.*did you mean 'learned'"),
     ({"pool": "cls", "class_token": False}, "set pool='gap' or class_token=True"),

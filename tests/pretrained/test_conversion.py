@@ -227,5 +227,5 @@ def test_timms_named_hybrid():
     torch.manual_seed(0)
     theirs = theirs.double().eval()
     ours = from_timm(theirs)
-    assert ours.config.stem_layers == (2, 2, 2, 2)
+    assert ours.config.stem.layers == (2, 2, 2, 2)
     compare(ours, theirs, torch.randn(1, 3, 224, 224, dtype=torch.float64), theirs.blocks, 1e-9)

@@ -215,8 +215,8 @@ def test_the_layout_of_the_hybrids_gives_timms_logits(tmp_path):
     from timm.models.vision_transformer_hybrid import HybridEmbed
 
     path = saved(tmp_path, hybrid_arrays())
-    eps = {"stem_norm_eps": 1e-5, "stem_conv_eps": 1e-8, "stem_eps_on_variance": True}  # as timm has them
-    config = CONFIG.to_dict() | {"stem": "resnet", "stem_layers": [1, 2]} | eps
+    eps = {"norm_eps": 1e-5, "conv_eps": 1e-8, "eps_on_variance": True}  # as timm has them
+    config = CONFIG.to_dict() | {"stem": {"kind": "resnet", "layers": [1, 2]} | eps}
     model = VisionTransformer(ViTConfig.from_dict(config))
     load_google_npz(model, path)
     backbone = ResNetV2(
@@ -248,7 +248,7 @@ def test_a_hybrids_file_without_a_unit_is_refused_by_name(tmp_path):
     arrays = hybrid_arrays()
     arrays.pop("block2/unit2/conv3/kernel")
     model = VisionTransformer(
-        ViTConfig.from_dict(CONFIG.to_dict() | {"stem": "resnet", "stem_layers": [1, 2]})
+        ViTConfig.from_dict(CONFIG.to_dict() | {"stem": {"kind": "resnet", "layers": [1, 2]}})
     )
     with pytest.raises(InputError, match=r"missing: patch_embedding\.stages\.1\.1\.conv3\.weight"):
         load_google_npz(model, saved(tmp_path, arrays))

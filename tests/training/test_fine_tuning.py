@@ -6,11 +6,11 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.experiments.recipes import load_recipe
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.training import TrainConfig, train
 from vit_from_scratch.training.fine_tuning import adapted
-from vit_from_scratch.training.recipes import load_recipe
 
 
 @pytest.fixture

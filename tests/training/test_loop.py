@@ -1,15 +1,16 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from vit_from_scratch import InputError
-from vit_from_scratch.normalisation import NORMALISATIONS
+from vit_from_scratch.data import Augmentation
+from vit_from_scratch.data.normalisation import NORMALISATIONS
+from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.training import (
-    Augmentation,
     Callback,
-    DivergedError,
     ProgressBar,
     StepLog,
     TrainConfig,
@@ -18,6 +19,7 @@ from vit_from_scratch.training import (
     predict,
     train,
 )
+from vit_from_scratch.training.callbacks import StepMetrics
 
 
 def weights(model) -> torch.Tensor:
@@ -65,6 +67,33 @@ def test_the_same_seed_gives_the_same_weights_to_the_bit(make_model, few_digits,
     torch.manual_seed(2)  # what else draws random numbers does not matter
     train(models[1], few_digits, short)
     assert torch.equal(weights(models[0]), weights(models[1]))
+
+
+def test_a_log_of_steps_makes_no_gpu_wait_until_it_is_read(monkeypatch):
+    read = []
+    for name in ("item", "tolist"):
+        original = getattr(torch.Tensor, name)
+        monkeypatch.setattr(
+            torch.Tensor, name, lambda tensor, original=original: read.append(1) or original(tensor)
+        )
+    log = StepLog()
+    for step in (1, 2, 3):
+        loss, norm = torch.tensor(step / 2), torch.tensor(step / 4)
+        log.on_step(SimpleNamespace(step=step, learning_rate=0.1, loss=loss, gradient_norm=norm))
+    assert read == []
+    assert log.steps == [StepMetrics(step, 0.1, step / 2, step / 4) for step in (1, 2, 3)]
+    assert log.steps is log.steps
+
+
+def test_a_log_of_steps_is_read_at_the_end_of_each_epoch(make_model, few_digits, short):
+    class Look(Callback):
+        def on_step(self, state):
+            assert log.steps[-1].loss == state.loss.item()
+
+    log = StepLog()
+    train(make_model(), few_digits, replace(short, epochs=2), callbacks=[log, Look()])
+    assert [step.step for step in log.steps] == [1, 2, 3, 4, 5, 6]
+    assert log._unread == []
 
 
 def test_another_seed_gives_other_weights(make_model, few_digits, short):

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_from_scratch.training import Augmentation, Callback, TrainConfig, build_optimiser, train
+from vit_from_scratch.data import Augmentation
+from vit_from_scratch.model import StemConfig
+from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
 from vit_from_scratch.training.loop import train_step
-from vit_from_scratch.training.optimisers import block_matrices
 from vit_from_scratch.training.state import TrainingState
 
 WIDE = {
@@ -36,7 +37,9 @@ def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
     few_digits, short, tmp_path, options, model
 ):
     changes = (
-        {} if model == "plain" else {"stem": "conv", "stem_width": 4, "mlp": "local", "stochastic_depth": 0.2}
+        {}
+        if model == "plain"
+        else {"stem": StemConfig("conv", width=4), "mlp": "local", "stochastic_depth": 0.2}
     )
 
     def build():
@@ -66,20 +69,6 @@ def test_muon_gets_the_matrices_of_the_blocks_and_adamw_the_rest(make_model):
     assert with_muon == {f"encoder.blocks.{i}.{kind}.weight" for i in (0, 1) for kind in kinds}
     with_adamw = [names[id(p)] for group in adamw.param_groups for p in group["params"]]
     assert sorted(with_adamw) == sorted(set(names.values()) - with_muon)
-
-
-def test_a_step_of_muon_is_nearly_orthogonal_whatever_the_gradient(make_model):
-    model = make_model()
-    config = TrainConfig(optimiser="muon", learning_rate=0.02, weight_decay=0.0)
-    optimiser = build_optimiser(model, config)
-    before = copy.deepcopy(model)
-    for scale, parameter in enumerate(model.parameters(), 1):
-        parameter.grad = torch.randn_like(parameter) * 10.0 ** -(scale % 5)
-    optimiser.step()
-    for new, old in zip(block_matrices(model), block_matrices(before), strict=True):
-        taller = max(1, new.shape[0] / new.shape[1]) ** 0.5  # the rate is larger for tall matrices
-        singular = torch.linalg.svdvals((old - new).detach()) / (0.02 * taller)
-        assert 0.5 < singular.min() <= singular.max() < 1.5
 
 
 def test_muon_needs_blocks(few_digits):

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
+from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import Callback, DivergedError, train
-from vit_from_scratch.training.run_folder import read_metrics
+from vit_from_scratch.training import Callback, train
+from vit_from_scratch.training.metrics import read_metrics
 
 
 class Stop(Callback):
@@ -69,7 +70,7 @@ def test_a_killed_process_goes_on(make_model, few_digits, short, tmp_path):
         train(make_model(), few_digits, short, tmp_path, [Stop(2)])
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     (tmp_path / "metrics.jsonl").write_text(lines[0] + "\n" + lines[1][:20])
-    (tmp_path / ".checkpoint.safetensors.x1").write_bytes(b"half")
+    (tmp_path / ".checkpoint.safetensors.k_3xw0a1").write_bytes(b"half")
     whole, resumed = make_model(), make_model()
     train(whole, few_digits, short)
     train(resumed, few_digits, short, tmp_path)

@@ -9,8 +9,9 @@ from torch import Tensor
 from vit_from_scratch.checks.report import CheckFailed, call, compare, passed, randomise, with_weights_of
 from vit_from_scratch.model import hybrid as ours
 from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.stem_config import StemConfig
 
-CONFIG = ViTConfig(32, 8, stem="resnet", stem_layers=(1, 1), stem_width=8)
+CONFIG = ViTConfig(32, 8, stem=StemConfig("resnet", layers=(1, 1), width=8))
 """For the eps of the reference code."""
 
 

@@ -3,21 +3,14 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-import torch
-
 from vit_from_scratch.cli import cost, evaluate, inspect, predict, recipes, train, trials
+from vit_from_scratch.cli.failures import FAILED, INTERRUPTED, explained
+from vit_from_scratch.cli.streams import complain, lost_output, prepare_streams
 from vit_from_scratch.errors import InputError
-
-WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-
-
-OUT_OF_MEMORY = (
-    "out of memory: the model or the batch is too large for this device. Try train.accumulation=2 or more, "
-    "train.precision=bfloat16, a smaller batch or a smaller model; for a run, in another folder."
-)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,7 +18,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
+        if len(message) > 1000:
+            message = f"{message[:500]}... ({len(message):,} characters)"
         raise InputError(f"{message}. See `{self.prog} --help`.")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Leave after --help, once it is printed."""
+        sys.stdout.flush()  # here, a full disk can still be reported
+        super().exit(status, message)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -37,26 +37,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Say whether an error means that a CPU's or GPU's memory is full; torch has no one type for it."""
-    kinds = (MemoryError, torch.OutOfMemoryError)
-    words = ("can't allocate memory", "not enough memory", "out of memory")
-    return isinstance(error, kinds) or any(word in str(error) for word in words)
-
-
-def reader_has_left() -> bool:
-    """Say whether nobody reads what is printed any more, as after `vit recipes | head`."""
-    try:
-        print(flush=True)  # fails then, even if what failed before was not kept
-    except BrokenPipeError:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())  # or the interpreter fails again on leaving
-        return True
-    return False
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command. Whatever goes wrong is one sentence; with VIT_DEBUG=1, the traceback before it.
 
     Args:
         arguments: as typed after `vit`; None for those of this process.
@@ -64,26 +46,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 for a run that failed or whose reader left, 2 for wrong input, 130 after Ctrl-C.
     """
+    prepare_streams()
+    command = None
     try:
         chosen = build_parser().parse_args(arguments)
+        command = chosen.command
         chosen.run(chosen)
         sys.stdout.flush()
-    except BrokenPipeError:
-        if not reader_has_left():
-            raise
-        return FAILED
-    except InputError as error:
-        print(f"vit: {error}", file=sys.stderr)
-        return WRONG_INPUT
-    except train.FAILURES as error:
-        print(f"vit: {error}", file=sys.stderr)
-        return FAILED
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        print(f"vit: {OUT_OF_MEMORY}", file=sys.stderr)
-        return FAILED
     except KeyboardInterrupt as stop:
-        print(f"\nvit: {stop or 'stopped.'}", file=sys.stderr)
+        print(file=sys.stderr)  # the terminal shows ^C there
+        complain(str(stop) or "stopped.")
         return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
+            traceback.print_exc()
+        if isinstance(error, OSError) and error.filename is None and (lost := lost_output()) is not None:
+            if not isinstance(lost, BrokenPipeError):
+                complain(f"cannot print: {lost.strerror}. Print to another place.")
+            return FAILED
+        sentence, code = explained(error, command)
+        complain(sentence)
+        return code
     return 0

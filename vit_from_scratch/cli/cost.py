@@ -3,11 +3,7 @@
 import argparse
 from typing import Any
 
-import torch
-
 from vit_from_scratch.model.config import variant_config
-from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.model.vit import VisionTransformer
 
 
 def add_parser(commands: Any) -> None:
@@ -26,9 +22,9 @@ def add_parser(commands: Any) -> None:
 def cost_command(options: argparse.Namespace) -> None:
     """Carry out `vit cost`."""
     config = variant_config(options.variant, image_size=options.image_size, num_classes=options.classes)
-    with torch.device("meta"):  # shapes alone: a huge model costs neither memory nor time
-        parameters = count_parameters(VisionTransformer(config))
+    from vit_from_scratch.model.cost import forward_flops, parameters_of  # imported here: it takes seconds
+
     print(f"{options.variant} at {options.image_size} x {options.image_size}, {options.classes:,} classes")
     print(f"  tokens               {config.num_tokens:>15,}")
-    print(f"  parameters           {parameters:>15,}")
+    print(f"  parameters           {parameters_of(config):>15,}")
     print(f"  forward pass, FLOPs  {forward_flops(config):>15,}  (2 for a multiply-add)")

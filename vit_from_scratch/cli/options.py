@@ -1,19 +1,65 @@
 """Options that several commands share, and what they mean."""
 
 import argparse
+import os
+import re
 import tomllib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-import torch
+from vit_from_scratch.errors import InputError, reason
+from vit_from_scratch.paths import stat_of, typed_path
+from vit_from_scratch.settings import merged, parse_toml
 
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.settings import merged
+DEVICE = re.compile(r"cpu|mps|(cuda|xpu)(:\d{1,3})?")
+
+
+def own_path(text: str) -> Path:
+    """Take a path from the command line; an empty one, as of an unset shell variable, is refused.
+
+    So is one of which nobody can say what lies there.
+    """
+    try:
+        path = typed_path(text, "it")
+        stat_of(path)
+        return path
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None
+
+
+def own_weights(text: str) -> str:
+    """Take the path of a checkpoint from the command line, as a recipe has it."""
+    return str(own_path(text))
+
+
+def refuse_existing(files: Iterable[Path]) -> None:
+    """Raise an `InputError` if one of the files that a command is to write exists, or two are the same."""
+    seen: set[str] = set()
+    for file in files:
+        if (place := os.path.realpath(file)) in seen:
+            raise InputError(
+                f"{file} would be written for two of the pictures: expected one for each. Rename a picture, "
+                "or run them apart, each with --out DIR."
+            )
+        seen.add(place)
+        if os.path.lexists(file):
+            raise InputError(
+                f"{file} exists: expected no such file. Move it away, or name another folder with --out DIR."
+            )
+
+
+def refuse_file(folder: Path) -> None:
+    """Raise an `InputError` if --out names something that is no folder."""
+    if stat_of(folder) is not None and not folder.is_dir():
+        raise InputError(f"--out {folder} is a file: expected a folder. Choose another name.")
 
 
 def add_data_dir(parser: argparse._ActionsContainer) -> None:
     """Add --data-dir."""
     parser.add_argument(
         "--data-dir",
+        type=own_path,
         metavar="DEST",
         help="folder that holds the data set (default: VIT_DATA_DIR, else a download)",
     )
@@ -32,15 +78,20 @@ def chosen_device(name: str | None) -> str:
     Raises:
         InputError: no such device.
     """
+    if name is not None and not DEVICE.fullmatch(name):
+        raise InputError(f"--device {name}: expected cpu, cuda, cuda:1, mps or xpu. Choose one of them.")
+    import torch  # imported here: it takes seconds, and a mistyped option should be answered at once
+
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
+        if name == "mps" and not torch.backends.mps.is_available():
+            raise RuntimeError("There is none here.")  # what torch says is about its kernels
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
         raise InputError(
-            f"--device {name}: {reason} Expected a device of this machine, such as cpu."
-        ) from error
+            f"--device {name}: {reason(error).rstrip('.')}. Expected a device of this machine, such as cpu."
+        ) from None
     return name
 
 
@@ -50,7 +101,8 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
     A value is read as TOML (64, 0.1, true, [0.9, 0.99]); what is no TOML is a string.
 
     Raises:
-        InputError: no "=", or a key outside the tables data, model and train.
+        InputError: no "=", a key outside the tables data, model and train, or a value that is too large or
+            too deep to be read.
     """
     tables: dict[str, Any] = {}
     for assignment in assignments:
@@ -58,11 +110,11 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         path = key.strip().split(".")
         if not equals or len(path) < 2 or path[0] not in ("data", "model", "train") or not all(path):
             raise InputError(
-                f"--set {assignment}: expected TABLE.OPTION=VALUE with one of the tables data, model, train; "
-                "for instance --set model.dim=64."
+                f"--set {assignment[:200]}: expected TABLE.OPTION=VALUE with one of the tables data, model, "
+                "train; for instance --set model.dim=64."
             )
         try:
-            value = tomllib.loads(f"value = {text}")["value"]
+            value = parse_toml(f"value = {text}", f"--set {key}")["value"]
         except tomllib.TOMLDecodeError:
             value = text.strip()
         nested = {path[-1]: value}

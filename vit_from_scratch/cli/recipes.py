@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from vit_from_scratch.training.paper import paper_names
-from vit_from_scratch.training.recipes import recipe_rows
+from vit_from_scratch.experiments.paper import paper_names
+from vit_from_scratch.experiments.recipes import recipe_rows
 
 
 def add_parser(commands: Any) -> None:

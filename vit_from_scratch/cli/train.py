@@ -4,26 +4,26 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, parse_assignments
-from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.cli.options import (
+    add_data_dir,
+    add_device,
+    chosen_device,
+    own_path,
+    own_weights,
+    parse_assignments,
+)
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names
+from vit_from_scratch.experiments.suited import data_names, suited_recipe
+from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
-from vit_from_scratch.training.data import FOLDER, PHOTO_SOURCES, SOURCES
-from vit_from_scratch.training.guards import DivergedError
-from vit_from_scratch.training.recipes import Recipe, load_recipe, recipe_names
-from vit_from_scratch.training.run_folder import writing
-from vit_from_scratch.training.runs import run, run_seeds, write_json
-
-FAILURES = (DivergedError,)
-"""What may go wrong with a run although its input was right."""
-
-DEFAULT_RECIPES = {"digits": "digits", "cifar10": "cifar10-small"}
-"""The recipe whose settings `--data NAME` takes."""
 
 EPILOG = """\
 examples:
   vit train --data digits
   vit train --data digits --epochs 20 --seed 1 --out runs/try --set model.dim=48
   vit train --data cifar10 --data-dir DEST --epochs 5
+  vit train --data folder:photos          (photos/CLASS/*.jpg, a folder for each class)
   vit train --recipe digits --show
   vit train --recipe digits --seeds 0 1 2 3 4
 
@@ -43,10 +43,13 @@ def add_parser(commands: Any) -> None:
     what.add_argument(
         "--recipe", metavar="NAME", help=f"{', '.join(recipe_names())}, or a TOML file of your own"
     )
-    what.add_argument("--data", metavar="NAME", help="data set, with the settings of its recipe")
+    what.add_argument(
+        "--data", metavar="NAME", help=f"{', '.join(data_names())}: a data set, with settings that suit it"
+    )
     add_data_dir(what)
     what.add_argument(
         "--weights",
+        type=own_weights,
         metavar="FILE",
         help="begin from this checkpoint (fine-tuning), such as a run's model.safetensors",
     )
@@ -60,10 +63,18 @@ def add_parser(commands: Any) -> None:
     changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
     where = parser.add_argument_group("where")
     where.add_argument(
-        "--out", type=Path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
+        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
     )
     where.add_argument(
-        "--results", type=Path, metavar="FILE", help="also write the summary of the seeds here"
+        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
+    )
+    where.add_argument(
+        "--keep-epochs",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
     )
     add_device(where)
     parser.set_defaults(run=train_command)
@@ -71,9 +82,9 @@ def add_parser(commands: Any) -> None:
 
 def train_command(options: argparse.Namespace) -> None:
     """Carry out `vit train`."""
-    recipe = chosen_recipe(options)
+    recipe, why = chosen_recipe(options)
     if options.show:
-        print(recipe.to_toml(), end="")
+        print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
         return
     device = chosen_device(options.device)
     many = options.seeds is not None or (options.recipe is not None and options.seed is None)
@@ -82,11 +93,16 @@ def train_command(options: argparse.Namespace) -> None:
             "--results takes the summary of several seeds: give --seeds, or --recipe without --seed."
         )
     try:
+        if why:
+            print(why, flush=True)
         if many:
             train_seeds(recipe, options, device)
         else:
+            from vit_from_scratch.experiments import run  # imported here: it takes seconds
+
             folder = options.out or Path("runs") / f"{recipe.name}-seed-{recipe.train.seed}"
-            report(folder, run(recipe, folder, options.data_dir, device, print))
+            result = run(recipe, folder, options.data_dir, device, print, keep=options.keep_epochs)
+            report(folder, result)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "stopped. What the last finished epoch reached is kept; the same command goes on from there."
@@ -95,8 +111,13 @@ def train_command(options: argparse.Namespace) -> None:
 
 def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
     """Run every seed, then print and write the summary."""
+    from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
+    from vit_from_scratch.experiments.summaries import check_summary
+
+    if options.results:
+        check_summary(options.results, recipe)
     folder = options.out or Path("runs") / recipe.name
-    summary = run_seeds(recipe, folder, options.data_dir, device, print, report)
+    summary = run_seeds(recipe, folder, options.data_dir, device, print, report, options.keep_epochs)
     if options.results:
         with writing(options.results):
             write_json(options.results, summary)
@@ -112,8 +133,10 @@ def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str) -> Non
     print(f"summary: {folder / 'summary.json'}")
 
 
-def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the recipe that the options name, with their changes laid over it.
+def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
+    """Return the recipe that the options name, with their changes laid over it, and why it was chosen.
+
+    The reason is a sentence where settings were chosen for a data set, else "".
 
     Raises:
         InputError: no recipe and no data set, both, an unknown name or a wrong value.
@@ -121,18 +144,10 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     if (options.recipe is None) == (options.data is None):
         raise InputError(
             "expected one of --data and --recipe: "
-            f"--data {' or '.join(DEFAULT_RECIPES)}, --recipe {' or '.join(recipe_names())}."
+            f"--data {' or '.join(data_names())}, --recipe {' or '.join(recipe_names())}."
         )
     if options.seed is not None and options.seeds is not None:
         raise InputError("expected --seed for one run or --seeds for several, not both.")
-    if options.recipe is None and options.data not in DEFAULT_RECIPES:
-        if options.data not in (*SOURCES, *PHOTO_SOURCES) and not options.data.startswith(FOLDER):
-            raise unknown_name("data set", options.data, DEFAULT_RECIPES)
-        made = [recipe for recipe in recipe_names() if load_recipe(recipe).data.name == options.data]
-        raise InputError(
-            f"--data {options.data}: expected {' or '.join(DEFAULT_RECIPES)}, with settings of its own. "
-            f"Name a recipe: {' or '.join(made) or 'a TOML file of yours'}, with --recipe."
-        )
     direct = {
         name: getattr(options, name)
         for name in ("epochs", "batch_size", "learning_rate", "seed")
@@ -147,12 +162,16 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
         changes["seeds"] = options.seeds
     elif options.seed is not None:
         changes["seeds"] = [options.seed]
-    return load_recipe(options.recipe or DEFAULT_RECIPES[options.data], changes)
+    if options.data is not None:
+        return suited_recipe(options.data, changes)
+    return load_recipe(options.recipe, changes), ""
 
 
 def report(folder: Path, result: dict[str, Any]) -> None:
     """Print what a run reached."""
+    top5 = result.get("test_top5_accuracy")
     print(
         f"{folder}: test accuracy {result['test_accuracy']:.4f} on {result['test_images']:,} images, "
-        f"test loss {result['test_loss']:.4f}; {result['epochs']} epochs in {result['seconds']:.0f} s"
+        + (f"in the first five {top5:.4f}, " if top5 is not None else "")
+        + f"test loss {result['test_loss']:.4f}; {result['epochs']} epochs in {result['seconds']:.0f} s"
     )

@@ -4,10 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device
-from vit_from_scratch.training.run_folder import writing
-from vit_from_scratch.training.runs import write_json
-from vit_from_scratch.training.trials import load_trials, run_trials
+from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path
+from vit_from_scratch.experiments.trials import load_trials
+from vit_from_scratch.files import write_json, writing
 
 
 def add_parser(commands: Any) -> None:
@@ -19,8 +18,8 @@ def add_parser(commands: Any) -> None:
         "accuracies. The test set is not touched.",
     )
     parser.add_argument("page", metavar="PAGE", help="a page of trials by name, or a TOML file of your own")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="also write the summary here")
+    parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
+    parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
     add_data_dir(parser)
     add_device(parser)
     parser.set_defaults(run=trials_command)
@@ -30,7 +29,13 @@ def trials_command(options: argparse.Namespace) -> None:
     """Carry out `vit trials`."""
     page = load_trials(options.page)
     folder = options.out or Path("runs") / page.name
-    summary = run_trials(page, folder, options.data_dir, chosen_device(options.device), report)
+    device = chosen_device(options.device)
+    from vit_from_scratch.experiments import run_trials  # imported here: it takes seconds
+    from vit_from_scratch.experiments.summaries import check_summary
+
+    if options.results:
+        check_summary(options.results, page)
+    summary = run_trials(page, folder, options.data_dir, device, report)
     if options.results:
         with writing(options.results):
             write_json(options.results, summary)
@@ -39,6 +44,10 @@ def trials_command(options: argparse.Namespace) -> None:
 
 def report(trial: dict[str, Any]) -> None:
     """Print what a trial reached."""
+    spread = trial["validation_accuracy_std"]
+    seeds = f" (standard deviation {spread:.4f}, {len(trial['runs'])} seeds)" if spread is not None else ""
     print(
-        f"{trial['validation_accuracy']:.4f} validation accuracy in {trial['seconds']:.0f} s: {trial['name']}"
+        f"{trial['validation_accuracy']:.4f}{seeds} validation accuracy in {trial['seconds']:.0f} s: "
+        f"{trial['name']}",
+        flush=True,
     )

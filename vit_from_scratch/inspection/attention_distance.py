@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
 from vit_from_scratch.inspection.attention_maps import layer_attention
+from vit_from_scratch.inspection.inputs import attention_layers, in_float64, patch_grid
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -26,7 +26,7 @@ def mean_attention_distance(
     token lies nowhere in the image: it is left out, and the weights of the patches are scaled to sum to 1.
 
     Args:
-        attentions: (B, h, T, T) of one layer, or L of them.
+        attentions: (B, h, T, T) of one layer, or L of them, in a list or as (L, B, h, T, T).
         grid: rows and columns (gh, gw) of the patch grid; T = gh gw, or one more with a class token.
         patch_size: side P of a patch in pixels.
 
@@ -34,14 +34,14 @@ def mean_attention_distance(
         Pixels, float64: (B, h) for one layer, (L, B, h) for several.
 
     Raises:
-        InputError: the sequence does not fill the grid.
+        InputError: what is no attention, layers of different shapes, or another sequence than the grid's.
     """
-    if not isinstance(attentions, Tensor):
-        return torch.stack([mean_attention_distance(one, grid, patch_size) for one in attentions])
-    if attentions.ndim != 4:
-        raise InputError(f"attention of shape {tuple(attentions.shape)}: expected (B, h, T, T).")
-    extra = class_tokens(attentions.shape[-1], grid)
-    weights = attentions[..., extra:, extra:].double()  # (B, h, N, N)
+    if not isinstance(attentions, Tensor) or attentions.ndim == 5:
+        layers = attention_layers(attentions, same_heads=True)
+        return torch.stack([mean_attention_distance(one, grid, patch_size) for one in layers])
+    (attention,) = attention_layers([attentions])
+    extra = class_tokens(attention.shape[-1], grid)
+    weights = in_float64(attention[..., extra:, extra:])  # (B, h, N, N)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     distances = patch_distances(grid, patch_size).to(weights.device)
     return (weights * distances).sum(dim=-1).mean(dim=-1)
@@ -57,9 +57,9 @@ def attention_distances(model: VisionTransformer, images: Tensor) -> Tensor:
     Returns:
         (L, B, h), pixels of the input image.
     """
-    config = model.config
+    config, grid = model.config, patch_grid(model)
     return torch.stack(
         layer_attention(
-            model, images, lambda weights: mean_attention_distance(weights, config.grid, config.patch_size)
+            model, images, lambda weights: mean_attention_distance(weights, grid, config.patch_size)
         )
     )

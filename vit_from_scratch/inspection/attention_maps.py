@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.inputs import holds, require_tensor
+from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
@@ -42,7 +44,7 @@ def layer_attention(
 
 
 def attention_rollout(
-    attentions: Sequence[Tensor],
+    attentions: Tensor | Sequence[Tensor],
     fusion: Literal["mean", "max", "min"] = "mean",
     discard: float = 0.0,
 ) -> Tensor:
@@ -53,7 +55,8 @@ def attention_rollout(
     (appendix D.8).
 
     Args:
-        attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them.
+        attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them, or one
+            (L, B, h, T, T).
         fusion: how heads become one; "max" and "min" are later variants and not the paper's.
         discard: share of the weights in each fused map that is set to zero, lowest first; not the paper's.
 
@@ -61,20 +64,14 @@ def attention_rollout(
         (B, T, T); row i says where token i of the last layer comes from, and sums to 1.
 
     Raises:
-        InputError: no layers, or a share outside 0 to below 1.
+        InputError: no layers, layers of different images, an unknown fusion, or a share outside 0 to below 1.
     """
-    if not attentions:
-        raise InputError(
-            "no layers: expected at least one tensor (B, h, T, T), as layer_attention returns them."
-        )
+    if fusion not in ("mean", "max", "min"):
+        raise unknown_name("fusion", fusion, ("mean", "max", "min"))
     if not 0 <= discard < 1:
         raise InputError(f"discard = {discard}: expected a share from 0 to below 1.")
     rollout = None
-    for weights in attentions:
-        if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2]:
-            raise InputError(
-                f"attention of shape {tuple(weights.shape)}: expected (B, h, T, T); keep batch and heads."
-            )
+    for weights in attention_layers(attentions):
         fused = {"mean": weights.mean, "max": weights.amax, "min": weights.amin}[fusion](dim=1)  # (B, T, T)
         if discard:
             fused = _without_lowest(fused, discard)
@@ -93,11 +90,11 @@ def _without_lowest(fused: Tensor, share: float) -> Tensor:
     return flat.scatter(1, lowest, 0.0).view_as(fused)
 
 
-def class_token_maps(attentions: Sequence[Tensor], grid: tuple[int, int]) -> Tensor:
+def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int]) -> Tensor:
     """Return how much the class token looks at each patch.
 
     Args:
-        attentions: L tensors (B, h, T, T) with the class token first.
+        attentions: L tensors (B, h, T, T) with the class token first, or one (L, B, h, T, T).
         grid: rows and columns (gh, gw) of the patch grid, gh gw = T - 1.
 
     Returns:
@@ -106,13 +103,14 @@ def class_token_maps(attentions: Sequence[Tensor], grid: tuple[int, int]) -> Ten
     Raises:
         InputError: the sequence is no grid and a class token.
     """
+    layers = attention_layers(attentions, same_heads=True)
     rows, columns = grid
-    if attentions[0].shape[-1] != rows * columns + 1:
+    if layers[0].shape[-1] != rows * columns + 1:
         raise InputError(
-            f"{attentions[0].shape[-1]} tokens: expected {rows * columns + 1}, the class token and a grid of "
+            f"{layers[0].shape[-1]} tokens: expected {rows * columns + 1}, the class token and a grid of "
             f"{rows} x {columns}; a model without class token has no such map (see rollout_maps)."
         )
-    return torch.stack([weights[:, :, 0, 1:].unflatten(-1, grid) for weights in attentions])
+    return torch.stack([weights[:, :, 0, 1:].unflatten(-1, grid) for weights in layers])
 
 
 def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
@@ -126,8 +124,13 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
         (B, gh, gw): with a class token its row, without one the mean over all tokens' rows (average pooling).
 
     Raises:
-        InputError: the sequence does not fill the grid.
+        InputError: what is no rollout, or does not fill the grid.
     """
+    require_tensor(rollout, "rollout", "(B, T, T)")
+    if rollout.ndim != 3 or rollout.shape[1] != rollout.shape[2]:
+        raise InputError(
+            f"rollout of shape {tuple(rollout.shape)}: expected (B, T, T), as attention_rollout returns it."
+        )
     row = rollout[:, 0, 1:] if class_tokens(rollout.shape[-1], grid) else rollout.mean(dim=1)
     return row.unflatten(-1, grid)
 
@@ -148,17 +151,20 @@ def object_share(maps: Tensor, mask: Tensor) -> Tensor:
     Raises:
         InputError: maps and masks that do not fit, or a mask with other values.
     """
+    for tensor, name, shape in ((maps, "maps", "(B, gh, gw)"), (mask, "mask", "(B, H, W)")):
+        require_tensor(tensor, name, shape)
     fits = maps.ndim == mask.ndim == 3 and len(maps) == len(mask)
     if not fits or mask.shape[1] % maps.shape[1] or mask.shape[2] % maps.shape[2]:
         raise InputError(
             f"maps of shape {tuple(maps.shape)} and mask of shape {tuple(mask.shape)}: expected (B, gh, gw) "
             "and (B, H, W) with H and W in whole patches; resize the mask to the images of the model."
         )
-    if mask.min() < 0 or mask.max() > 1:
+    mask = mask.to(maps)
+    if not holds((mask.min() >= 0) & (mask.max() <= 1)):
         raise InputError(
             f"mask with values from {mask.min():.3g} to {mask.max():.3g}: expected 0 (not the object) to 1 "
             "(the object); divide bytes by 255."
         )
     _, rows, columns = maps.shape
-    covered = F.adaptive_avg_pool2d(mask.to(maps.dtype)[:, None], (rows, columns))[:, 0]  # (B, gh, gw)
+    covered = F.adaptive_avg_pool2d(mask[:, None], (rows, columns))[:, 0]  # (B, gh, gw)
     return (maps * covered).sum(dim=(1, 2)) / maps.sum(dim=(1, 2))

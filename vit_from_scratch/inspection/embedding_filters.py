@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import holds, require_tensor
+from vit_from_scratch.inspection.inputs import in_float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,19 @@ def component_signs(components: Tensor) -> Tensor:
     return components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
 
 
+def decomposed(matrix: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the reduced singular value decomposition U, S, V^T of a matrix.
+
+    Raises:
+        InputError: it has none, as it holds values that are not finite.
+    """
+    if not holds(matrix.isfinite().all()):
+        raise InputError(
+            f"{name} with values that are not finite (nan or inf): expected numbers; look at what made them."
+        )
+    return torch.linalg.svd(matrix, full_matrices=False)
+
+
 def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterComponents:
     """Find the principal components of embedding filters, by a singular value decomposition.
 
@@ -43,13 +58,14 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
         k: how many; None for all, min(D, P^2 C).
 
     Raises:
-        InputError: a weight of another shape, or a number of components that there are not.
+        InputError: a weight of another shape or not finite, or a number of components that there are not.
     """
+    require_tensor(weight, "filters", "(D, C, P, P)")
     if weight.ndim != 4:
         raise InputError(
             f"filters of shape {tuple(weight.shape)}: expected (D, C, P, P), as as_convolution_weight gives."
         )
-    filters = weight.detach().double().flatten(1)  # (D, C P^2)
+    filters = in_float64(weight.detach()).flatten(1)  # (D, C P^2)
     most = min(filters.shape)
     k = most if k is None else k
     if not 1 <= k <= most:
@@ -57,7 +73,7 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
             f"k = {k}: expected 1 to {most} components of filters of shape {tuple(weight.shape)}."
         )
     mean = filters.mean(dim=0)
-    left, sizes, right = torch.linalg.svd(filters - mean, full_matrices=False)
+    left, sizes, right = decomposed(filters - mean, "filters")
     signs = component_signs(right)
     components, coordinates = right * signs, left * sizes * signs.T
     share = sizes.square() / sizes.square().sum()

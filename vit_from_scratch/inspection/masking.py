@@ -3,32 +3,55 @@
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.inspection.attention_maps import attention_rollout, layer_attention, rollout_maps
+from vit_from_scratch.inspection.inputs import patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
-    return rollout_maps(attention_rollout(layer_attention(model, images)), model.config.grid)
+    return rollout_maps(attention_rollout(layer_attention(model, images)), patch_grid(model))
 
 
 def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:
-    """Score each patch by how strongly the winning logit changes with its pixels, (B, gh, gw).
+    """Score each patch by how far the winning logit falls when it is blanked, to first order, (B, gh, gw).
 
-    The score sums, over the patch, the size of the gradient times (the pixel less the image's mean): to first
-    order, what blanking the patch would change.
+    The score sums, over the patch, the gradient times (the pixel less the image's mean). A patch that speaks
+    against the answer has a score below 0.
     """
+    require_tensor(images, "images", "(B, C, H, W)")
     with evaluating(model), torch.enable_grad():
         pixels = images.detach().clone().requires_grad_()
         (gradient,) = torch.autograd.grad(model(pixels).amax(dim=1).sum(), pixels)  # (B, C, H, W)
     centred = images - images.mean(dim=(2, 3), keepdim=True)
-    change = (gradient * centred).abs().sum(dim=1)  # (B, H, W)
-    size = model.config.patch_size
-    return torch.nn.functional.avg_pool2d(change[:, None], size)[:, 0] * size**2
+    return _patch_sums(gradient * centred, model.config.patch_size)
+
+
+def contrast_scores(images: Tensor, patch_size: int) -> Tensor:
+    """Score each patch by how far its pixels lie from the image's mean colour, (B, gh, gw).
+
+    No model is asked: the score says how much of the image blanking takes away.
+    """
+    require_tensor(images, "images", "(B, C, H, W)")
+    return _patch_sums((images - images.mean(dim=(2, 3), keepdim=True)).abs(), patch_size)
+
+
+def centre_scores(images: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Score each patch by how near it is to the middle, the same for every image, (B, gh, gw)."""
+    axes = (torch.linspace(-1, 1, n) if n > 1 else torch.zeros(1) for n in grid)
+    rows, columns = torch.meshgrid(*axes, indexing="ij")
+    return -(rows**2 + columns**2).to(images.device).expand(len(images), *grid)
+
+
+def _patch_sums(values: Tensor, patch_size: int) -> Tensor:
+    """Sum values (B, C, H, W) over channels and the pixels of each patch, (B, gh, gw)."""
+    return F.avg_pool2d(values.sum(dim=1, keepdim=True), patch_size)[:, 0] * patch_size**2
 
 
 def random_scores(images: Tensor, grid: tuple[int, int], generator: torch.Generator) -> Tensor:
@@ -49,8 +72,16 @@ def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) ->
         (B, C, H, W).
 
     Raises:
-        InputError: a number of patches that there are not.
+        InputError: scores that are not one a patch, or a number of patches that there are not.
     """
+    require_tensor(images, "images", "(B, C, H, W)")
+    require_tensor(scores, "scores", "(B, gh, gw)")
+    fits = images.ndim == 4 and scores.ndim == 3 and len(images) == len(scores)
+    if not fits or tuple(images.shape[2:]) != tuple(patch_size * n for n in scores.shape[1:]):
+        raise InputError(
+            f"images of shape {tuple(images.shape)} and scores of shape {tuple(scores.shape)}: expected a "
+            f"score for each patch of {patch_size} x {patch_size} pixels, (B, gh, gw)."
+        )
     flat = scores.flatten(1)
     if not 0 <= count <= flat.shape[1]:
         raise InputError(f"count = {count}: expected 0 to {flat.shape[1]}, the patches of an image.")
@@ -60,6 +91,45 @@ def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) ->
 
 
 @torch.no_grad()
+def masked_hits(
+    model: VisionTransformer,
+    images: Tensor,
+    labels: Tensor,
+    score: Callable[[Tensor], Tensor],
+    counts: Sequence[int],
+    batch_size: int = 250,
+) -> Tensor:
+    """Find which images are still classified rightly while more and more of their patches are hidden.
+
+    Args:
+        model: any of ours; it is left in the mode that it came in.
+        images: (N, C, H, W) floats, as the model takes them.
+        labels: (N,) class numbers.
+        score: from images (B, C, H, W) to a score for each patch (B, gh, gw); the highest are hidden.
+        counts: how many patches to hide, one measurement each.
+        batch_size: images at a time.
+
+    Returns:
+        (len(counts), N), true where the answer is right.
+
+    Raises:
+        InputError: no images, labels that are not one class number an image, or scores or counts that do not
+            fit the patches.
+    """
+    require_tensor(images, "images", "(N, C, H, W)")
+    if not len(images):
+        raise InputError("no images to measure on: expected at least one.")
+    require_labels(labels, len(images), model.config.num_classes)
+    found = []
+    with evaluating(model):
+        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
+            scores = score(some)
+            hidden = (mask_patches(some, scores, count, model.config.patch_size) for count in counts)
+            answers = torch.stack([model(masked).argmax(dim=1) for masked in hidden])  # (len(counts), B)
+            found.append((answers == target.to(answers.device)).cpu())
+    return torch.cat(found, dim=1)
+
+
 def masked_accuracy(
     model: VisionTransformer,
     images: Tensor,
@@ -70,22 +140,9 @@ def masked_accuracy(
 ) -> Tensor:
     """Measure accuracy while more and more of the highest-scored patches are hidden.
 
-    Args:
-        model: any of ours; it is left in the mode that it came in.
-        images: (N, C, H, W) floats, as the model takes them.
-        labels: (N,) class numbers.
-        score: from images (B, C, H, W) to a score for each patch (B, gh, gw).
-        counts: how many patches to hide, one measurement each.
-        batch_size: images at a time.
+    Args and errors as in :func:`masked_hits`.
 
     Returns:
         (len(counts),) accuracies, 0 to 1.
     """
-    hits = torch.zeros(len(counts))
-    with evaluating(model):
-        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
-            scores = score(some)
-            for place, count in enumerate(counts):
-                logits = model(mask_patches(some, scores, count, model.config.patch_size))
-                hits[place] += (logits.argmax(dim=1) == target).sum().cpu()
-    return hits / len(images)
+    return masked_hits(model, images, labels, score, counts, batch_size).float().mean(dim=1)

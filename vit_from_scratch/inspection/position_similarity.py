@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.tokens import class_tokens
 
 
@@ -17,8 +18,9 @@ def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Te
         (gh, gw, gh, gw) from -1 to 1: entry [i, j] is the map of the patch in row i, column j.
 
     Raises:
-        InputError: the sequence does not fill the grid.
+        InputError: what is no tensor, or does not fill the grid.
     """
+    require_tensor(position_embedding, "positions", "(1, T, D)")
     vectors = position_embedding.detach().reshape(-1, position_embedding.shape[-1])  # (T, D)
     unit = F.normalize(vectors[class_tokens(len(vectors), grid) :], dim=-1)
     return (unit @ unit.T).reshape(*grid, *grid)

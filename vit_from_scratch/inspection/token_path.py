@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inspection.embedding_filters import component_signs
+from vit_from_scratch.inputs import require_tensor
+from vit_from_scratch.inspection.embedding_filters import component_signs, decomposed
+from vit_from_scratch.inspection.inputs import in_float64, patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -31,7 +33,7 @@ def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
             tokens, _ = block(tokens)
             path.append(tokens)
     first = int(model.config.class_token)
-    return [tokens[:, first:].unflatten(1, model.config.grid) for tokens in path]
+    return [tokens[:, first:].unflatten(1, patch_grid(model)) for tokens in path]
 
 
 def token_colours(tokens: Tensor) -> Tensor:
@@ -47,13 +49,14 @@ def token_colours(tokens: Tensor) -> Tensor:
         (B, gh, gw, 3) from 0 to 1. The sign of each component is fixed as in `embedding_filter_components`.
 
     Raises:
-        InputError: fewer than 3 values or tokens.
+        InputError: no tokens of that shape, fewer than 3 values or tokens, or values that are not finite.
     """
-    vectors = tokens.detach().double().flatten(0, -2)  # (B gh gw, D)
-    if min(vectors.shape) < 3:
+    require_tensor(tokens, "tokens", "(B, gh, gw, D)")
+    if tokens.ndim < 2 or min(tokens.shape[:-1].numel(), tokens.shape[-1]) < 3:
         raise InputError(f"tokens of shape {tuple(tokens.shape)}: expected at least 3 tokens of 3 values.")
+    vectors = in_float64(tokens.detach()).flatten(0, -2)  # (B gh gw, D)
     centred = vectors - vectors.mean(dim=0)
-    directions = torch.linalg.svd(centred, full_matrices=False)[2][:3]  # (3, D)
+    directions = decomposed(centred, "tokens")[2][:3]  # (3, D)
     scores = centred @ (directions * component_signs(directions)).T  # (B gh gw, 3)
     low, high = scores.quantile(0.01, dim=0), scores.quantile(0.99, dim=0)
     colours = ((scores - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)

@@ -70,7 +70,7 @@ class MultiHeadSelfAttention(nn.Module):
 
     def __init__(self, dim: int, heads: int, qkv_bias: bool = True) -> None:
         super().__init__()
-        if dim % heads:
+        if heads < 1 or dim % heads:
             raise InputError(
                 f"heads={heads} does not divide dim={dim}: expected a divisor; change one of them."
             )

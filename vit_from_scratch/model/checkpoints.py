@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -10,8 +10,20 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.cost import parameters_of
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import flattened
+
+OURS = "a file that save_checkpoint wrote; copy or train it again"
+"""What the messages about a checkpoint expect."""
+
+ALWAYS_BUILT = 1024
+"""What a number may be in a configuration without any tensor that it shows in: it may be of no use there."""
+
+MOST_PIXELS, MOST_FIXED_VALUES = 2**20, 2**28
+"""How large a side, and a table of fixed positions, may be that nothing in a checkpoint vouches for."""
 
 
 def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> None:
@@ -30,29 +42,97 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
     """Read a file of :func:`save_checkpoint` and return the model on the CPU, in evaluation mode.
 
     Raises:
-        InputError: if there is no such file, or it is not a whole checkpoint of this package.
+        InputError: if there is no such file, or it is not a whole checkpoint of this package. A file that
+            claims a model larger than itself is refused before anything of that size is made.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
-    tensors, metadata = read_safetensors(path, "a file that save_checkpoint wrote; copy or train it again")
+    tensors, metadata = read_safetensors(path, OURS)
     if "vit_config" not in metadata:
         raise InputError(
             f"{path} holds tensors but no ViT configuration: expected a file that save_checkpoint wrote; "
             "build the model yourself to load weights from elsewhere."
         )
-    model = VisionTransformer(ViTConfig.from_dict(json.loads(metadata["vit_config"])))
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"{path} does not fit its own configuration ({reason}); train or save it again."
-        ) from None
+    config = _configuration(path, metadata["vit_config"], tensors)
+    model = VisionTransformer(config)
+    if problems := misfits(tensors, model.state_dict()):
+        raise InputError(f"{path} does not fit its own configuration ({problems}): expected {OURS}.")
+    model.load_state_dict(tensors)
     types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if len(types) == 1:
         model.to(types.pop())
     return model.eval()
+
+
+def _configuration(path: Path, text: str, tensors: Mapping[str, Tensor]) -> ViTConfig:
+    """Read the configuration of a checkpoint, and refuse one that describes far more than stands beside it.
+
+    A file that is damaged, or made to harm, may claim sizes that no memory holds, or that would take hours to
+    build. They are compared before anything is made of them.
+    """
+    fields, flat = None, {}
+    try:
+        fields = json.loads(text)
+        flat = flattened(fields) if isinstance(fields, dict) else {}
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise InputError(f"{path} has a ViT configuration that is no table in JSON: expected {OURS}.")
+    values = sum(tensor.numel() for tensor in tensors.values())
+    most = {"image_size": MOST_PIXELS}  # no weight need have a size that grows with the image
+    most |= dict.fromkeys(("depth", "stem_layers", "stem.layers"), max(len(tensors), ALWAYS_BUILT))
+    held = f"and holds {len(tensors)} tensors of {values:,} values in all: expected {OURS}."
+    for name, value in flat.items():
+        numbers = value if isinstance(value, list) else [value]
+        largest = max([len(numbers), *(number for number in numbers if isinstance(number, int))])
+        if largest > most.get(name, max(values, ALWAYS_BUILT)):
+            raise InputError(f"{path} claims {name} = {str(value)[:50]} {held}")
+    try:
+        config = ViTConfig.from_dict(fields)
+    except (InputError, RecursionError) as error:
+        raise InputError(f"{path} has a wrong ViT configuration: {str(error)[:300]}") from None
+    if parameters_of(config) > 2 * values:  # if a few are missing, they are named later
+        raise InputError(f"{path} claims {parameters_of(config):,} parameters {held}")
+    if config.position == "sincos_2d" and config.num_patches * config.dim > MOST_FIXED_VALUES:
+        raise InputError(f"{path} claims fixed positions of {config.num_patches:,} patches {held}")
+    return config
+
+
+def misfits(
+    given: Mapping[str, Tensor], own: Mapping[str, Tensor], theirs: Mapping[str, str] | None = None
+) -> str:
+    """Say which tensors do not fit a model: the first three of a kind and how many more; "" if all fit.
+
+    Args:
+        given: tensors by the model's names for them.
+        own: the model's state dict; on the meta device is enough.
+        theirs: what the model's names are called in the file that the tensors come from, if otherwise.
+    """
+    known = theirs or {}
+    also = {name: f" (the file's {known[name]})" if name in known else "" for name in own}
+    both = [name for name in own if name in given]
+    problems = {
+        "missing": [name + also[name] for name in own if name not in given],
+        "left over": [name for name in given if name not in own],
+        "misshapen": [
+            f"{name} {tuple(given[name].shape)} for {tuple(own[name].shape)}{also[name]}"
+            for name in both
+            if given[name].shape != own[name].shape
+        ],
+        "of another type": [
+            f"{name} {given[name].dtype}{also[name]}"
+            for name in both
+            if own[name].is_floating_point() and not given[name].is_floating_point()
+        ],
+    }
+    return "; ".join(f"{kind}: {_first_three(names)}" for kind, names in problems.items() if names)
+
+
+def _first_three(names: Sequence[str]) -> str:
+    """Join names, the first three of them: "a, b, c and 9 more"."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -67,20 +147,3 @@ def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict
             return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} cannot be read as safetensors ({error}): expected {expected}.") from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment either the old content or the new stands at ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.umask(umask := os.umask(0))  # asking for the mask means setting it
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

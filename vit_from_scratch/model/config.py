@@ -1,11 +1,13 @@
 """What a Vision Transformer is made of: one frozen, validated description, and the named sizes."""
 
 import dataclasses
+import math
 import re
 from typing import Any, Literal
 
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.settings import as_table, check_fields, from_table, require
+from vit_from_scratch.errors import InputError, shown
+from vit_from_scratch.model.stem_config import StemConfig, with_stem_table
+from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 
 #: Sizes by name. B, L and H are Table 1 of the paper; Ti and S come from DeiT (Touvron et al., 2021).
 SIZES: dict[str, dict[str, int]] = {
@@ -15,6 +17,20 @@ SIZES: dict[str, dict[str, int]] = {
     "L": {"depth": 24, "dim": 1024, "mlp_dim": 4096, "heads": 16},
     "H": {"depth": 32, "dim": 1280, "mlp_dim": 5120, "heads": 16},
 }
+
+
+#: How large a dimension may be: far above any model, and below what makes the count of a tensor's values
+#: overflow 63 bits.
+LARGEST = {
+    "patch_size": 2**12,
+    "channels": 2**12,
+    "dim": 2**20,
+    "depth": 1000,
+    "heads": 2**20,
+    "mlp_dim": 2**20,
+    "num_classes": 2**20,
+}
+LARGEST_SIDE = 2**16
 
 
 #: Stages of the hybrids' ResNet-50 by stride. At 16 the last stage's units have moved into the one before.
@@ -50,16 +66,8 @@ class ViTConfig:
         layer_norm_eps: added to the variance in every LayerNorm.
         gelu: the exact form (``"erf"``) or the approximation that the released JAX weights were
             trained with (``"tanh"``).
-        stem: how an image becomes embeddings: ``"patch"``, one linear layer (eq. 1); ``"resnet"``: the hybrid
-            of section 3.1 (chapter 6); ``"conv"``: a few 3 x 3 convolutions, not the paper's (Xiao et al.,
-            2021; chapter 8).
-        stem_width: channels after the first convolution of a stem; each further one, or stage, doubles them.
-        stem_layers: residual units in each stage of a ``"resnet"`` stem.
-        stem_root_stride: 4 for the ResNet's usual root, 1 for small images; with a factor of 2 for each
-            stage but the first it makes the patch size.
-        stem_norm_eps: added to the variance in every GroupNorm of a ``"resnet"`` stem; timm has 1e-5.
-        stem_conv_eps: added in weight standardisation; timm has 1e-8.
-        stem_eps_on_variance: whether that is added to the variance, as timm does, not to the deviation.
+        stem: how an image becomes embeddings, a :class:`StemConfig`, or its kind alone: ``"patch"`` (eq. 1),
+            ``"resnet"`` (the hybrid of section 3.1) or ``"conv"``.
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (after Irandoust et al., 2022; chapter 8).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
@@ -88,13 +96,7 @@ class ViTConfig:
     qkv_bias: bool = True
     layer_norm_eps: float = 1e-6
     gelu: Literal["erf", "tanh"] = "erf"
-    stem: Literal["patch", "conv", "resnet"] = "patch"
-    stem_width: int = 64
-    stem_layers: tuple[int, ...] = (3, 4, 9)
-    stem_root_stride: Literal[1, 4] = 4
-    stem_norm_eps: float = 1e-6
-    stem_conv_eps: float = 1e-5
-    stem_eps_on_variance: bool = False
+    stem: StemConfig = dataclasses.field(default_factory=StemConfig)
     mlp: Literal["dense", "local"] = "dense"
     stochastic_depth: float = 0.0
     initialisation: Literal["xavier", "mimetic"] = "xavier"
@@ -102,20 +104,19 @@ class ViTConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
         check_fields(self, "model")
-        for name in (
-            "patch_size",
-            "channels",
-            "dim",
-            "depth",
-            "heads",
-            "mlp_dim",
-            "num_classes",
-            "stem_width",
-        ):
-            require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "at least 1")
-        require(min(self.image_shape) >= 1, "model.image_size", self.image_size, "at least 1 pixel")
-        size = self.representation_size
-        require(size is None or size >= 1, "model.representation_size", size, "at least 1, or None")
+        for name, most in LARGEST.items():
+            value = getattr(self, name)
+            require(1 <= value <= most, f"model.{name}", value, f"at least 1, at most {most:,}")
+        sides = self.image_shape
+        require(
+            min(sides) >= 1 and max(sides) <= LARGEST_SIDE,
+            "model.image_size",
+            self.image_size,
+            f"at least 1 pixel, at most {LARGEST_SIDE:,}",
+        )
+        size, most = self.representation_size, LARGEST["dim"]
+        fits = size is None or 1 <= size <= most
+        require(fits, "model.representation_size", size, f"at least 1, at most {most:,}, or None")
         for name in ("dropout", "stochastic_depth"):
             require(
                 0 <= getattr(self, name) < 1,
@@ -126,19 +127,17 @@ class ViTConfig:
         require(
             self.layer_norm_eps > 0, "model.layer_norm_eps", self.layer_norm_eps, "a number above 0, as 1e-6"
         )
-        height, width = self.image_shape
+        height, width = sides
         if height % self.patch_size or width % self.patch_size:
-            near = ", ".join(
-                str(p) for p in range(1, min(height, width) + 1) if not (height % p or width % p)
-            )
+            near = ", ".join(map(str, _divisors(math.gcd(height, width), self.patch_size)))
             raise InputError(
                 f"patch_size {self.patch_size} does not divide the image size {height} x {width}: "
                 f"expected one of {near}; change patch_size or resize the images."
             )
         if self.dim % self.heads:
-            fits = ", ".join(str(h) for h in range(1, self.dim + 1) if self.dim % h == 0 and h <= 32)
+            near = ", ".join(map(str, _divisors(self.dim, self.heads)))
             raise InputError(
-                f"heads={self.heads} does not divide dim={self.dim}: expected one of {fits}, "
+                f"heads={self.heads} does not divide dim={self.dim}: expected one of {near}, "
                 "because every head gets dim / heads values; change heads or dim."
             )
         if self.pool == "cls" and not self.class_token:
@@ -146,40 +145,12 @@ class ViTConfig:
                 "pool='cls' reads the class token, but class_token=False leaves none: "
                 "set pool='gap' or class_token=True."
             )
-        require(
-            min(self.stem_layers, default=0) >= 1, "model.stem_layers", self.stem_layers, "1 or more a stage"
-        )
-        for name in ("stem_norm_eps", "stem_conv_eps"):
-            require(getattr(self, name) > 0, f"model.{name}", getattr(self, name), "a number above 0")
-        if self.stem == "resnet":
-            self._check_groups()
-        stride = self.stem_root_stride * 2 ** (len(self.stem_layers) - 1)
-        if self.stem == "resnet" and self.patch_size != stride:
-            raise InputError(
-                f"stem='resnet' with patch_size {self.patch_size}: expected {stride}, the stride of a root"
-                f" of {self.stem_root_stride} and {len(self.stem_layers)} stages, as its places are "
-                "the patches; change patch_size or stem_layers."
-            )
-        if self.stem == "conv" and self.patch_size & (self.patch_size - 1):
-            raise InputError(
-                f"stem='conv' with patch_size {self.patch_size}: expected a power of two, because every "
-                "further convolution halves the image; change patch_size or take stem='patch'."
-            )
+        self.stem.check_patch_size(self.patch_size)
         if self.position == "sincos_2d" and self.dim % 4:
             raise InputError(
                 f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
                 "(a sine and a cosine for the row and for the column); change dim or position."
             )
-
-    def _check_groups(self) -> None:
-        """Refuse a ResNet whose channels GroupNorm cannot share out over its 32 groups."""
-        for stage in range(len(self.stem_layers)):
-            for channels in (self.stem_width * 2**stage, 4 * self.stem_width * 2**stage):
-                if channels > 32 and channels % 32:
-                    raise InputError(
-                        f"stem_width {self.stem_width} gives a layer of {channels} channels: expected at "
-                        "most 32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
-                    )
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -214,12 +185,19 @@ class ViTConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
-        """Build a configuration from plain values.
+        """Build a configuration from plain values, those of older files included.
 
         Raises:
             InputError: for a field that does not exist.
         """
-        return from_table(cls, fields, "model")
+        return from_table(cls, with_stem_table(fields), "model")
+
+
+def _divisors(number: int, near: int) -> list[int]:
+    """Return the divisors of a number that are nearest to another, a dozen at most."""
+    small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
+    divisors = {*small, *(number // divisor for divisor in small)}
+    return sorted(sorted(divisors, key=lambda divisor: abs(divisor - near))[:12])
 
 
 def variant_config(name: str, **overrides: Any) -> ViTConfig:
@@ -233,11 +211,12 @@ def variant_config(name: str, **overrides: Any) -> ViTConfig:
     Raises:
         InputError: for a name that is no variant, or fields that do not fit.
     """
-    match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d+)", str(name))
+    match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d{1,9})", str(name))
     if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):
         raise InputError(
-            f"unknown variant {name!r}: expected a size of {', '.join(SIZES)}, a slash and a patch size "
+            f"unknown variant {shown(name)}: expected a size of {', '.join(SIZES)}, a slash and a patch size "
             "in pixels, for instance 'B/16'; or a hybrid at stride 16 or 32, for instance 'R50+B/16'."
         )
-    stem = {"stem": "resnet", "stem_layers": RESNET_50[int(match[3])]} if match[1] else {}
-    return ViTConfig.from_dict({"patch_size": int(match[3]), **stem, **SIZES[match[2]], **overrides})
+    stem = {"stem": {"kind": "resnet", "layers": RESNET_50[int(match[3])]}} if match[1] else {}
+    named = {"patch_size": int(match[3]), **stem, **SIZES[match[2]]}
+    return ViTConfig.from_dict(merged(named, overrides))

@@ -13,6 +13,57 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def parameters_of(config: ViTConfig) -> int:
+    """All parameters of the model that a configuration describes, by arithmetic: no size is too large.
+
+    Equal to :func:`count_parameters` of the model, which is not built for it.
+    """
+    dim, hidden, (rows, columns) = config.dim, config.mlp_dim, config.grid
+    embedding = dense(config.patch_values, dim)
+    if config.stem.kind == "conv":
+        embedding = conv_stem_parameters(config)
+    elif config.stem.kind == "resnet":
+        embedding = resnet_stem_parameters(config)
+    places = {"learned": config.num_tokens, "learned_2d": rows + columns}.get(config.position, 0)
+    mlp = dense(dim, hidden) + dense(hidden, dim) + (10 * hidden if config.mlp == "local" else 0)
+    attention = 3 * dim * (dim + int(config.qkv_bias)) + dense(dim, dim)
+    block = attention + mlp + 4 * dim  # the last for two LayerNorms
+    norm = 0 if config.norm == "none" else 2 * dim
+    width = config.representation_size or dim
+    head = dense(width, config.num_classes) + (dense(dim, width) if config.representation_size else 0)
+    return embedding + (places + int(config.class_token)) * dim + config.depth * block + norm + head
+
+
+def dense(before: int, after: int) -> int:
+    """Parameters of a dense layer: weights and biases."""
+    return (before + 1) * after
+
+
+def conv_stem_parameters(config: ViTConfig) -> int:
+    """Parameters of a convolutional stem: 3 x 3 kernels, each with a norm's scale and shift."""
+    total, before = 0, config.channels
+    for index in range(config.patch_size.bit_length()):
+        after = config.stem.width * 2**index
+        total += (9 * before + 2) * after
+        before = after
+    return total + dense(before, config.dim)
+
+
+def resnet_stem_parameters(config: ViTConfig) -> int:
+    """Parameters of a hybrid's ResNet: kernels, each with a norm's scale and shift, and the projection."""
+    kernel = 49 if config.stem.root_stride == 4 else 9
+    channels = config.stem.width
+    total = (kernel * config.channels + 2) * channels
+    for stage, units in enumerate(config.stem.layers):
+        narrow = config.stem.width * 2**stage
+        wide = 4 * narrow
+        total += (channels + 2) * (narrow + wide)  # the first unit's 1 x 1, and its shortcut
+        total += (units - 1) * (wide + 2) * narrow  # the 1 x 1 of the others
+        total += units * ((9 * narrow + 2) * narrow + (narrow + 2) * wide)  # 3 x 3, and 1 x 1 to the wide one
+        channels = wide
+    return total + dense(channels, config.dim)
+
+
 def forward_flops(config: ViTConfig) -> int:
     """Floating-point operations of one forward pass for one image.
 
@@ -21,9 +72,9 @@ def forward_flops(config: ViTConfig) -> int:
     """
     tokens, dim = config.num_tokens, config.dim
     embedding = config.num_patches * config.patch_values * dim
-    if config.stem == "conv":
+    if config.stem.kind == "conv":
         embedding = conv_stem_multiplications(config)
-    elif config.stem == "resnet":
+    elif config.stem.kind == "resnet":
         embedding = resnet_stem_multiplications(config)
     qkv_and_projection = tokens * dim * 4 * dim
     scores_and_gathering = 2 * tokens * tokens * dim
@@ -41,7 +92,7 @@ def conv_stem_multiplications(config: ViTConfig) -> int:
     height, width = config.image_shape
     total, before = 0, config.channels
     for index in range(config.patch_size.bit_length()):
-        after = config.stem_width * 2**index
+        after = config.stem.width * 2**index
         total += (height >> index) * (width >> index) * 9 * before * after
         before = after
     return total + config.num_patches * before * config.dim
@@ -50,20 +101,20 @@ def conv_stem_multiplications(config: ViTConfig) -> int:
 def resnet_stem_multiplications(config: ViTConfig) -> int:
     """Multiply-adds of a hybrid's ResNet for one image, and of the 1 x 1 projection to the width D."""
     height, width = config.image_shape
-    large = config.stem_root_stride == 4
+    large = config.stem.root_stride == 4
     total = (
-        (height * width // (4 if large else 1)) * (49 if large else 9) * config.channels * config.stem_width
+        (height * width // (4 if large else 1)) * (49 if large else 9) * config.channels * config.stem.width
     )
-    places = height * width // config.stem_root_stride**2
-    channels = config.stem_width
-    for stage, units in enumerate(config.stem_layers):
-        narrow = config.stem_width * 2**stage
-        for unit in range(units):
-            total += places * channels * narrow  # 1 x 1, before the stride
-            places = places // 4 if stage and unit == 0 else places
-            total += places * narrow * (9 * narrow + 4 * narrow)
-            total += places * channels * 4 * narrow if unit == 0 else 0  # the shortcut
-            channels = 4 * narrow
+    places = height * width // config.stem.root_stride**2
+    channels = config.stem.width
+    for stage, units in enumerate(config.stem.layers):
+        narrow = config.stem.width * 2**stage
+        total += places * channels * narrow  # the first unit's 1 x 1, before the stride
+        places = places // 4 if stage else places
+        total += places * channels * 4 * narrow  # its shortcut
+        channels = 4 * narrow
+        total += (units - 1) * places * channels * narrow  # the 1 x 1 of the others
+        total += units * places * narrow * (9 * narrow + 4 * narrow)  # 3 x 3, and 1 x 1 to the wide one
     return total + config.num_patches * channels * config.dim
 
 
@@ -96,6 +147,6 @@ def parameter_table(model: nn.Module, depth: int = 2) -> str:
     for name, parameter in model.named_parameters():
         place = ".".join(name.split(".")[:depth])
         counts[place] = counts.get(place, 0) + parameter.numel()
-    width = max(len(place) for place in counts)
+    width = max(map(len, [*counts, "total"]))
     rows = [f"{place:<{width}}  {count:>13,}" for place, count in counts.items()]
     return "\n".join([*rows, "-" * (width + 15), f"{'total':<{width}}  {count_parameters(model):>13,}"])

@@ -1,12 +1,12 @@
 """Chapter 4: the MLP, the pre-norm block and the stack of blocks."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from torch import Tensor, nn
 
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.variants import LocalMlp, mimetic_, skipping
 
 
 class Mlp(nn.Module):
@@ -49,28 +49,23 @@ class Block(nn.Module):
         z_\\ell &= \\text{MLP}(\\text{LN}(z'_\\ell)) + z'_\\ell \\qquad\\quad (3)
 
     Args:
-        config: uses ``dim``, ``heads``, ``mlp_dim``, ``dropout``, ``qkv_bias``, ``layer_norm_eps``,
-            ``gelu``, ``mlp`` and ``initialisation``.
-        skip: probability of skipping the attention, and the MLP, of an image in training.
+        config: uses ``dim``, ``heads``, ``mlp_dim``, ``dropout``, ``qkv_bias``, ``layer_norm_eps`` and
+            ``gelu``.
     """
 
-    def __init__(self, config: ViTConfig, skip: float = 0.0) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
         self.attention = MultiHeadSelfAttention(config.dim, config.heads, config.qkv_bias)
-        if config.initialisation == "mimetic":
-            mimetic_(self.attention)
         self.dropout = nn.Dropout(config.dropout)
         self.mlp_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
-        local = config.mlp == "local"
-        self.mlp = LocalMlp(config) if local else Mlp(config.dim, config.mlp_dim, config.dropout, config.gelu)
-        self.skip = skipping(skip)
+        self.mlp = Mlp(config.dim, config.mlp_dim, config.dropout, config.gelu)
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
         gathered, weights = self.attention(self.attention_norm(tokens), return_weights)
-        tokens = tokens + self.skip(self.dropout(gathered))  # equation 2
-        tokens = tokens + self.skip(self.mlp(self.mlp_norm(tokens)))  # equation 3
+        tokens = tokens + self.dropout(gathered)  # equation 2
+        tokens = tokens + self.mlp(self.mlp_norm(tokens))  # equation 3
         return tokens, weights
 
 
@@ -79,12 +74,12 @@ class Encoder(nn.Module):
 
     Args:
         config: the whole model's configuration.
+        blocks: other blocks than the plain ones, for an ablation.
     """
 
-    def __init__(self, config: ViTConfig) -> None:
+    def __init__(self, config: ViTConfig, blocks: Iterable[nn.Module] | None = None) -> None:
         super().__init__()
-        steepness = config.stochastic_depth / max(1, config.depth - 1)
-        self.blocks = nn.ModuleList(Block(config, steepness * layer) for layer in range(config.depth))
+        self.blocks = nn.ModuleList(blocks or (Block(config) for _ in range(config.depth)))
         final = config.norm == "final"
         self.norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if final else nn.Identity()
 

@@ -110,20 +110,19 @@ class ResNetStem(nn.Module):
     3 x 3 convolution alone); every stage after the first by 2. The product is the model's patch size.
 
     Args:
-        config: uses ``stem_layers``, ``stem_width``, ``stem_norm_eps``, ``stem_conv_eps``,
-            ``stem_eps_on_variance``, ``patch_size``, ``channels`` and ``dim``.
+        config: uses ``stem``, ``patch_size``, ``channels`` and ``dim``.
     """
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.large_root = config.stem_root_stride == 4
+        self.large_root = config.stem.root_stride == 4
         kernel, stride = (7, 2) if self.large_root else (3, 1)
-        self.root = conv(config, config.channels, config.stem_width, kernel, stride)
-        self.root_norm = norm(config, config.stem_width)
+        self.root = conv(config, config.channels, config.stem.width, kernel, stride)
+        self.root_norm = norm(config, config.stem.width)
         self.stages = nn.ModuleList()
-        channels = config.stem_width
-        for stage, units in enumerate(config.stem_layers):
-            width = config.stem_width * 2**stage
+        channels = config.stem.width
+        for stage, units in enumerate(config.stem.layers):
+            width = config.stem.width * 2**stage
             widths = [channels] + [4 * width] * units
             first = 1 if stage == 0 else 2
             strides = [first] + [1] * (units - 1)
@@ -159,10 +158,10 @@ class ResNetStem(nn.Module):
 def conv(config: ViTConfig, channels: int, features: int, kernel: int, stride: int = 1) -> StandardisedConv:
     """Return a convolution with the configuration's eps."""
     return StandardisedConv(
-        channels, features, kernel, stride, config.stem_conv_eps, config.stem_eps_on_variance
+        channels, features, kernel, stride, config.stem.conv_eps, config.stem.eps_on_variance
     )
 
 
 def norm(config: ViTConfig, channels: int) -> nn.GroupNorm:
     """Return a GroupNorm with the configuration's eps."""
-    return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.stem_norm_eps)
+    return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.stem.norm_eps)

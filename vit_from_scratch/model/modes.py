@@ -8,10 +8,14 @@ from torch import nn
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and afterwards back into the mode that it came in."""
-    was_training = model.training
+    """Put a model into evaluation mode, and afterwards each of its modules back into its own.
+
+    Each its own: a model that trains may hold parts that do not, such as frozen normalisation layers.
+    """
+    modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        for module, training in modes.items():
+            module.training = training

@@ -7,6 +7,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_tensor
 
 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
@@ -23,8 +24,9 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
         (B, N, P^2 C) with N = (H / P) (W / P).
 
     Raises:
-        InputError: if ``images`` has not four axes, or P does not divide H and W.
+        InputError: if ``images`` is no tensor of four axes, or P does not divide H and W.
     """
+    require_tensor(images, "images", "(B, C, H, W)")
     if images.ndim != 4:
         raise InputError(
             f"images of shape {tuple(images.shape)}: expected four axes (B, C, H, W); "
@@ -53,6 +55,7 @@ def unpatchify(patches: Tensor, patch_size: int, grid: tuple[int, int]) -> Tenso
     Raises:
         InputError: if the sequence does not fill the grid, or a patch is not P x P of whole channels.
     """
+    require_tensor(patches, "patches", "(B, N, P^2 C)")
     rows, columns = grid
     if patches.ndim != 3 or patches.shape[1] != rows * columns or patches.shape[2] % patch_size**2:
         raise InputError(

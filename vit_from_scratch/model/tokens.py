@@ -8,10 +8,13 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.config import ViTConfig
 
 
-def sincos_2d(grid: tuple[int, int], dim: int, temperature: float = 10_000.0) -> Tensor:
+def sincos_2d(
+    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: str | None = None
+) -> Tensor:
     """Fixed sine and cosine positions on a two-dimensional grid, without parameters.
 
     The first half of the values encodes the row, the second the column; each half is a row of sines
@@ -21,12 +24,22 @@ def sincos_2d(grid: tuple[int, int], dim: int, temperature: float = 10_000.0) ->
         grid: rows and columns (gh, gw).
         dim: width D, a multiple of 4.
         temperature: the longest wavelength is 2 pi times this, in patches.
+        device: where to compute them; torch's default device if None.
 
     Returns:
         (N, D), patches row by row.
+
+    Raises:
+        InputError: a width that is no multiple of 4.
     """
-    frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=torch.float64)  # (D/4,)
-    rows, columns = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in grid), indexing="ij")
+    if dim < 4 or dim % 4:
+        raise InputError(
+            f"dim = {dim}: expected a multiple of 4 (a sine and a cosine for the row and for the column)."
+        )
+    fractions = torch.linspace(0, 1, dim // 4, dtype=torch.float64, device=device)
+    frequencies = temperature**-fractions  # (D/4,)
+    axes = (torch.arange(n, dtype=torch.float64, device=device) for n in grid)
+    rows, columns = torch.meshgrid(*axes, indexing="ij")
     angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
     return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
 
@@ -60,8 +73,11 @@ def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tupl
         (1, T', D); the class token's row is handed through.
 
     Raises:
-        InputError: the positions are not those of ``old_grid``.
+        InputError: the positions are not (1, T, D), or not those of ``old_grid``.
     """
+    require_tensor(position, "positions", "(1, T, D)")
+    if position.ndim != 3 or position.shape[0] != 1:
+        raise InputError(f"positions of shape {tuple(position.shape)}: expected (1, T, D).")
     extra = class_tokens(position.shape[1], old_grid)
     if old_grid == new_grid:
         return position
@@ -76,7 +92,7 @@ def grid_of_same_shape(grid: tuple[int, int], num_patches: int) -> tuple[int, in
     Raises:
         InputError: there is none.
     """
-    rows = math.isqrt(num_patches * grid[0] // grid[1])
+    rows = math.isqrt(max(0, num_patches) * grid[0] // grid[1])
     columns = num_patches // max(1, rows)
     if not rows or rows * columns != num_patches or rows * grid[1] != columns * grid[0]:
         raise InputError(
@@ -109,17 +125,35 @@ class TokenSequence(nn.Module):
             self.row_position = nn.Parameter(torch.empty(rows, dim))
             self.column_position = nn.Parameter(torch.empty(columns, dim))
         elif self.kind == "sincos_2d":
-            self.register_buffer("fixed_position", sincos_2d(config.grid, dim)[None], persistent=False)
+            # Checkpoints do not hold this table. So it is computed whenever weights are loaded, for a model
+            # that was built without memory (on the meta device, then `to_empty`) has garbage here until then.
+            table = torch.empty(1, rows * columns, dim, dtype=torch.float32)
+            self.register_buffer("fixed_position", table, persistent=False)
+            self.register_load_state_dict_post_hook(TokenSequence.compute_fixed_position)
         self.dropout = nn.Dropout(config.dropout)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Class token 0 and positions N(0, 0.02), as in the reference code."""
+        """Class token 0 and positions N(0, 0.02), as in the reference code; fixed ones are computed."""
         if self.class_token is not None:
             nn.init.zeros_(self.class_token)
         for name in ("position", "row_position", "column_position"):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)
+        if self.kind == "sincos_2d":
+            self.compute_fixed_position()
+
+    @torch.no_grad()
+    def compute_fixed_position(self, _loaded: object = None) -> None:
+        """Write the sines and cosines into their table, unless it is on the meta device."""
+        table = self.get_buffer("fixed_position")
+        if table.is_meta and self.class_token is not None and not self.class_token.is_meta:
+            # load_state_dict(assign=True) has put weights in place of those on the meta device: go with them.
+            token = self.class_token
+            table = torch.empty_like(table, device=token.device, dtype=token.dtype)
+            self.fixed_position = table
+        if not table.is_meta:
+            table.copy_(sincos_2d(self.grid, table.shape[-1], device="cpu"))
 
     def position_embedding(self, num_patches: int | None = None) -> Tensor | None:
         """E_pos as it is added: (1, T, D), the class token's row first; None without positions.
@@ -147,9 +181,10 @@ class TokenSequence(nn.Module):
         """Map patch embeddings (B, N, D) to tokens z_0 (B, T, D)."""
         tokens = embeddings
         if self.class_token is not None:
-            first = self.class_token.to(embeddings.dtype).expand(len(embeddings), -1, -1)  # (B, 1, D)
+            # Not len(): an exported model takes batches of any size.
+            first = self.class_token.to(embeddings.dtype).expand(embeddings.shape[0], -1, -1)  # (B, 1, D)
             tokens = torch.cat([first, embeddings], dim=1)  # (B, T, D)
         position = self.position_embedding(embeddings.shape[1])
         if position is not None:
-            tokens = tokens + position
+            tokens = tokens + position.to(tokens.dtype)  # under autocast all tokens stay in the lower type
         return self.dropout(tokens)

@@ -6,6 +6,9 @@ from torch import Tensor, nn
 
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.encoder import Block, Encoder, Mlp
+from vit_from_scratch.model.hybrid import ResNetStem
+from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.tokens import grid_of_same_shape
 
 
@@ -55,7 +58,7 @@ class ConvStem(nn.Module):
     channels, each with BatchNorm and ReLU, and a 1 x 1 convolution to the width D: as many tokens as patches.
 
     Args:
-        config: uses ``patch_size`` P (a power of two), ``channels``, ``stem_width`` and ``dim``.
+        config: uses ``patch_size`` P (a power of two), ``channels``, ``stem.width`` and ``dim``.
     """
 
     def __init__(self, config: ViTConfig) -> None:
@@ -63,7 +66,7 @@ class ConvStem(nn.Module):
         self.layers = nn.Sequential()
         width = config.channels
         for index in range(config.patch_size.bit_length()):
-            before, width = width, config.stem_width * 2**index
+            before, width = width, config.stem.width * 2**index
             self.layers.append(nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False))
             self.layers.append(nn.BatchNorm2d(width))
             self.layers.append(nn.ReLU(inplace=True))
@@ -77,13 +80,53 @@ class ConvStem(nn.Module):
         return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
 
 
-def skipping(probability: float) -> nn.Module:
-    """Return the layer that drops a branch (B, T, D) of some images in training, and rescales the rest."""
-    if probability == 0:
-        return nn.Identity()
-    from torchvision.ops import StochasticDepth  # imported here: the plain model does without it
+class VariantBlock(Block):
+    """A :class:`Block` with what its configuration changes: locality, a mimetic start, stochastic depth.
 
-    return StochasticDepth(probability, mode="row")
+    Args:
+        config: as for :class:`Block`, and ``mlp``, ``initialisation`` and ``stochastic_depth``.
+        layer: counted from 0; the last layer is skipped most often (Huang et al., 2016).
+    """
+
+    def __init__(self, config: ViTConfig, layer: int) -> None:
+        nn.Module.__init__(self)  # not the plain block's: what it draws would shift the weights of a seed
+        self.attention_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
+        self.attention = MultiHeadSelfAttention(config.dim, config.heads, config.qkv_bias)
+        if config.initialisation == "mimetic":
+            mimetic_(self.attention)
+        self.dropout = nn.Dropout(config.dropout)
+        self.mlp_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
+        local = config.mlp == "local"
+        self.mlp = LocalMlp(config) if local else Mlp(config.dim, config.mlp_dim, config.dropout, config.gelu)
+        self.skip: nn.Module = nn.Identity()
+        if config.stochastic_depth and layer:
+            from torchvision.ops import StochasticDepth  # imported here: few models want it
+
+            self.skip = StochasticDepth(config.stochastic_depth * layer / (config.depth - 1), mode="row")
+
+    def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
+        gathered, weights = self.attention(self.attention_norm(tokens), return_weights)
+        tokens = tokens + self.skip(self.dropout(gathered))
+        tokens = tokens + self.skip(self.mlp(self.mlp_norm(tokens)))
+        return tokens, weights
+
+
+def choose_encoder(config: ViTConfig) -> Encoder:
+    """Build the encoder: plain blocks, unless the configuration asks for what is not the paper's."""
+    plain = (config.mlp, config.initialisation, config.stochastic_depth) == ("dense", "xavier", 0.0)
+    return Encoder(config, None if plain else (VariantBlock(config, layer) for layer in range(config.depth)))
+
+
+def choose_stem(config: ViTConfig) -> PatchEmbedding | ConvStem | ResNetStem:
+    """Build what turns images (B, C, H, W) into embeddings (B, N, D), by the kind of stem."""
+    match config.stem.kind:
+        case "patch":
+            return PatchEmbedding(config.patch_size, config.channels, config.dim)
+        case "conv":
+            return ConvStem(config)
+        case "resnet":
+            return ResNetStem(config)
 
 
 @torch.no_grad()

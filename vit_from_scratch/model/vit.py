@@ -8,11 +8,9 @@ from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig, variant_config
-from vit_from_scratch.model.encoder import Encoder
-from vit_from_scratch.model.hybrid import ResNetStem
-from vit_from_scratch.model.patches import PatchEmbedding, lecun_normal_
+from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
-from vit_from_scratch.model.variants import ConvStem
+from vit_from_scratch.model.variants import choose_encoder, choose_stem
 
 
 class VisionTransformer(nn.Module):
@@ -26,13 +24,9 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.config = config
         self.image_shape = config.image_shape
-        self.patch_embedding: PatchEmbedding | ConvStem | ResNetStem
-        if config.stem == "patch":
-            self.patch_embedding = PatchEmbedding(config.patch_size, config.channels, config.dim)
-        else:
-            self.patch_embedding = ConvStem(config) if config.stem == "conv" else ResNetStem(config)
+        self.patch_embedding = choose_stem(config)  # a PatchEmbedding, in the plain model
         self.tokens = TokenSequence(config)
-        self.encoder = Encoder(config)
+        self.encoder = choose_encoder(config)  # an Encoder of plain blocks
         pooled = config.norm == "pooled"
         self.pooled_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if pooled else nn.Identity()
         width = config.dim
@@ -96,7 +90,7 @@ class VisionTransformer(nn.Module):
             head reads (B, D or the representation's width).
 
         Raises:
-            InputError: for images of another size, channel count or type.
+            InputError: for images of another size, channel count or type, on another device, or no tensor.
         """
         self.check_images(images)
         intermediates: dict[str, Any] | None = {} if return_intermediates else None
@@ -119,6 +113,12 @@ class VisionTransformer(nn.Module):
     def check_images(self, images: Tensor) -> None:
         """Raise an `InputError` unless these are images (B, C, H, W) that the model takes."""
         expected = (self.config.channels, *self.image_shape)
+        if not isinstance(images, Tensor):
+            raise InputError(
+                f"images of type {type(images).__name__}: expected a tensor (B, "
+                f"{', '.join(map(str, expected))}), scaled and normalised; convert an array with "
+                "torch.from_numpy, and read a picture from its file with load_photo."
+            )
         if images.ndim != 4 or tuple(images.shape[1:]) != expected:
             raise InputError(
                 f"images of shape {tuple(images.shape)}: expected (B, {', '.join(map(str, expected))}), "
@@ -134,6 +134,11 @@ class VisionTransformer(nn.Module):
             raise InputError(
                 f"images of type {images.dtype}: expected {weight.dtype} like the model's weights; "
                 "convert one with .to(dtype), or run under torch.autocast."
+            )
+        if images.device != weight.device and not weight.is_meta:  # there, while they are offloaded
+            raise InputError(
+                f"images on {images.device}: expected {weight.device}, where the model's weights lie; move "
+                "one with .to(device)."
             )
 
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_labels
 from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, new_axes
 
 
@@ -153,10 +154,16 @@ def confusion_matrix(
         predictions: predicted classes (n,).
         names: names of the K classes.
         ax: where to draw.
+
+    Raises:
+        InputError: not as many predictions as labels, or a class that has no name.
     """
-    ax = new_axes(ax, 5, 4.6)
     classes = len(names)
-    counts = torch.bincount(labels * classes + predictions, minlength=classes**2).reshape(classes, classes)
+    require_labels(labels, None, classes)
+    require_labels(predictions, len(labels), classes, "predictions")
+    ax = new_axes(ax, 5, 4.6)
+    pairs = labels.cpu().long() * classes + predictions.cpu()
+    counts = torch.bincount(pairs, minlength=classes**2).reshape(classes, classes)
     matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
     for count in ax.texts:
         count.set_visible(count.get_text() != "0")  # what happened stands out

@@ -81,7 +81,7 @@ def attention_distance(
     layers = torch.arange(1, len(values) + 1)
     points = layers[:, None].expand_as(values)
     ax.scatter(points.flatten(), values.flatten(), color=colour, marker=marker, s=28, label=label or None)
-    ax.plot(layers, values.mean(dim=1), color=colour, lw=1, alpha=0.6)
+    ax.plot(layers, values.mean(dim=1), color=colour, ls="-", lw=1, alpha=0.6)
     if uniform is not None:
         ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

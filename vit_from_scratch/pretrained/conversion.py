@@ -1,12 +1,15 @@
 """What all converters share: names to names, nothing left over, and a proof at the end."""
 
+import contextlib
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.checkpoints import misfits
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
@@ -23,6 +26,17 @@ def refuse(library: str, difference: str) -> InputError:
     )
 
 
+def lacking(thing: object, paths: tuple[str, ...]) -> list[str]:
+    """Return those of the dotted names, such as "blocks.0.norm1.eps", that lead nowhere from an object."""
+    missing = []
+    for path in paths:
+        try:
+            attrgetter(path)(thing)
+        except AttributeError:
+            missing.append(path)
+    return missing
+
+
 def built(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
     """Build a model and fill in every weight, in the type and on the device that the weights have.
 
@@ -31,13 +45,12 @@ def built(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer
     """
     first = next(iter(tensors.values()))
     model = VisionTransformer(config).to(first.device, first.dtype)  # before: a copy would round
-    try:
-        model.load_state_dict(dict(tensors))
-    except RuntimeError as error:
+    if problems := misfits(tensors, model.state_dict()):
         raise InputError(
-            f"the weights do not fit the model ({' '.join(str(error).split())}): expected those of {config}. "
-            "Check where they come from."
-        ) from None
+            f"the weights do not fit the model that they describe ({problems}): expected those of a plain "
+            "ViT as in the paper. Check where they come from."
+        )
+    model.load_state_dict(dict(tensors))
     return model.eval()
 
 
@@ -83,12 +96,14 @@ def gelu_of(activation: nn.Module | str, library: str) -> Literal["erf", "tanh"]
     """
     if isinstance(activation, nn.GELU):
         return "tanh" if activation.approximate == "tanh" else "erf"
-    probe = torch.linspace(-4, 4, 101, dtype=torch.float64)
+    probe = torch.linspace(-4, 4, 101, dtype=torch.float64, device="cpu")
     if callable(activation):
-        if torch.allclose(activation(probe), nn.functional.gelu(probe), atol=1e-12):
-            return "erf"
-        if torch.allclose(activation(probe), nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
-            return "tanh"
+        with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is no GELU
+            found = activation(probe)
+            if torch.allclose(found, nn.functional.gelu(probe), atol=1e-12):
+                return "erf"
+            if torch.allclose(found, nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
+                return "tanh"
     raise refuse(library, f"the activation {activation}")
 
 

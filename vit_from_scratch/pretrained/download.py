@@ -11,17 +11,20 @@ from pathlib import Path
 from tqdm import tqdm
 
 from vit_from_scratch.errors import InputError
-
-CACHE = Path.home() / ".cache" / "vit_from_scratch" / "weights"
-"""Where downloads go, unless VIT_WEIGHTS_DIR names another folder."""
+from vit_from_scratch.paths import download_folder, typed_path
 
 CHUNK = 1 << 20
 TIMEOUT = 30  # seconds without a byte
 
 
 def cache_folder() -> Path:
-    """Return the folder that holds downloaded weights."""
-    return Path(os.environ.get("VIT_WEIGHTS_DIR") or CACHE).expanduser()
+    """Return the folder that holds downloaded weights: the one that VIT_WEIGHTS_DIR names, or a cache.
+
+    Raises:
+        InputError: it names no path, or there is neither that nor a home folder for the cache.
+    """
+    named = os.environ.get("VIT_WEIGHTS_DIR")
+    return typed_path(named, "VIT_WEIGHTS_DIR") if named else download_folder("weights")
 
 
 def fetch(url: str, name: str, sha256: str = "") -> Path:
@@ -40,7 +43,7 @@ def fetch(url: str, name: str, sha256: str = "") -> Path:
             that cannot be written to; one sentence each, and no broken file is left.
     """
     target = cache_folder() / name
-    if target.is_file():
+    if os.path.isfile(target):  # unlike the path's own is_file, no error where it may not look
         return target
     part = target.with_name(target.name + ".part")
     try:

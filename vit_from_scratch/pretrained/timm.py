@@ -9,7 +9,16 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import embedding_weight_from_convolution
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.pretrained.conversion import block_names, both, built, gelu_of, proved, refuse, renamed
+from vit_from_scratch.pretrained.conversion import (
+    block_names,
+    both,
+    built,
+    gelu_of,
+    lacking,
+    proved,
+    refuse,
+    renamed,
+)
 
 PARTS = {
     "norm1": "attention_norm",
@@ -19,6 +28,20 @@ PARTS = {
     "mlp.fc1": "mlp.hidden",
     "mlp.fc2": "mlp.output",
 }
+
+IN_MODEL = (
+    "patch_embed.img_size",
+    "patch_embed.proj",
+    "blocks.0",
+    "norm_pre",
+    "norm",
+    "fc_norm",
+    "head",
+    "embed_dim",
+)
+IN_MODEL += ("cls_token", "pos_embed", "pos_drop.p", "no_embed_class", "global_pool", "pool_include_prefix")
+IN_BLOCK = ("norm1.eps", "attn.qkv", "attn.num_heads", "mlp.fc1", "mlp.act")
+"""What is read of a model and of its blocks; timm's other families, near as they look, lack some of it."""
 
 
 def from_timm(model: nn.Module) -> VisionTransformer:
@@ -36,16 +59,12 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     Raises:
         InputError: a model that ours cannot express, such as one with register tokens or layer scale.
     """
+    _require_plain(model)
     vit: Any = model
-    if not (hasattr(vit, "patch_embed") and hasattr(vit, "blocks") and hasattr(vit, "global_pool")):
-        raise InputError(
-            f"a {type(model).__name__}: expected timm's VisionTransformer, such as "
-            "timm.create_model('vit_base_patch16_224')."
-        )
     config = _config(vit)
     state = dict(model.state_dict())
     state["patch_embed.proj.weight"] = embedding_weight_from_convolution(state["patch_embed.proj.weight"])
-    hybrid = _hybrid_names(config) if config.stem == "resnet" else {}
+    hybrid = _hybrid_names(config) if config.stem.kind == "resnet" else {}
     position = state.get("pos_embed")
     if position is not None and config.class_token and vit.no_embed_class:
         state["pos_embed"] = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)
@@ -60,12 +79,28 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     return proved(built(config, renamed(state, names, "timm")), model, "timm")
 
 
+def _require_plain(model: nn.Module) -> None:
+    """Raise an `InputError` unless a model and its blocks have the parts of timm's VisionTransformer."""
+    vit: Any = model
+    lacks = lacking(vit, IN_MODEL)
+    if not lacks:
+        block = vit.blocks[0]
+        lacks = [f"{part} in its blocks ({type(block).__name__})" for part in lacking(block, IN_BLOCK)]
+    if lacks:
+        cfg = getattr(model, "pretrained_cfg", None)
+        name = f" ({cfg['architecture']})" if isinstance(cfg, dict) and cfg.get("architecture") else ""
+        raise InputError(
+            f"a {type(model).__name__}{name}: expected a plain VisionTransformer of timm, such as "
+            f"timm.create_model('vit_base_patch16_224'), and this one lacks {lacks[0]}."
+        )
+
+
 def _hybrid_names(config: ViTConfig) -> dict[str, str]:
     """Name the weights of timm's ResNetV2 in a hybrid as ours."""
     theirs, ours = "patch_embed.backbone.", "patch_embedding."
     names = {f"{theirs}stem.conv.weight": f"{ours}root.weight"}
     norms = {f"{theirs}stem.norm": f"{ours}root_norm"}
-    for stage, units in enumerate(config.stem_layers):
+    for stage, units in enumerate(config.stem.layers):
         for unit in range(units):
             start, own = f"{theirs}stages.{stage}.blocks.{unit}.", f"{ours}stages.{stage}.{unit}."
             for number in (1, 2, 3):
@@ -87,7 +122,8 @@ def _stem(vit: Any) -> dict[str, Any]:
         return {"patch_size": side[0], "channels": embed.proj.in_channels}
     backbone = embed.backbone
     first = getattr(getattr(backbone, "stem", None), "conv", None)
-    unit = backbone.stages[0].blocks[0] if hasattr(backbone, "stages") else None
+    stage = next(iter(getattr(backbone, "stages", [])), None)
+    unit = next(iter(getattr(stage, "blocks", [])), None)
     if (
         first is None
         or first.kernel_size != (7, 7)
@@ -99,12 +135,14 @@ def _stem(vit: Any) -> dict[str, Any]:
         )
     layers = tuple(len(stage.blocks) for stage in backbone.stages)
     return {
-        "stem": "resnet",
-        "stem_layers": layers,
-        "stem_width": first.out_channels,
-        "stem_norm_eps": backbone.stem.norm.eps,
-        "stem_conv_eps": first.eps,
-        "stem_eps_on_variance": True,
+        "stem": {
+            "kind": "resnet",
+            "layers": layers,
+            "width": first.out_channels,
+            "norm_eps": backbone.stem.norm.eps,
+            "conv_eps": first.eps,
+            "eps_on_variance": True,
+        },
         "patch_size": 4 * 2 ** (len(layers) - 1),
         "channels": first.in_channels,
     }

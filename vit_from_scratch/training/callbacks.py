@@ -1,12 +1,18 @@
-"""What else may happen while a model trains, apart from the loop: a progress bar, a log of every step."""
+"""What else may happen while a model trains, apart from the loop: a bar, a log, models kept on the way."""
 
-import os
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import torch
+from torch import Tensor
 from tqdm import tqdm
 
-from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import writing
+from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_from_scratch.progress import progress_shown
+from vit_from_scratch.training.state import TrainingState, as_vit
 
 
 class Callback:
@@ -39,14 +45,12 @@ class ProgressBar(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Show the bar, beginning at the step where a resumed run begins."""
-        wish = os.environ.get("VIT_PROGRESS")
-        shown = sys.stdout.isatty() and sys.stderr.isatty() if wish is None else wish != "0"
         self.bar = tqdm(
             total=state.total_steps,
             initial=state.step,
             desc=self.title or None,
             unit="step",
-            disable=not shown,
+            disable=not progress_shown(),
             dynamic_ncols=True,
         )
 
@@ -70,6 +74,43 @@ class ProgressBar(Callback):
             self.bar.close()
 
 
+class KeepEpochs(Callback):
+    """Keep the model as it is after some epochs, to look at later how it came about.
+
+    What is kept is what validation measures: averaged weights, if there is an average. Files are called
+    epoch-0000.safetensors, and so on.
+    """
+
+    def __init__(self, folder: Path, epochs: Sequence[int]) -> None:
+        """Say where to keep the model, and after which epochs.
+
+        Args:
+            folder: created when it is needed.
+            epochs: numbers of finished epochs, 0 for the model before training.
+        """
+        self.folder, self.epochs = folder, frozenset(epochs)
+
+    def on_start(self, state: TrainingState) -> None:
+        """Keep the model as the run finds it: untrained, or after the epoch that it goes on from.
+
+        Raises:
+            InputError: the run has fewer epochs than are to be kept.
+        """
+        if late := sorted(epoch for epoch in self.epochs if not 0 <= epoch <= state.epochs):
+            raise InputError(
+                f"epochs to keep: {late[0]}, and the run has {state.epochs}: expected 0 to {state.epochs}."
+            )
+        self.on_epoch(state)
+
+    def on_epoch(self, state: TrainingState) -> None:
+        """Keep the model, if its epoch is among those."""
+        if state.epoch in self.epochs:
+            with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                path = self.folder / f"epoch-{state.epoch:04}.safetensors"
+                save_checkpoint(path, as_vit(state.measured, "keeping epochs"))
+
+
 @dataclass(frozen=True)
 class StepMetrics:
     """One step in numbers.
@@ -88,14 +129,30 @@ class StepMetrics:
 
 
 class StepLog(Callback):
-    """Keep each step's loss, learning rate and gradient norm in `steps`: a closer look than epochs give."""
+    """Keep each step's loss, learning rate and gradient norm in `steps`: a closer look than epochs give.
+
+    Numbers are read when an epoch has ended or `steps` is asked for: reading makes a GPU wait.
+    """
 
     def __init__(self) -> None:
         """Begin with an empty log."""
-        self.steps: list[StepMetrics] = []
+        self._steps: list[StepMetrics] = []
+        self._unread: list[tuple[int, float, Tensor, Tensor]] = []
+
+    @property
+    def steps(self) -> list[StepMetrics]:
+        """The steps so far, in order."""
+        if self._unread:
+            steps, rates, losses, norms = zip(*self._unread, strict=True)
+            numbers = torch.stack(losses).tolist(), torch.stack(norms).tolist()
+            self._steps += map(StepMetrics, steps, rates, *numbers)
+            self._unread.clear()
+        return self._steps
 
     def on_step(self, state: TrainingState) -> None:
         """Add the step."""
-        self.steps.append(
-            StepMetrics(state.step, state.learning_rate, state.loss.item(), state.gradient_norm.item())
-        )
+        self._unread.append((state.step, state.learning_rate, state.loss, state.gradient_norm))
+
+    def on_epoch(self, state: TrainingState) -> None:
+        """Read the epoch's numbers, so that few tensors wait."""
+        _ = self.steps

@@ -1,20 +1,25 @@
 """The state of a run in one safetensors file: weights, optimiser and history, never pickle.
 
 One file, written beside the old one and then renamed: whatever kills the process, what lies there is
-whole. Schedules and random numbers need no room in it, since both follow from the step and the epoch.
+whole. A checksum tells when the disk did not keep it so. Schedules and random numbers need no room in it,
+since both follow from the step and the epoch.
 """
 
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.checkpoints import read_safetensors, write_atomically
-from vit_from_scratch.training.state import EpochMetrics, TrainingState
+from vit_from_scratch.files import write_atomically
+from vit_from_scratch.model.checkpoints import read_safetensors
+from vit_from_scratch.training.fingerprints import fingerprint
+from vit_from_scratch.training.metrics import as_history
+from vit_from_scratch.training.state import TrainingState
 
 FORMAT = "vit-training-state-1"
 
@@ -31,15 +36,18 @@ def save_state(path: Path, state: TrainingState) -> None:
                 tensors[f"optimiser.{index}.{name}"] = value
             elif value is not None:
                 scalars[f"{index}.{name}"] = value
-    progress = {
-        "epoch": state.epoch,
-        "step": state.step,
-        "optimiser_scalars": scalars,
-        "history": [dataclasses.asdict(metrics) for metrics in state.history],
-    }
+    progress = json.dumps(
+        {
+            "epoch": state.epoch,
+            "step": state.step,
+            "optimiser_scalars": scalars,
+            "history": [dataclasses.asdict(metrics) for metrics in state.history],
+        }
+    )
     # Cloned: an average's first weights are the model's own, and safetensors refuses shared memory.
     tensors = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, serialise(tensors, {"format": FORMAT, "progress": json.dumps(progress)}))
+    metadata = {"format": FORMAT, "progress": progress, "sha256": fingerprint(progress, tensors)}
+    write_atomically(path, serialise(tensors, metadata))
 
 
 def _weights(state: TrainingState) -> dict[str, dict[str, Tensor]]:
@@ -59,23 +67,37 @@ def restore_state(path: Path, state: TrainingState) -> None:
         InputError: the file is damaged, is something else, or does not fit the model.
     """
     tensors, progress = _read(path)
-
-    def part(kind: str) -> dict[str, Tensor]:
-        first = kind + "."
-        return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
-
     try:
-        state.model.load_state_dict(part("model"))
+        state.model.load_state_dict(_part(tensors, "model"))
         if state.average is not None:
-            state.average.load_state_dict(part("average"))
+            state.average.load_state_dict(_part(tensors, "average"))
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
         raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
-    best = {name: tensor.to(state.device) for name, tensor in part("best").items()}
+    best = {name: tensor.to(state.device) for name, tensor in _part(tensors, "best").items()}
     state.best = best or None
+    try:
+        _restore_optimiser(state, _part(tensors, "optimiser") | progress["optimiser_scalars"])
+        history = as_history(progress["history"])
+        state.epoch, state.step = progress["epoch"], progress["step"]
+        if (state.epoch, state.step) != (history[-1].epoch, history[-1].step):
+            raise _damaged(path)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise _damaged(path) from error
+    state.history[:] = history
+
+
+def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
+    """Return the tensors of one kind by their own names."""
+    first = kind + "."
+    return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
+
+
+def _restore_optimiser(state: TrainingState, values: dict[str, Any]) -> None:
+    """Give the optimiser back what it had noted of each parameter, by "NUMBER.NAME"."""
     parameters = [p for group in state.optimiser.param_groups for p in group["params"]]
     slots: dict[int, dict[str, Tensor | float]] = {}
-    for name, value in [*part("optimiser").items(), *progress["optimiser_scalars"].items()]:
+    for name, value in values.items():
         index, key = name.split(".", 1)
         parameter = parameters[int(index)]
         if isinstance(value, Tensor) and value.shape == parameter.shape:
@@ -84,11 +106,10 @@ def restore_state(path: Path, state: TrainingState) -> None:
         slots.setdefault(int(index), {})[key] = value
     groups = state.optimiser.state_dict()["param_groups"]
     state.optimiser.load_state_dict({"state": slots, "param_groups": groups})
-    state.epoch, state.step = progress["epoch"], progress["step"]
-    state.history[:] = [EpochMetrics(**metrics) for metrics in progress["history"]]
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict]:
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a state's tensors and its progress, and compare them with their checksum."""
     expected = "the training state of this run. Restore the file, or start again in another folder"
     tensors, metadata = read_safetensors(path, expected)
     if metadata.get("format") != FORMAT:
@@ -96,4 +117,18 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict]:
             f"{path} is not the state of a run: expected the format {FORMAT!r}, found "
             f"{metadata.get('format')!r}. Restore the file, or start again in another folder."
         )
-    return tensors, json.loads(metadata["progress"])
+    text = metadata.get("progress", "")
+    noted = metadata.get("sha256")  # the first version had none
+    if noted is not None and noted != fingerprint(text, tensors):
+        raise _damaged(path)
+    try:
+        return tensors, json.loads(text)
+    except ValueError:
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(
+        f"{path} is damaged: expected what was written, and its checksum or its progress differs. "
+        "Restore the file, or start again in another folder."
+    )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.settings import check_fields, require
-from vit_from_scratch.training.augmentation import Augmentation
 from vit_from_scratch.training.schedules import Decay
 
 

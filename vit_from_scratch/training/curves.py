@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from vit_from_scratch.model.checkpoints import write_atomically
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.training.state import EpochMetrics
 
 

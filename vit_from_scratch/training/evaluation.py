@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
 
 
@@ -18,10 +19,15 @@ class Evaluation:
     Attributes:
         accuracy: share of images whose largest logit is the label's, 0 to 1.
         loss: mean cross-entropy in nats, without label smoothing.
+        images: on how many images.
+        top5_accuracy: share of images whose label is among the five largest logits; None for ten classes or
+            fewer, where half of them would count.
     """
 
     accuracy: float
     loss: float
+    images: int
+    top5_accuracy: float | None = None
 
 
 @torch.no_grad()
@@ -41,8 +47,12 @@ def predict(
 
     Returns:
         (N, K) logits, on the model's device.
+
+    Raises:
+        InputError: images that are no tensor, or that the model does not take.
     """
-    device = next(model.parameters()).device
+    require_tensor(images, "images", "(N, C, H, W)")
+    device = next(model.parameters(), images).device
     logits = []
     with evaluating(model):
         for batch in images.split(batch_size):
@@ -68,8 +78,10 @@ def evaluate(
         batch_size: images at a time; it bounds the memory.
 
     Raises:
-        InputError: no images, or another number of labels than of images.
+        InputError: no images, or labels that are not one class number an image.
     """
+    for tensor, name, shape in ((images, "images", "(N, C, H, W)"), (labels, "labels", "(N,)")):
+        require_tensor(tensor, name, shape)
     if len(images) == 0 or len(images) != len(labels):
         raise InputError(
             f"{len(images)} images and {len(labels)} labels: expected as many labels as images, at least one."
@@ -86,7 +98,7 @@ def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]])
         batches: images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
 
     Raises:
-        InputError: there is no batch.
+        InputError: there is no batch, or labels are not one class number an image.
     """
     logits, labels = [], []
     for images, target in batches:
@@ -99,6 +111,12 @@ def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]])
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:
     """Compare logits (N, K) with labels (N,)."""
-    labels = labels.to(logits.device)
+    require_labels(labels, len(logits), logits.shape[1])
+    labels = labels.to(logits.device, torch.long)
     loss = F.cross_entropy(logits, labels).item()
-    return Evaluation(accuracy=(logits.argmax(dim=1) == labels).float().mean().item(), loss=loss)
+    hits = logits.argmax(dim=1) == labels  # (N,)
+    top5 = None
+    if logits.shape[1] > 10:
+        among = logits.topk(5, dim=1).indices == labels[:, None]  # (N, 5)
+        top5 = among.any(dim=1).float().mean().item()
+    return Evaluation(hits.float().mean().item(), loss, len(labels), top5)

@@ -5,24 +5,21 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.data import ImageData
 from vit_from_scratch.training.evaluation import Evaluation
 from vit_from_scratch.training.state import TrainingState, as_vit
-from vit_from_scratch.training.streaming import PhotoData
-
-
-class DivergedError(RuntimeError):
-    """The loss, or a weight, is no longer a finite number."""
 
 
 def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
     if isinstance(model, VisionTransformer):
         check_shapes(model.config, data)
+        check_batch_norm(model.config, data, config)
     if len(data.normalise.mean) not in (1, data.image_shape[0]):
         raise InputError(
             f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
@@ -53,6 +50,12 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
 
 def check_shapes(model: ViTConfig, data: ImageData | PhotoData) -> None:
     """Refuse a ViT that takes other images, or tells apart other classes, than there are in the data."""
+    if (found := misfit(model, data)) is not None:
+        raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
+
+
+def misfit(model: ViTConfig, data: ImageData | PhotoData) -> str | None:
+    """Say which of a ViT's shapes is not that of the data; None if all are."""
     channels, height, width = data.image_shape
     for name, given, there in (
         ("channels", model.channels, channels),
@@ -60,10 +63,21 @@ def check_shapes(model: ViTConfig, data: ImageData | PhotoData) -> None:
         ("num_classes", model.num_classes, data.num_classes),
     ):
         if given != there:
-            raise InputError(
-                f"model.{name} = {given}: expected {there} for {data.config.name}. Leave it out of a recipe; "
-                "the data decide it."
-            )
+            return f"model.{name} = {given}: expected {there} for {data.config.name}"
+    return None
+
+
+def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: TrainConfig) -> None:
+    """Refuse to train a convolutional stem on single images of one patch: batch norm needs two values."""
+    batch = min(config.batch_size, data.training_size)
+    piece = math.ceil(batch / config.accumulation)
+    smallest = batch % piece or piece
+    side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
+    if model.stem.kind == "conv" and side <= model.patch_size and smallest == 1:
+        raise InputError(
+            f"train.batch_size = {config.batch_size} with stem='conv' and a single patch leaves batch norm "
+            "one value: expected pieces of 2 images or more. Take a larger batch, or smaller patches."
+        )
 
 
 def reading_interval(device: torch.device) -> int:

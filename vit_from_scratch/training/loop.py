@@ -11,17 +11,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_from_scratch.training.augmentation import blend
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.random_changes import blend
+from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.training.allocator import keeping_freed_memory
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.data import ImageData
 from vit_from_scratch.training.evaluation import evaluate_batches
-from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
+from vit_from_scratch.training.guards import (
+    check_finite,
+    check_fit,
+    check_outcome,
+    reading_interval,
+)
 from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
-from vit_from_scratch.training.run_folder import RunFolder
+from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
-from vit_from_scratch.training.streaming import PhotoData
 
 
 def train(
@@ -49,25 +55,27 @@ def train(
 
     Raises:
         DivergedError: the loss or a weight became infinite or not a number; that epoch is not kept.
-        InputError: the model does not fit the data or the settings; the folder holds something else, or a run
-            with other settings.
+        InputError: the model does not fit the data or the settings; the folder holds something else, a run
+            with other settings or a damaged one, or another process is at work in it.
     """
     device = next(model.parameters()).device
     check_fit(model, data, config)
     state = TrainingState(model, data.to(device), config, build_optimiser(model, config))
-    hooks = [*([RunFolder(out_dir)] if out_dir is not None else []), *callbacks]
     own_randomness = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
-    with own_randomness, cpu_threads(config.threads):
-        for hook in hooks:
-            hook.on_start(state)
-        while not state.finished:
-            state.history.append(train_epoch(state, hooks))
-            state.remember_best()
+    with RunFolder(out_dir) if out_dir is not None else contextlib.nullcontext() as folder:
+        hooks = [*([folder] if folder is not None else []), *callbacks]
+        on_cpu = keeping_freed_memory(device.type == "cpu")
+        with own_randomness, cpu_threads(config.threads), state.data.keeping_workers(), on_cpu:
             for hook in hooks:
-                hook.on_epoch(state)
-    state.settle()
-    for hook in hooks:
-        hook.on_end(state)
+                hook.on_start(state)
+            while not state.finished:
+                state.history.append(train_epoch(state, hooks))
+                state.remember_best()
+                for hook in hooks:
+                    hook.on_epoch(state)
+        state.settle()
+        for hook in hooks:
+            hook.on_end(state)
     return state.history
 
 
@@ -91,9 +99,8 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     losses, hits, read = [], [], 0
 
     state.model.train()
-    for images, labels in data.training_batches(
-        config.batch_size, config.augmentation, seed, config.workers
-    ):  # (B, C, H, W), (B,)
+    batches = data.training_batches(config.batch_size, config.augmentation, seed, config.workers)
+    for images, labels in batches:  # (B, C, H, W), (B,)
         images, targets = blend(images, labels, config.augmentation, data.num_classes)
         images = data.normalise(shrink(state, images))
         logits = train_step(state, images, targets)  # (B, K)

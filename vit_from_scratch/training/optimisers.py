@@ -5,9 +5,8 @@ It does not say whether the decay is decoupled, or on which parameters it acts. 
 class token and the position embedding are left alone: decay pulls towards zero, and for a norm's scale or
 a position zero is no simpler a value.
 
-Muon (Jordan et al., 2024) is newer than the paper. It replaces the momentum of a weight matrix by the
-nearest orthogonal matrix, so that a step moves all directions by the same amount. It is meant for the
-matrices inside the blocks; embeddings, head, norms and biases stay with AdamW beside it.
+Muon (`vit_from_scratch.training.muon`) is newer than the paper. It is meant for the matrices inside the
+blocks; embeddings, head, norms and biases stay with AdamW beside it.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.training.config import TrainConfig
+from vit_from_scratch.training.muon import Muon
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm)
 
@@ -61,7 +62,7 @@ class MuonBesideAdamW:
         Raises:
             InputError: the model has no blocks with weight matrices.
         """
-        matrices = {id(weight): weight for weight in block_matrices(model)}
+        matrices = block_matrices(model)
         if not matrices:
             raise InputError(
                 "optimiser = 'muon': expected a model with matrices in blocks, as VisionTransformer has; "
@@ -69,10 +70,10 @@ class MuonBesideAdamW:
             )
         rest = decay_groups(model, config.weight_decay)
         for group in rest:
-            group["params"] = [p for p in group["params"] if id(p) not in matrices]
+            group["params"] = [p for p in group["params"] if p not in matrices]
         self.optimisers: tuple[torch.optim.Optimizer, ...] = (
-            torch.optim.Muon(
-                matrices.values(),
+            Muon(
+                matrices,
                 lr=config.learning_rate,
                 weight_decay=config.weight_decay,
                 momentum=config.momentum,
@@ -116,11 +117,18 @@ class MuonBesideAdamW:
 Optimiser = torch.optim.Optimizer | MuonBesideAdamW
 
 
-def block_matrices(model: nn.Module) -> list[Tensor]:
-    """Return the weights of the dense layers inside the model's blocks: what Muon is meant for."""
+def block_matrices(model: nn.Module) -> dict[Tensor, int]:
+    """Find the weights of the dense layers inside the model's blocks: what Muon is meant for.
+
+    Returns:
+        For each weight, how many matrices it holds one above the other: 3 where queries, keys and values are
+        one layer, else 1.
+    """
     blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
-    layers = [m for block in blocks for m in block.modules() if isinstance(m, nn.Linear)]
-    return [layer.weight for layer in layers if layer.weight.requires_grad]
+    inside = [module for block in blocks for module in block.modules()]
+    fused = {module.qkv.weight for module in inside if isinstance(module, MultiHeadSelfAttention)}
+    weights = [module.weight for module in inside if isinstance(module, nn.Linear)]
+    return {weight: 3 if weight in fused else 1 for weight in weights if weight.requires_grad}
 
 
 def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.data import ImageData
 from vit_from_scratch.training.optimisers import Optimiser
-from vit_from_scratch.training.streaming import PhotoData
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""The log of runs and trials: its tables say what the result files say, and it leaves none of them out."""
+
+import re
+
+import pytest
+from project_facts import ROOT
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import docutils_namespace
+from vit_book import tried
+
+from vit_from_scratch.experiments import load_recipe, load_result
+
+LOG = (ROOT / "book" / "recipes_log.md").read_text(encoding="utf-8")
+
+
+def cells(lines, first):
+    """The cells of the row that begins with this cell."""
+    (row,) = [line for line in lines if line.startswith(f"| {first} |")]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def directives(name):
+    """The arguments of each directive of this name on the page."""
+    return re.findall(rf"^```\{{{name}\}} (.+)$", LOG, flags=re.MULTILINE)
+
+
+def test_the_log_shows_every_run_once():
+    shown = [
+        name
+        for names in directives("runs")
+        for line in tried.runs_text(names.split())
+        for name in re.findall(r"^\| `(.+?)` \|", line)
+    ]
+    assert sorted(shown) == sorted(tried.results_with("recipe"))
+
+
+def test_the_log_shows_every_page_of_trials_once():
+    assert sorted(directives("trials")) == sorted(tried.results_with("trials"))
+
+
+def test_a_run_stands_with_what_it_reached_and_what_it_was_to_reach():
+    name = "cifar10-30min-cpu-plain"
+    result, recipe = load_result(name), load_recipe(name)
+    *_, training, held_out, test, wanted = cells(tried.runs_text([name]), f"`{name}`")
+    last = result["runs"][0]["curves"][-1]
+    assert training == f"{last['train_accuracy']:.1%}"
+    assert held_out == f"{last['validation_accuracy']:.1%}"
+    assert test == f"{result['test_accuracy_mean']:.1%}"
+    assert wanted == f"{recipe.aim:.1%}"
+
+
+def test_a_run_of_several_seeds_says_so_and_what_was_not_measured_is_empty():
+    *_, held_out, test, _ = cells(tried.runs_text(["digits"]), "`digits`")
+    assert held_out == ""
+    assert test.endswith(f"({len(load_result('digits')['seeds'])} seeds)")
+
+
+def test_a_run_with_patience_shows_the_epoch_that_it_kept():
+    result = load_result("imagenette-ls0")
+    curve = result["runs"][0]["curves"]
+    kept = min(curve, key=lambda epoch: epoch["validation_loss"])
+    row = cells(tried.runs_text(["imagenette-ls0"]), "`imagenette-ls0`")
+    assert f"{len(curve)}, kept {kept['epoch']}" in row
+    assert f"{kept['validation_accuracy']:.1%}" in row
+
+
+def test_what_a_curriculum_saved_is_measured_on_whole_epochs():
+    result = {"config": {"train": {"curriculum": [[0.0, 24], [0.5, 32]]}}}
+    result["runs"] = [{"curves": [{"seconds": seconds} for seconds in (1.0, 1.0, 100.0, 2.0, 2.0)]}]
+    assert "24 pixels took 50% of the time of one at 32" in tried.time_saved(result)
+    assert tried.time_saved({"config": {"train": {"curriculum": []}}}) == ""
+
+
+@pytest.mark.parametrize(("name", "against"), [("small_data", "above"), ("cifar10_settings", "first")])
+def test_trials_are_compared_with_the_row_that_they_change(name, against):
+    found = [100 * trial["validation_accuracy"] for trial in load_result(name)["trials"]]
+    last = load_result(name)["trials"][-1]["name"]
+    lines = tried.trials_text(name)
+    assert float(cells(lines, last)[-1]) == pytest.approx(
+        found[-1] - (found[-2] if against == "above" else found[0]), abs=0.051
+    )
+    assert against in next(line for line in lines if line.startswith("| trial"))
+
+
+def test_a_difference_of_nothing_has_no_minus():
+    assert not any("-0.0" in line for name in directives("trials") for line in tried.trials_text(name))
+
+
+def test_a_run_that_there_is_not_is_named():
+    with pytest.raises(ExtensionError, match=r"no result of a run called a-run or b-\*"):
+        tried.runs_text(["a-run", "b-*"])
+
+
+def test_sphinx_reads_the_tables_without_a_warning(tmp_path):
+    (tmp_path / "conf.py").write_text("extensions = ['myst_nb', 'vit_book.tried']\n", encoding="utf-8")
+    tables = re.findall(r"^```\{(?:runs|trials)\} .+\n```$", LOG, flags=re.MULTILINE)
+    (tmp_path / "index.md").write_text("# Log\n\n" + "\n\n".join(tables), encoding="utf-8")
+    pages = tmp_path / "_build"
+    with docutils_namespace():
+        Sphinx(
+            tmp_path, tmp_path, pages, tmp_path / "trees", "html", status=None, warningiserror=True
+        ).build()
+    page = (pages / "index.html").read_text(encoding="utf-8")
+    assert page.count("<table") == len(tables)
+    assert "{runs}" not in page

@@ -1,0 +1,166 @@
+import hashlib
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from vit_from_scratch import InputError
+from vit_from_scratch.data import (
+    DataConfig,
+    ImageData,
+    Normalisation,
+    load_dataset,
+    open_dataset,
+)
+from vit_from_scratch.data.sources import digits_test_indices
+
+
+def test_digits_are_the_1797_scans_of_scikit_learn_in_three_parts(digits):
+    assert (len(digits.train_labels), len(digits.validation_labels), len(digits.test_labels)) == (
+        1200,
+        237,
+        360,
+    )
+    parts = (digits.train_images, digits.validation_images, digits.test_images)
+    ours = torch.cat(parts).flatten(1).float() * 16 / 255
+    theirs = torch.from_numpy(load_digits().data).float()
+    assert torch.equal(ours.round().sort(dim=0).values, theirs.sort(dim=0).values)
+    assert all(images.dtype == torch.uint8 and images.shape[1:] == (1, 8, 8) for images in parts)
+
+
+def test_the_test_part_is_stored_and_has_a_fifth_of_each_digit(digits):
+    stored = digits_test_indices()
+    assert torch.equal(digits.test_labels, torch.from_numpy(load_digits().target[stored]))
+    share = np.bincount(digits.test_labels) / np.bincount(load_digits().target)
+    assert len(set(stored)) == 360
+    assert share.min() > 0.18
+    assert share.max() < 0.22
+
+
+def test_the_stored_split_has_not_changed():
+    digest = hashlib.sha256(",".join(map(str, digits_test_indices())).encode()).hexdigest()
+    assert digest == "2b34a89618d0d4df0f89a3fc8c6dfe92c5c4afc5d09419ddf7bf197d7b652dd6"
+
+
+def test_the_test_part_is_the_same_whatever_is_held_out(digits):
+    other = load_dataset("digits", validation_size=0, split_seed=5)
+    assert torch.equal(other.test_images, digits.test_images)
+    assert len(other.train_labels) == 1437
+    assert len(other.validation_labels) == 0
+
+
+def test_the_split_seed_draws_other_validation_images(digits):
+    again, other = load_dataset("digits"), load_dataset("digits", split_seed=1)
+    assert torch.equal(again.validation_images, digits.validation_images)
+    assert not torch.equal(other.validation_images, digits.validation_images)
+
+
+def test_normalisation_maps_bytes_to_minus_one_and_one_and_back():
+    images = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1)
+    normalise = Normalisation()
+    assert normalise(images).flatten().tolist() == [-1.0, 1.0]
+    assert normalise.undo(normalise(images)).flatten().tolist() == [0.0, 1.0]
+
+
+def test_normalisation_has_a_mean_for_each_channel():
+    grey = torch.full((2, 3, 4, 4), 51, dtype=torch.uint8)
+    normalised = Normalisation((0.2, 0.1, 0.0), (0.5, 0.1, 0.2))(grey)
+    assert torch.allclose(normalised[0, :, 0, 0], torch.tensor([0.0, 1.0, 1.0]), atol=1e-6)
+
+
+def test_an_unknown_data_set_is_refused_with_the_known_ones():
+    with pytest.raises(
+        InputError, match=r"unknown data set 'cifar'.*'digits', 'cifar10'.*did you mean 'cifar10'"
+    ):
+        load_dataset("cifar")
+
+
+@pytest.mark.parametrize(
+    ("size", "message"), [(5, "10 to 1,427"), (1430, "10 to 1,427"), (1437, "10 to 1,427"), (-1, "0 or more")]
+)
+def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
+    with pytest.raises(InputError, match=f"validation_size = {size}.*{message}"):
+        load_dataset("digits", validation_size=size)
+
+
+def test_none_stands_for_the_usual_validation_size():
+    assert DataConfig("digits") == DataConfig("digits", 237)
+
+
+def write_cifar(folder, batch: bytes | None = None):
+    """Write CIFAR-10's layout with ten made images in each file."""
+    inside = folder / "cifar-10-batches-py"
+    inside.mkdir()
+    images = np.random.default_rng(0).integers(256, size=(10, 3072), dtype=np.uint8)
+    content = batch or pickle.dumps({"data": images, "labels": list(range(10))})
+    names = [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]
+    for name in names:
+        (inside / name).write_bytes(content)
+    (inside / "batches.meta").write_bytes(pickle.dumps({"label_names": [f"class {i}" for i in range(10)]}))
+
+
+@pytest.fixture
+def trusted(monkeypatch):
+    """Let torchvision take made files for CIFAR-10's."""
+    monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
+    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *arguments: True)
+
+
+def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted):
+    write_cifar(tmp_path)
+    data = load_dataset("cifar10", tmp_path, validation_size=10)
+    assert data.train_images.shape == (40, 3, 32, 32)
+    assert (len(data.validation_labels), len(data.test_labels), data.num_classes) == (10, 10, 10)
+    assert data.validation_labels.unique().tolist() == list(range(10))
+
+
+def test_the_environment_names_the_folder(tmp_path, trusted, monkeypatch):
+    write_cifar(tmp_path)
+    monkeypatch.setenv("VIT_DATA_DIR", str(tmp_path))
+    assert len(load_dataset("cifar10", validation_size=0).train_labels) == 50
+
+
+def test_a_folder_without_the_data_set_is_refused(tmp_path):
+    with pytest.raises(
+        InputError, match=r"no CIFAR10 in .*: expected cifar-10-batches-py/.*leave --data-dir"
+    ):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_a_corrupted_data_set_is_refused(tmp_path):
+    write_cifar(tmp_path, b"not a batch")
+    with pytest.raises(InputError, match=r"CIFAR10 in .* cannot be read: .*Fetch them again"):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_no_network_is_said_in_one_sentence(tmp_path, monkeypatch):
+    def refused(*arguments, **options):
+        import urllib.error
+
+        raise urllib.error.URLError("no route to host")
+
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setattr("vit_from_scratch.data.sources.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", refused)
+    with pytest.raises(
+        InputError, match=r"cannot be downloaded \(no route to host\)\. Connect to a network once"
+    ):
+        load_dataset("cifar10")
+
+
+def test_a_smaller_training_part_keeps_the_other_parts_and_the_shares(digits):
+    few = open_dataset(DataConfig("digits", train_size=300))
+    assert isinstance(few, ImageData)
+    assert len(few.train_labels) == 300
+    assert torch.equal(few.validation_images, digits.validation_images)
+    assert torch.equal(few.test_images, digits.test_images)
+    assert few.train_labels.bincount().min() >= 28
+    rows = {bytes(image.numpy().tobytes()) for image in digits.train_images}
+    assert all(bytes(image.numpy().tobytes()) in rows for image in few.train_images)
+
+
+def test_a_training_part_that_cannot_be_drawn_is_refused():
+    with pytest.raises(InputError, match=r"data\.train_size = 5000: digits has 1,200 images of 10 classes"):
+        open_dataset(DataConfig("digits", train_size=5000))

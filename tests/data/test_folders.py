@@ -1,0 +1,168 @@
+"""Photos of your own: which files are photos, of which class, and in which part."""
+
+import pytest
+
+from vit_from_scratch import InputError
+from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.data.folders import Survey, list_folder, survey
+
+
+@pytest.fixture
+def flat(tmp_path, save_photo):
+    """Ten photos of each of two classes, `CLASS/*`."""
+    for name in ("cat", "dog"):
+        for number in range(10):
+            save_photo(tmp_path / name / f"{number}.png")
+    return tmp_path
+
+
+def names(samples, root):
+    return sorted(str(path.relative_to(root)) for path, _ in samples)
+
+
+def test_a_folder_without_a_test_part_holds_out_a_fifth_of_each_class(flat):
+    found = list_folder(flat)
+    assert found.drawn
+    assert [label for _, label in found.test] == [0, 0, 1, 1]
+    assert not {path for path, _ in found.train} & {path for path, _ in found.test}
+    assert len(found.train) == 16
+
+
+def test_the_drawn_test_photos_stay_the_same_elsewhere_and_when_photos_are_added(flat, save_photo):
+    before = names(list_folder(flat).test, flat)
+    save_photo(flat / "cat" / "new.png")
+    save_photo(flat / "cat" / "newer.png")
+    after = names(list_folder(flat).test, flat)
+    assert len(set(before) - set(after)) <= 1
+    moved = flat.rename(flat.parent / "elsewhere")
+    assert names(list_folder(moved).test, moved) == after
+
+
+def test_training_photos_alone_are_split_too(tmp_path, flat):
+    (tmp_path / "train").mkdir()
+    for name in ("cat", "dog"):
+        (flat / name).rename(tmp_path / "train" / name)
+    assert len(list_folder(tmp_path).test) == 4
+
+
+def test_photos_may_lie_deeper_and_other_files_are_left_out(flat, save_photo):
+    save_photo(flat / "cat" / "sub" / "deep" / "x.JPG")
+    save_photo(flat / "cat" / ".hidden" / "x.png")
+    save_photo(flat / "cat" / "._0.png")
+    save_photo(flat / ".trash" / "x.png")
+    (flat / "cat" / "Thumbs.db").write_bytes(b"no picture")
+    (flat / "notes.txt").write_text("no class")
+    found = list_folder(flat)
+    assert found.classes == ("cat", "dog")
+    everything = names(found.train + found.test, flat)
+    assert len(everything) == 21
+    assert "cat/sub/deep/x.JPG" in everything
+
+
+def test_a_class_may_be_called_train(flat, save_photo):
+    save_photo(flat / "train" / "1.png")
+    save_photo(flat / "train" / "2.png")
+    assert list_folder(flat).classes == ("cat", "dog", "train")
+
+
+def test_links_to_folders_above_or_around_add_no_photo(flat):
+    before = names(list_folder(flat).train, flat)
+    (flat / "cat" / "up").symlink_to("..")
+    (flat / "cat" / "loop").symlink_to(".")
+    (flat / "dog" / "loop").symlink_to("../cat")
+    assert names(list_folder(flat).train, flat) == before
+
+
+def test_a_class_may_be_a_link_but_not_to_photos_of_another(flat, save_photo, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    save_photo(outside / "1.png")
+    save_photo(outside / "2.png")
+    (flat / "bird").symlink_to(outside)
+    found = list_folder(flat)
+    assert found.classes == ("bird", "cat", "dog")
+    assert [label for _, label in found.train + found.test].count(0) == 2
+    (flat / "ape").symlink_to("dog")
+    with pytest.raises(InputError, match=r"ape has no photos of its own"):
+        list_folder(flat)
+
+
+def test_a_linked_photo_counts_once_where_its_file_lies(flat, tmp_path_factory, save_photo):
+    (flat / "cat" / "a.png").symlink_to("../dog/0.png")
+    elsewhere = save_photo(tmp_path_factory.mktemp("elsewhere") / "b.png")
+    (flat / "cat" / "b.png").symlink_to(elsewhere)
+    found = list_folder(flat)
+    labels = {path.relative_to(flat).as_posix(): label for path, label in found.train + found.test}
+    assert len(labels) == 21
+    assert "cat/a.png" not in labels
+    assert (labels["dog/0.png"], labels["cat/b.png"]) == (1, 0)
+
+
+def test_a_test_part_that_links_to_the_training_photos_is_refused(flat, tmp_path):
+    (tmp_path / "train").mkdir()
+    for name in ("cat", "dog"):
+        (flat / name).rename(tmp_path / "train" / name)
+    (tmp_path / "test").symlink_to("train")
+    with pytest.raises(InputError, match="test/cat has no photos of its own"):
+        list_folder(tmp_path)
+
+
+def test_a_class_without_photos_is_refused(flat):
+    (flat / "ape").mkdir()
+    (flat / "ape" / "notes.txt").write_text("")
+    with pytest.raises(InputError, match=r"ape has no photos of its own: expected files that end in \.jpg"):
+        list_folder(flat)
+
+
+def test_a_class_with_one_photo_cannot_be_tested(flat, save_photo):
+    save_photo(flat / "ape" / "1.png")
+    with pytest.raises(InputError, match=r"one photo of ape, and no test part: expected two or more"):
+        list_folder(flat)
+
+
+def test_test_without_train_is_refused(flat):
+    (flat / "cat").rename(flat / "test")
+    with pytest.raises(InputError, match=r"no image folder at .*no folder train .*expected .*/train/CLASS"):
+        list_folder(flat)
+
+
+def test_a_survey_counts_and_measures(flat, save_photo):
+    for number in range(10):
+        save_photo(flat / "dog" / f"{number}.png", size=(40, 30))
+        save_photo(flat / "dog" / f"large{number}.png", size=(40, 30))
+    assert survey(list_folder(flat)) == Survey(photos=24, side=30, classes=2)
+
+
+def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
+    for name in "abcd":
+        (tmp_path / name[0]).mkdir()
+        for number in range(2):
+            (tmp_path / name / f"{number}.jpg").write_text("no picture")
+    with pytest.raises(InputError, match=r"a/0\.jpg|a/1\.jpg"):
+        survey(list_folder(tmp_path))
+
+
+def test_a_tenth_is_for_validation_unless_told_otherwise(flat):
+    data = open_dataset(DataConfig(f"folder:{flat}", image_size=8))
+    assert data.config.validation_size == data.size_of("validation") == 2
+    assert "has no test part: 4 of its 20 photos" in data.source.note
+    none = open_dataset(DataConfig(f"folder:{flat}", image_size=8, validation_size=0))
+    assert (none.training_size, none.size_of("validation")) == (16, 0)
+
+
+def test_val_beside_test_is_the_validation_part(tmp_path, save_photo):
+    for part, count in (("train", 4), ("val", 3), ("test", 2)):
+        for name in ("cat", "dog"):
+            for number in range(count):
+                save_photo(tmp_path / part / name / f"{number}.png")
+    data = open_dataset(DataConfig(f"folder:{tmp_path}", image_size=8))
+    parts = {data.source.train.files[number].parts[-3] for number in data.validation.tolist()}
+    assert parts == {"val"}
+    assert (data.training_size, data.size_of("validation"), data.size_of("test")) == (8, 6, 4)
+    assert data.config.validation_size == 6
+    drawn = open_dataset(DataConfig(f"folder:{tmp_path}", image_size=8, validation_size=2))
+    used = files_of(drawn, drawn.train) | files_of(drawn, drawn.validation)
+    assert {path.parts[-3] for path in used} == {"train"}
+
+
+def files_of(data, numbers):
+    return {data.source.train.files[number] for number in numbers.tolist()}

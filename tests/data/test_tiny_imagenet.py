@@ -1,0 +1,154 @@
+"""Tiny-ImageNet in its published layout, on made photos."""
+
+import os
+import urllib.error
+
+import pytest
+import torch
+
+from vit_from_scratch import InputError
+from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
+from vit_from_scratch.data.tiny_imagenet import object_masks
+
+IDS = ("n02", "n01", "n03")
+
+
+@pytest.fixture
+def root(tmp_path, save_photo):
+    """Three classes with four training photos and two others each, some of them grey."""
+    folder = tmp_path / "tiny-imagenet-200"
+    for number, wnid in enumerate(IDS):
+        for photo in range(4):
+            path = folder / "train" / wnid / "images" / f"{wnid}_{photo}.JPEG"
+            save_photo(path, (64, 64), mode="L" if photo == 1 else "RGB", colour=(80 * number, 9, 9))
+    lines = []
+    for number in range(6):
+        save_photo(
+            folder / "val" / "images" / f"val_{number}.JPEG", (64, 64), colour=(80 * (number % 3), 9, 9)
+        )
+        lines.append(f"val_{number}.JPEG\t{IDS[number % 3]}\t0\t0\t9\t9")
+    (folder / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
+    (folder / "wnids.txt").write_text("\n".join(IDS))
+    (folder / "words.txt").write_text("n00\tentity\nn01\tgoldfish, Carassius\nn02\tcrane\nn03\tcrane, bird\n")
+    return tmp_path
+
+
+def test_its_validation_photos_are_the_test_part(root):
+    data = open_dataset(DataConfig("tiny-imagenet", validation_size=3), root)
+    assert data.class_names == ("goldfish", "crane (n02)", "crane (n03)")
+    assert (data.training_size, data.size_of("validation"), data.size_of("test")) == (9, 3, 6)
+    assert data.image_shape == (3, 64, 64)
+    images, labels = next(data.batches("test", workers=0))
+    assert labels.tolist() == [1, 0, 2, 1, 0, 2]
+    red = ((images[:, 0].mean(dim=(1, 2)) + 1) * 127.5).round()
+    assert torch.allclose(red, torch.tensor([0.0, 80, 160]).repeat(2), atol=6)
+
+
+def test_its_photos_are_changed_in_whole_batches_and_need_no_workers(root, monkeypatch):
+    data = open_dataset(DataConfig("tiny-imagenet", validation_size=0), root)
+    monkeypatch.setattr("vit_from_scratch.data.loading.PhotoWorkers.load", None)
+    images, labels = next(data.training_batches(12, Augmentation(flip=True, crop=(0.5, 1.0)), 0, workers=2))
+    assert images.shape == (12, 3, 64, 64)
+    assert labels.bincount().tolist() == [4, 4, 4]
+
+
+def test_5000_photos_are_for_validation_unless_told_otherwise():
+    assert DataConfig("tiny-imagenet") == DataConfig("tiny-imagenet", 5000, image_size=64)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("val_0.JPEG", "line 7 of .*val_annotations.txt is damaged"),
+        ("val_0.JPEG\tn99\t0", "line 7 of .*val_annotations.txt is damaged"),
+        ("val_9.JPEG\tn01\t0", r"do not fit \(val_9\.JPEG\): expected a line for each photo"),
+        (None, r"do not fit \(val_5\.JPEG\): expected a line for each photo"),
+    ],
+)
+def test_damaged_annotations_are_one_sentence(root, line, message):
+    path = root / "tiny-imagenet-200" / "val" / "val_annotations.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, line] if line else lines[:-1]))
+    with pytest.raises(InputError, match=message):
+        open_dataset(DataConfig("tiny-imagenet", 0), root)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wnids.txt", r"TinyImageNet in .* cannot be read: .*wnids\.txt"),
+        ("words.txt", r"words\.txt has no name for n01"),
+    ],
+)
+def test_damaged_lists_are_one_sentence(root, name, message):
+    path = root / "tiny-imagenet-200" / name
+    path.write_text("") if name == "words.txt" else path.unlink()
+    with pytest.raises(InputError, match=message):
+        open_dataset(DataConfig("tiny-imagenet", 0), root)
+
+
+def test_a_class_without_photos_is_one_sentence(root):
+    for path in (root / "tiny-imagenet-200" / "train" / "n03" / "images").iterdir():
+        path.unlink()
+    with pytest.raises(InputError, match="n03/images holds no photos"):
+        open_dataset(DataConfig("tiny-imagenet", 0), root)
+
+
+def test_a_photo_of_another_size_is_named(root, save_photo):
+    save_photo(root / "tiny-imagenet-200" / "train" / "n01" / "images" / "n01_0.JPEG", (64, 60))
+    data = open_dataset(DataConfig("tiny-imagenet", 0), root)
+    with pytest.raises(InputError, match=r"n01_0\.JPEG: a photo of 64 x 60 pixels: expected 64 x 64"):
+        next(data.training_batches(4, Augmentation(), 0))
+
+
+def test_no_network_is_one_sentence(tmp_path, monkeypatch):
+    def refused(*arguments, **options):
+        raise urllib.error.URLError("no route to host")
+
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setattr("vit_from_scratch.data.sources.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("torchvision.datasets.utils.download_and_extract_archive", refused)
+    with pytest.raises(InputError, match=r"cannot be downloaded \(no route to host\)\. Connect"):
+        open_dataset(DataConfig("tiny-imagenet"))
+
+
+def test_a_download_appears_when_it_is_whole(root, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+
+    def fetched(url, download_root, extract_root, md5, **options):
+        assert not (cache / "tiny-imagenet-200").exists()
+        assert not os.path.exists(extract_root), "what an earlier try left is gone"
+        os.mkdir(extract_root)
+        (root / "tiny-imagenet-200").rename(f"{extract_root}/tiny-imagenet-200")
+
+    cache.mkdir()
+    (cache / ".tiny-imagenet-200.part").mkdir()
+    (cache / ".tiny-imagenet-200.part" / "half").write_text("of an earlier try")
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setattr("vit_from_scratch.data.sources.cache_folder", lambda: cache)
+    monkeypatch.setattr("torchvision.datasets.utils.download_and_extract_archive", fetched)
+    assert open_dataset(DataConfig("tiny-imagenet", 0)).training_size == 12
+    assert [path.name for path in cache.iterdir()] == ["tiny-imagenet-200"]
+
+
+def test_the_box_of_each_object_is_a_mask_with_both_ends_inside(root):
+    masks = object_masks(root)
+    assert masks.shape == (6, 64, 64)
+    assert masks[3, :10, :10].all()
+    assert masks[3].sum() == 100
+    path = root / "tiny-imagenet-200/val/val_annotations.txt"
+    path.write_text("val_0.JPEG\tn02\t5\t60\t7\t63\n")
+    (mask,) = object_masks(root)
+    assert mask.nonzero()[0].tolist() == [60] * 3 + [61] * 3 + [62] * 3 + [63] * 3  # rows: y
+    assert set(mask.nonzero()[1]) == {5, 6, 7}  # columns: x
+
+
+@pytest.mark.parametrize("box", ["0\t0\t9", "0\t0\t9\t64", "9\t0\t8\t9", "a\t0\t9\t9", "0\t0\t9\t9\t9"])
+def test_a_damaged_box_is_named(root, box):
+    path = root / "tiny-imagenet-200/val/val_annotations.txt"
+    path.write_text(f"val_0.JPEG\tn02\t0\t0\t9\t9\nval_1.JPEG\tn02\t{box}\n")
+    with pytest.raises(InputError, match=r"line 2 of .*val_annotations.txt is damaged.* 0 to 63"):
+        object_masks(root)
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        object_masks(root)

@@ -1,0 +1,75 @@
+"""The numbers that ship: written by runs of the recipes as they stand."""
+
+from importlib import resources
+
+import pytest
+
+from vit_from_scratch.data import DataConfig
+from vit_from_scratch.experiments import load_recipe, load_result, load_trials, recipe_names, runs_of
+from vit_from_scratch.model.stem_config import with_stem_table
+from vit_from_scratch.settings import from_table
+from vit_from_scratch.training import TrainConfig
+
+FOLDER = resources.files("vit_from_scratch.experiments").joinpath("results")
+RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is_file()]
+PAGES = resources.files("vit_from_scratch.experiments").joinpath("trials")
+TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
+
+
+def assert_settings(ran, recipe):
+    assert from_table(TrainConfig, ran["train"], "train") == recipe.train
+    assert from_table(DataConfig, ran["data"], "data") == recipe.data
+    assert with_stem_table(ran["model"]) == recipe.model
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_comes_from_its_recipe_as_it_stands(name):
+    assert_settings(load_result(name)["config"], load_recipe(name))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_says_where_it_comes_from(name):
+    result = load_result(name)
+    assert result["seeds"] == list(load_recipe(name).seeds)
+    assert result["hardware"]["processor"]
+    assert result["versions"]["torch"]
+    assert result["date"]
+    settings = result["config"]["train"]
+    for run in result["runs"]:
+        epochs = len(run["curves"])
+        stopped_early = 0 < settings.get("patience", 0) < epochs < settings["epochs"]
+        assert epochs == settings["epochs"] or stopped_early
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_reaches_what_its_recipe_expects(name):
+    result, recipe = load_result(name), load_recipe(name)
+    reached, expected = result["test_accuracy_mean"], recipe.expect["test_accuracy"]
+    before = result["expect"]["test_accuracy"]  # written before the run
+    if reached >= before:
+        assert (recipe.expect, recipe.claim) == (result["expect"], result["claim"]), "not moved afterwards"
+    else:
+        assert recipe.aim >= before, "a missed aim stays in the recipe"
+        assert reached - 0.02 < expected <= reached
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
+    result, page = load_result(name), load_trials(name)
+    assert (result["claim"], result["base"]) == (page.claim, page.base)
+    recipes = page.recipes()
+    assert [trial["name"] for trial in result["trials"]] == list(recipes)
+    for trial, recipe in zip(result["trials"], recipes.values(), strict=True):
+        assert_settings(trial["config"], recipe)
+        runs = runs_of(trial)
+        assert [run["seed"] for run in runs] == list(page.seeds)
+        for run in runs:
+            assert len(run["curves"]) == recipe.train.epochs
+            assert run["validation_accuracy"] == run["curves"][-1]["validation_accuracy"]
+        mean = sum(run["validation_accuracy"] for run in runs) / len(runs)
+        assert trial["validation_accuracy"] == pytest.approx(mean)
+
+
+def test_the_digits_result_has_the_neighbours_beside_it():
+    assert load_result("digits")["baseline"]["nearest_neighbours"] == 3
+    assert 0.98 <= load_result("digits")["baseline"]["test_accuracy"] <= 0.995

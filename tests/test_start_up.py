@@ -1,0 +1,64 @@
+"""Commands answer at once: they import what takes seconds only when they run."""
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = ("torch", "torchvision", "sklearn", "matplotlib", "skimage")
+
+PROGRAM = """
+import os, pwd, sys
+
+def unknown(uid):
+    raise KeyError(uid)
+
+os.environ.pop("HOME", None)  # nor does any of them need a home folder
+pwd.getpwuid = unknown
+for line in sys.stdin.read().splitlines():
+    name, _, typed = line.partition(" ")
+    if name == "vit":
+        from vit_from_scratch.cli import main
+        try:
+            main(typed.split())
+        except SystemExit:  # after --help
+            pass
+    else:
+        exec(line)
+    print("###", *[m for m in %r if m in sys.modules])
+"""
+
+COMMANDS = """\
+import vit_from_scratch
+vit --help
+vit train --help
+vit recipes
+vit train --recipe digits --show
+vit train --recipe digitz
+vit train --nope
+vit predict x --weights nope
+vit predict x --out nope
+vit cost Z/16
+vit trials nope
+vit train --data nope
+vit train --recipe digits --set model.dmi=3
+vit train --recipe digits --set train.epochs=-1
+vit
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the module pwd")
+def test_what_needs_no_model_imports_nothing_that_takes_seconds(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM % (SLOW,)],
+        input=COMMANDS,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    imported = [line for line in done.stdout.splitlines() if line.startswith("###")]
+    expected = [f"{command}: ###" for command in COMMANDS.splitlines()]
+    assert [f"{c}: {found}" for c, found in zip(COMMANDS.splitlines(), imported, strict=True)] == expected
+    assert done.stderr.count("vit: ") == 10, "one sentence for each mistake"
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,47 @@
+"""Measured times are recorded, and a chapter that takes too long is named."""
+
+import json
+
+import measure_chapters
+import pytest
+from project_facts import chapters
+
+FIRST, SECOND = (path.stem for path in chapters()[:2])
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch):
+    """Measure the first two chapters, in pretended seconds, into a file of their own."""
+    monkeypatch.setattr(measure_chapters, "ROOT", tmp_path)
+    monkeypatch.setattr(measure_chapters, "minutes_file", lambda: tmp_path / "minutes.json")
+    monkeypatch.setattr(measure_chapters, "measured_chapters", dict)
+    monkeypatch.setattr(measure_chapters, "environment", lambda: ENVIRONMENT)
+    monkeypatch.setenv("VIT_BUDGET", "quick")
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+
+    def run(**seconds):
+        monkeypatch.setattr(measure_chapters, "run_notebook", lambda path: seconds[path.stem])
+        code = measure_chapters.main(list(seconds))
+        recorded = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"]
+        return code, {name: record["cpu"]["seconds"] for name, record in recorded.items()}
+
+    return run
+
+
+ENVIRONMENT = {
+    "date": "2026-11-21T10:00:00",
+    "hardware": {"processor": "x", "cores": 2, "gpu": None},
+    "versions": {"python": "3", "torch": "2", "vit-from-scratch": "0"},
+}
+
+
+def test_a_chapter_over_a_minute_is_named_and_recorded_all_the_same(measure, capsys):
+    assert measure(**{FIRST: 60.0, SECOND: 60.5}) == (1, {FIRST: 60.0, SECOND: 60.5})
+    said = capsys.readouterr().err
+    assert f"{SECOND} took longer than 60 s" in said
+    assert FIRST not in said
+
+
+def test_the_full_budget_may_take_its_time(measure, monkeypatch):
+    monkeypatch.setenv("VIT_BUDGET", "full")
+    assert measure(**{FIRST: 600.0})[0] == 0

@@ -1,0 +1,71 @@
+"""What is measured: every image with one label, of a class that the model knows."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import top_k_accuracy_score
+from torch import nn
+
+from vit_from_scratch import InputError
+from vit_from_scratch.training import evaluate, evaluate_batches, predict
+
+IMAGES = torch.rand(3, 1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (IMAGES, [0, 1, 12], "labels from 0 to 12: expected class numbers from 0 to 9"),
+        (IMAGES, [0, -100, 1], "labels from -100 to 1: expected class numbers from 0 to 9"),
+        (IMAGES, [0.0, 1.0, 2.0], "type torch.float32 for 3 images"),
+        (IMAGES, [[0], [1], [2]], r"labels of shape \(3, 1\)"),
+        (IMAGES, [0, 1], "3 images and 2 labels: expected as many labels as images"),
+        (IMAGES[:0], [], "0 images and 0 labels: .*at least one"),
+        (IMAGES.numpy(), [0, 1, 2], "images of type ndarray: expected a tensor"),
+        (None, [0], "images of type NoneType"),
+    ],
+)
+def test_only_images_with_a_label_each_are_measured(make_model, images, labels, message):
+    with pytest.raises(InputError, match=message):
+        evaluate(make_model(), images, torch.tensor(labels))
+
+
+def test_labels_that_are_no_tensor_are_refused(make_model):
+    with pytest.raises(InputError, match="labels of type list"):
+        evaluate(make_model(), IMAGES, [0, 1, 2])
+
+
+def test_batches_with_other_numbers_of_labels_are_refused(make_model):
+    with pytest.raises(InputError, match=r"labels of shape \(2,\) .* for 3 images"):
+        evaluate_batches(make_model(), [(IMAGES, torch.tensor([0, 1]))])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_labels_may_be_whole_numbers_of_any_size(make_model, dtype):
+    labels = torch.tensor([3, 1, 4])
+    assert evaluate(make_model(), IMAGES, labels.to(dtype)) == evaluate(make_model(), IMAGES, labels)
+
+
+def test_a_model_without_parameters_is_measured_where_its_images_are():
+    logits = predict(nn.Flatten(), IMAGES)
+    assert torch.equal(logits, IMAGES.flatten(1))
+    with pytest.raises(InputError, match="images of type ndarray"):
+        predict(nn.Flatten(), np.zeros((3, 1, 8, 8)))
+
+
+def test_measuring_leaves_frozen_layers_frozen(make_model):
+    model = make_model().train()
+    model.encoder.blocks[0].eval()
+    evaluate(model, IMAGES, torch.tensor([0, 1, 2]))
+    assert model.training
+    assert not model.encoder.blocks[0].training
+
+
+def test_top_5_is_that_of_scikit_learn_and_only_for_more_than_ten_classes():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(200, 12), torch.randint(12, (200,))
+    measured = evaluate(nn.Flatten(), logits[:, :, None, None], labels)
+    assert measured.top5_accuracy == pytest.approx(top_k_accuracy_score(labels, logits, k=5))
+    assert measured.accuracy < measured.top5_accuracy < 1
+    few = evaluate(nn.Flatten(), logits[:, :10, None, None], labels % 10)
+    assert few.top5_accuracy is None

@@ -1,0 +1,116 @@
+"""How far training images are changed: `Augmentation`, and its presets by name; no PyTorch needed."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vit_from_scratch.errors import unknown_name
+from vit_from_scratch.settings import check_fields, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augmentation:
+    """How far training images are changed; all zero, the default, changes nothing.
+
+    Attributes:
+        flip: mirror left to right with probability one half (natural images, not digits).
+        shift: move by up to this many whole pixels along each axis.
+        jitter: move by up to this many pixels, fractions included; in between, pixels are interpolated.
+        rotation: turn by up to this many degrees either way.
+        scale: enlarge or shrink by up to this share, 0.1 for 90 % to 110 %.
+        shear: slant by up to this much, pixels to the side for each pixel up or down.
+        crop: cut out a rectangle with a share of the area between these two and sides in a ratio between 3:4
+            and 4:3, and enlarge it to the whole (random resized crop); (1, 1) for none.
+        erase: blank a square with this share of the image's side, somewhere (cutout).
+        mixup: alpha of mixup: images and labels of a batch are blended in pairs, by a share from
+            Beta(alpha, alpha); 0 for none (Zhang et al., 2018).
+        cutmix: alpha of cutmix: a rectangle of one image is pasted into another; with mixup too, each batch
+            gets one of the two (Yun et al., 2019).
+        colour_jitter: the most by which brightness, contrast, saturation and hue change; streamed data only.
+        rand_augment: operations drawn for an image, and their strength of 30; (0, 0) for none; streamed data
+            only (Cubuk et al., 2020).
+        fill: what comes in at the border: "zeros" (black) or "reflection".
+
+    Raises:
+        InputError: a value out of its range or of another type.
+    """
+
+    flip: bool = False
+    shift: int = 0
+    jitter: float = 0.0
+    rotation: float = 0.0
+    scale: float = 0.0
+    shear: float = 0.0
+    crop: tuple[float, float] = (1.0, 1.0)
+    erase: float = 0.0
+    mixup: float = 0.0
+    cutmix: float = 0.0
+    colour_jitter: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    rand_augment: tuple[int, int] = (0, 0)
+    fill: Literal["zeros", "reflection"] = "zeros"
+
+    def __post_init__(self) -> None:
+        """Refuse amounts that make no sense."""
+        check_fields(self, "train.augmentation")
+        for name in ("shift", "jitter", "shear"):
+            require(getattr(self, name) >= 0, f"train.augmentation.{name}", getattr(self, name), "0 or more")
+        require(0 <= self.rotation <= 180, "train.augmentation.rotation", self.rotation, "0 to 180 degrees")
+        for name in ("scale", "erase"):
+            value = getattr(self, name)
+            require(0 <= value < 1, f"train.augmentation.{name}", value, "0 or more, below 1")
+        for name in ("mixup", "cutmix"):  # beyond, Beta's samples in float32 are no longer Beta's
+            value = getattr(self, name)
+            fits = value == 0 or 0.01 <= value <= 1000
+            require(fits, f"train.augmentation.{name}", value, "0, or 0.01 to 1000")
+        low, high = self.crop
+        require(
+            0 < low <= high <= 1, "train.augmentation.crop", self.crop, "two shares, 0 < low <= high <= 1"
+        )
+        jitter = self.colour_jitter
+        require(
+            min(jitter) >= 0 and jitter[3] <= 0.5,
+            "train.augmentation.colour_jitter",
+            jitter,
+            "four numbers of 0 or more, the last at most 0.5",
+        )
+        count, strength = self.rand_augment
+        require(
+            count >= 0 and 0 <= strength <= 30,
+            "train.augmentation.rand_augment",
+            self.rand_augment,
+            "a number of operations and a strength of 0 to 30",
+        )
+
+    @classmethod
+    def named(cls, name: str) -> "Augmentation":
+        """Return one of the presets, `PRESETS`.
+
+        Raises:
+            InputError: an unknown name.
+        """
+        if name not in PRESETS:
+            raise unknown_name("train.augmentation", name, PRESETS)
+        return PRESETS[name]
+
+    @property
+    def moves(self) -> bool:
+        """Whether a pixel may come from another place."""
+        still = Augmentation(fill=self.fill)
+        return any(getattr(self, name) != getattr(still, name) for name in MOVES)
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """The names of what is asked for and must look at one photo at a time."""
+        asked = {"colour_jitter": any(self.colour_jitter), "rand_augment": self.rand_augment[0] > 0}
+        return tuple(name for name, wanted in asked.items() if wanted)
+
+
+MOVES = ("flip", "shift", "jitter", "rotation", "scale", "shear", "crop")
+"""The options that resample an image."""
+
+PRESETS = {
+    "cifar": Augmentation(flip=True, shift=4, fill="reflection"),
+    "poster": Augmentation(flip=True, crop=(0.8, 1.0)),
+    "imagenette-writeup": Augmentation(flip=True, crop=(0.6, 1.0), colour_jitter=(0.4, 0.4, 0.4, 0.1)),
+    "imagenet": Augmentation(flip=True, crop=(0.08, 1.0), rand_augment=(2, 9)),
+}
+"""Augmentations by name: `augmentation = "poster"` in a recipe. Those of the write-ups, and two more."""

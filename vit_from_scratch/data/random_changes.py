@@ -1,0 +1,148 @@
+"""Random changes to whole batches of training images, on whatever device they lie.
+
+One image at a time in Python would leave a small model waiting. Here a batch gets a random flip, shift,
+crop, rotation and scale for each image in a single resampling, and every random number comes from the
+generator that is handed in. What must look at one photo at a time (RandAugment, changes of colour) is
+for data sets that are streamed from files: see `vit_from_scratch.data.streaming`.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_from_scratch.data.augmentation import Augmentation
+
+CROP_TRIES, CROP_RATIO = 10, 4 / 3
+"""How often a crop is drawn until it fits, and the longest side that it may have for a short side of 1."""
+
+
+def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+    """Change each image of a batch at random, on its own.
+
+    Args:
+        images: (B, C, H, W), uint8 or float, on any device.
+        augmentation: how far.
+        generator: the source of randomness, on the images' device.
+
+    Returns:
+        (B, C, H, W) floats in the range of the input.
+    """
+    images = images.float()
+    if augmentation.moves:
+        where_from = _random_affine(images, augmentation, generator)  # (B, 2, 3)
+        grid = F.affine_grid(where_from, list(images.shape), align_corners=False)  # (B, H, W, 2)
+        images = F.grid_sample(images, grid, padding_mode=augmentation.fill, align_corners=False)
+    if augmentation.erase:
+        images = _erase(images, augmentation.erase, generator)
+    return images
+
+
+def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: int) -> tuple[Tensor, Tensor]:
+    """Apply mixup or cutmix to a batch; the random numbers are torch's global ones.
+
+    Args:
+        images: (B, C, H, W) floats.
+        labels: (B,) class numbers.
+        augmentation: `mixup` and `cutmix` are looked at.
+        classes: the number of classes K.
+
+    Returns:
+        Images of the same shape, and what to learn: shares (B, K), or the labels if nothing was blended.
+    """
+    if not augmentation.mixup and not augmentation.cutmix:
+        return images, labels
+    from torchvision.transforms import v2  # imported here: it takes seconds
+
+    kinds = [v2.MixUp(alpha=augmentation.mixup, num_classes=classes)] if augmentation.mixup else []
+    kinds += [v2.CutMix(alpha=augmentation.cutmix, num_classes=classes)] if augmentation.cutmix else []
+    chosen = kinds[int(torch.randint(len(kinds), ()))]
+    return chosen(images, labels)
+
+
+def _erase(images: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Set a square of each image, centred anywhere in it, to the middle grey of bytes."""
+    batch, _, height, width = images.shape
+    inside = []
+    for size in (height, width):
+        centre = torch.rand(batch, 1, generator=generator, device=images.device) * size
+        place = torch.arange(size, device=images.device) + 0.5
+        inside.append((place - centre).abs() <= share * size / 2)  # (B, size)
+    square = inside[0][:, :, None] & inside[1][:, None, :]  # (B, H, W)
+    return images.masked_fill(square[:, None], 127.5)
+
+
+def _random_affine(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+    """Draw, for each image, the affine map from a pixel of the result to where it comes from, (B, 2, 3).
+
+    It is put together in pixels and then rescaled, since `affine_grid` counts from -1 to 1 across an image.
+    """
+    batch, _, height, width = images.shape
+    device = images.device
+
+    def uniform(most: float) -> Tensor:  # (B,) in [-most, most)
+        return (torch.rand(batch, generator=generator, device=device) * 2 - 1) * most
+
+    def move() -> Tensor:  # (B,) in pixels
+        whole = torch.randint(2 * augmentation.shift + 1, (batch,), generator=generator, device=device)
+        return whole - augmentation.shift + uniform(augmentation.jitter)
+
+    angle = uniform(math.radians(augmentation.rotation))
+    zoom = 1 / (1 + uniform(augmentation.scale))
+    slant = uniform(augmentation.shear)
+    mirror = torch.where(uniform(1.0) < 0, -1.0, 1.0) if augmentation.flip else torch.ones_like(angle)
+    cos, sin = zoom * torch.cos(angle), zoom * torch.sin(angle)
+    # Rows: the column that a pixel comes from, then its row; columns: per pixel across, per pixel down, move.
+    across = torch.stack(
+        [mirror * cos, mirror * (slant * zoom - sin) * height / width, move() * 2 / width], 1
+    )
+    down = torch.stack([sin * width / height, cos, move() * 2 / height], 1)
+    if augmentation.crop != (1.0, 1.0):
+        *sides, free = _crop_sides(batch, width / height, augmentation.crop, generator, device)
+        across, down = (
+            _within(rows, side, free, generator) for rows, side in zip((across, down), sides, strict=True)
+        )
+    return torch.stack([across, down], dim=1)
+
+
+def _crop_sides(
+    batch: int, shape: float, areas: tuple[float, float], generator: torch.Generator, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw a rectangle for each image, as torchvision's RandomResizedCrop does.
+
+    The first of `CROP_TRIES` draws that fits into the image is taken. Where none fits it is the largest
+    rectangle in the middle whose sides have an allowed ratio: of a square image, all of it.
+
+    Args:
+        batch: the number of images, B.
+        shape: their width over their height.
+        areas: the least and the largest share of an image's area.
+        generator: the source of randomness.
+        device: where it draws.
+
+    Returns:
+        Widths and heights as shares of the image's, and whether the rectangle may lie anywhere, (B,) each.
+    """
+
+    def uniform(low: float, high: float) -> Tensor:  # (CROP_TRIES, B)
+        draws = torch.rand(CROP_TRIES, batch, generator=generator, device=device)
+        return low + (high - low) * draws
+
+    area, limit = uniform(*areas), math.log(CROP_RATIO)
+    ratio = torch.exp(uniform(-limit, limit)) / shape  # of the shares
+    widths, heights = (area * ratio).sqrt(), (area / ratio).sqrt()
+    fits = (widths <= 1) & (heights <= 1)
+    first = fits.int().argmax(dim=0, keepdim=True)  # (1, B)
+    some = fits.any(dim=0)
+    width = torch.where(some, widths.gather(0, first)[0], min(1.0, CROP_RATIO / shape))
+    return width, torch.where(some, heights.gather(0, first)[0], min(1.0, CROP_RATIO * shape)), some
+
+
+def _within(row: Tensor, side: Tensor, free: Tensor, generator: torch.Generator) -> Tensor:
+    """Let one row of the map (B, 3) read from a random stretch, the middle one where it is not free.
+
+    The stretch is this share of the image's side, (B,).
+    """
+    start = (2 * torch.rand(len(side), generator=generator, device=side.device) - 1) * (1 - side) * free
+    return torch.cat([row[:, :2] * side[:, None], (row[:, 2] + start)[:, None]], dim=1)

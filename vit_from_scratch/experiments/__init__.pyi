@@ -1,0 +1,20 @@
+from .packaged import load_result
+from .recipes import Recipe, load_recipe, recipe_names, recipe_rows
+from .run_folder import evaluate_run
+from .runs import run, run_seeds
+from .trial_runs import run_trials
+from .trials import load_trials, runs_of
+
+__all__ = [
+    "Recipe",
+    "evaluate_run",
+    "load_recipe",
+    "load_result",
+    "load_trials",
+    "recipe_names",
+    "recipe_rows",
+    "run",
+    "run_seeds",
+    "run_trials",
+    "runs_of",
+]

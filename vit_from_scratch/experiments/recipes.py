@@ -1,0 +1,240 @@
+"""Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from vit_from_scratch.data.augmentation import Augmentation
+from vit_from_scratch.data.config import DataConfig
+from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_from_scratch.experiments.packaged import load_result, packaged_names, packaged_text
+from vit_from_scratch.experiments.paper import paper_names, paper_table
+from vit_from_scratch.files import sha256
+from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.stem_config import with_stem_table
+from vit_from_scratch.paths import typed_path
+from vit_from_scratch.settings import (
+    as_table,
+    check_fields,
+    from_table,
+    merged,
+    parse_toml,
+    read_toml,
+    require,
+)
+from vit_from_scratch.training.config import TrainConfig
+
+if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
+    from vit_from_scratch.data.in_memory import ImageData
+    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.model.vit import VisionTransformer
+
+CLAIM = ("claim", "command", "expect", "aim")
+"""What a recipe says of the run that it describes, and of no other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A run, described so that anybody can repeat it.
+
+    Attributes:
+        name: the file's name without `.toml`.
+        claim: what the run is to show, in a sentence.
+        command: what to type.
+        expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}. It is written before
+            the first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
+        aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
+        seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
+        neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
+        weights: a checkpoint to begin from (fine-tuning, section 3.2): its model with a zero head and resized
+            positions; "" to begin from random weights.
+        data: the [data] table.
+        model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
+        train: the [train] table.
+
+    Raises:
+        InputError: a value of another type, or an unknown option of the model.
+    """
+
+    name: str
+    claim: str = ""
+    command: str = ""
+    expect: dict[str, Any] = field(default_factory=dict)
+    aim: float = 0.0
+    seeds: tuple[int, ...] = (0,)
+    neighbours: int = 0
+    weights: str = ""
+    data: DataConfig
+    model: dict[str, Any] = field(default_factory=dict)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown option of the model now, not after the data were loaded."""
+        check_fields(self, "")
+        check_name(self.name)
+        require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
+        require(all(0 <= seed < 2**63 for seed in self.seeds), "seeds", list(self.seeds), "0 to 2^63 - 1")
+        require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        known = self.train.seed in (0, *self.seeds)
+        require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
+        require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
+        require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
+        for key in self.model:
+            if key not in ViTConfig.__dataclass_fields__:
+                raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
+
+    def with_seed(self, seed: int) -> "Recipe":
+        """Return the same recipe for one seed."""
+        return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
+
+    def model_config(self, data: "ImageData | PhotoData") -> ViTConfig:
+        """Complete the [model] table by what the data decide: image size, channels, classes."""
+        channels, height, width = data.image_shape
+        decided = {
+            "image_size": height if height == width else (height, width),
+            "channels": channels,
+            "num_classes": data.num_classes,
+        }
+        return ViTConfig.from_dict(decided | self.model)
+
+    def build(self, data: "ImageData | PhotoData") -> "VisionTransformer":
+        """Build the recipe's model; it draws its weights from torch's global generator.
+
+        Raises:
+            InputError: `weights` cannot be read, or do not fit.
+        """
+        from vit_from_scratch.model.checkpoints import load_checkpoint
+        from vit_from_scratch.model.vit import VisionTransformer
+        from vit_from_scratch.training.fine_tuning import adapted
+
+        if not self.weights:
+            return VisionTransformer(self.model_config(data))
+        channels, *size = data.image_shape
+        pretrained = load_checkpoint(self.weights)
+        if pretrained.config.channels != channels:
+            theirs = pretrained.config.channels
+            raise InputError(
+                f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
+                ": expected as many; begin from other weights."
+            )
+        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes}
+        return adapted(pretrained, **(decided | self.model))
+
+    def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer":
+        """Build the recipe's model with the weights of its seed, drawn on the CPU whatever the device."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
+            return self.build(data)
+
+    def start(self) -> dict[str, Any]:
+        """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
+        if not self.weights:
+            return {}
+        return {"start": {"sha256": sha256(Path(self.weights))}}
+
+    def tables(self) -> dict[str, Any]:
+        """Return the three tables of settings: data, model, train."""
+        return {"data": as_table(self.data), "model": dict(self.model), "train": as_table(self.train)}
+
+    def to_toml(self) -> str:
+        """Return the whole recipe, defaults written out, as TOML."""
+        named = ("claim", "command", "aim", "neighbours", "weights", "expect")
+        top = {key: value for key in named if (value := getattr(self, key))}
+        return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a recipe or a page that cannot name a folder inside `runs`: "..", of `...toml`."""
+    require("/" not in name and name.strip(". ") != "", "the file's name", name, "one with letters or digits")
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that ship with the package."""
+    return packaged_names("recipes", ".toml")
+
+
+def recipe_rows() -> list[tuple[str, ...]]:
+    """Return the table of recipes in words: a row of headings, then a row for each that ships.
+
+    What a run reached is read from the result that it wrote; "not yet run" stands where there is none.
+    """
+    rows = [("recipe", "data", "reached", "expected at least", "aim if missed", "time of a run")]
+    results = packaged_names("results", ".json")
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        reached, time = "not yet run", ""
+        if name in results:
+            result = load_result(name)
+            threads = result["hardware"]["threads"]
+            where = result["hardware"]["gpu"] or f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+            reached = f"{result['test_accuracy_mean']:.1%}"
+            time = f"{result['seconds_max'] / 60:.1f} min ({where})"
+        expected = f"{recipe.expect['test_accuracy']:.1%}"
+        rows.append(
+            (name, recipe.data.name, reached, expected, f"{recipe.aim:.0%}" if recipe.aim else "", time)
+        )
+    return rows
+
+
+def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        name: one of `recipe_names()`, or the path of a TOML file of your own.
+        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}. With any, the recipe's
+            claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
+
+    Raises:
+        InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
+    """
+    if name in paper_names():
+        return recipe_from_tables(paper_table(name), changes or {}, name)
+    if name.endswith(".toml"):
+        path = typed_path(name, "the recipe's name")
+        return recipe_from_tables(read_toml(path, f"recipe {shown(name)}"), changes or {}, path.stem)
+    if name not in recipe_names():
+        raise unknown_name("recipe", name, [*recipe_names(), *paper_names()])
+    table = parse_toml(packaged_text("recipes", f"{name}.toml"), f"recipe {name!r}")
+    return recipe_from_tables(table, changes or {}, name)
+
+
+def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str) -> Recipe:
+    """Lay changes over a recipe's tables; a recipe that is changed makes no claim any more.
+
+    Args:
+        table: the recipe, as in a TOML file.
+        changes: as in `load_recipe`.
+        name: of the recipe.
+
+    Raises:
+        InputError: an unknown or wrong option.
+    """
+    for key in ("data", "model", "train"):
+        for given in (table, changes):
+            require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")
+    if "model" in table:
+        table = table | {"model": with_stem_table(table["model"])}
+    train, changed = table.get("train", {}), changes.get("train", {})
+    if changed.get("epochs") and train.get("steps") and "steps" not in changed:
+        raise InputError(
+            f"train.epochs = {changed['epochs']}: {name} counts steps, {train['steps']} of them. "
+            "Expected a change of train.steps; train.steps=0 lets the epochs count."
+        )
+    preset = train.get("augmentation")
+    if isinstance(preset, str) and isinstance(changed.get("augmentation"), dict):
+        table = merged(table, {"train": {"augmentation": as_table(Augmentation.named(preset))}})
+    stem = table.get("model", {}).get("stem")
+    if isinstance(stem, str) and isinstance(changes.get("model", {}).get("stem"), dict):
+        table = merged(table, {"model": {"stem": {"kind": stem}}})
+    if changes:
+        table = {key: value for key, value in table.items() if key not in CLAIM}
+    if "seed" in changed:
+        table = {key: value for key, value in table.items() if key != "seeds"}
+    table = merged(table, changes)
+    table.pop("images", None)  # a run's config.toml notes them; it is a recipe otherwise
+    seed = table.get("train", {}).get("seed", 0)
+    return from_table(Recipe, {"seeds": [seed], **table, "name": name}, "")

@@ -1,0 +1,202 @@
+"""Whole runs, from a recipe to a number: train, test once, and write down where the number came from."""
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.data.datasets import data_folder, open_dataset
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.recipes import Recipe
+from vit_from_scratch.experiments.run_folder import ORIGIN, read_result
+from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
+from vit_from_scratch.files import locked, remove_leftovers, sha256, write_json, writing
+from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
+from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
+from vit_from_scratch.training.loop import train
+from vit_from_scratch.training.metrics import read_metrics
+from vit_from_scratch.training.resuming import RunFolder
+from vit_from_scratch.training.state import EpochMetrics, TrainingState
+
+PER_SEED = ("seed", "test_accuracy", "test_top5_accuracy", "test_loss", "seconds", "date")
+"""What a summary takes over from each run's result, if it is there: few classes have no top-5 accuracy."""
+
+
+class Announcement(Callback):
+    """Say what lies in the run's folder: a finished run, or one that was stopped and goes on."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self.folder, self.say = folder, say
+
+    def on_start(self, state: TrainingState) -> None:
+        """Say it, once the folder's settings were found to be these."""
+        if state.finished:
+            self.say(f"{self.folder} is finished.")
+        elif state.epoch:
+            self.say(f"{self.folder} was stopped after epoch {state.epoch} of {state.epochs}; it goes on.")
+
+
+def run(
+    recipe: Recipe,
+    out_dir: Path,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+    opened: ImageData | PhotoData | None = None,
+    keep: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
+
+    Args:
+        recipe: what to run.
+        out_dir: the run's folder.
+        data_dir: where the data lie; see `load_dataset`.
+        device: where to train.
+        say: called with a sentence when there is a run in the folder already, or when test photos were drawn.
+        opened: the recipe's data, if they are open already.
+        keep: epochs after which the model is kept, in `out_dir/epochs`; 0 is the untrained one.
+
+    Returns:
+        What result.json holds.
+
+    Raises:
+        InputError: wrong data; a folder that holds something else, a run with other settings or a damaged
+            one; another process is at work in it.
+        DivergedError: the loss or a weight became infinite or not a number.
+    """
+    origin = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
+    data = opened or open_dataset(recipe.data, data_dir)
+    if isinstance(data, PhotoData) and data.source.note:
+        say(data.source.note)
+    seed = recipe.train.seed
+    if recipe.neighbours > data.training_size:
+        raise InputError(
+            f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
+        )
+    model, start = recipe.seeded(data).to(device), recipe.start()
+    with RunFolder(out_dir, start) as run_folder:
+        callbacks = [
+            run_folder,
+            KeepEpochs(out_dir / "epochs", keep),
+            Announcement(out_dir, say),
+            ProgressBar(f"{recipe.name}, seed {seed}"),
+        ]
+        history = train(model, data, recipe.train, callbacks=callbacks)
+        if run_folder.result.exists():
+            return read_result(out_dir, seed)
+        batches = data.to(device).batches("test", workers=recipe.train.workers)
+        measured = evaluate_batches(model, batches)
+        result = _result(recipe, model, measured, history)
+        folder = data_folder(data_dir)
+        result |= {"data_dir": str(folder.resolve()) if folder else None}
+        result |= {"model_sha256": sha256(run_folder.model), **start, **origin}
+        with writing(run_folder.result):
+            write_json(run_folder.result, result)
+    return result
+
+
+def _result(
+    recipe: Recipe, model: VisionTransformer, measured: Evaluation, history: Sequence[EpochMetrics]
+) -> dict[str, Any]:
+    """Return the numbers of a run that just ended."""
+    top5 = {} if measured.top5_accuracy is None else {"test_top5_accuracy": measured.top5_accuracy}
+    return {
+        "test_accuracy": measured.accuracy,
+        **top5,
+        "test_loss": measured.loss,
+        "test_images": measured.images,
+        "seed": recipe.train.seed,
+        "epochs": len(history),
+        "seconds": sum(epoch.seconds for epoch in history),
+        "parameters": count_parameters(model),
+        "forward_flops": forward_flops(model.config),
+    }
+
+
+def run_seeds(
+    recipe: Recipe,
+    out_dir: Path,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+    report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None,
+    keep: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
+
+    Args:
+        recipe: what to run.
+        out_dir: the folder over the runs' folders.
+        data_dir: where the data lie; see `load_dataset`.
+        device: where to train.
+        say: called with a sentence for each run that is in its folder already.
+        report: called with each run's folder and result as it ends.
+        keep: as in `run`.
+
+    Returns:
+        What summary.json holds: every seed's accuracy and curve, mean and standard deviation, the
+        baseline, the settings, hardware, versions, commit and date.
+
+    Raises:
+        InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
+    """
+    path = out_dir / SUMMARY
+    check_summary(path, recipe)
+    data = open_dataset(recipe.data, data_dir)  # once for all seeds, and before anything is written
+    results, curves = [], []
+    with locked(out_dir):
+        remove_leftovers(out_dir, [SUMMARY])
+        for seed in recipe.seeds:
+            folder = out_dir / f"seed-{seed}"
+            results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
+            curves.append([dataclasses.asdict(epoch) for epoch in read_metrics(folder)])
+            report(folder, results[-1])
+        summary = summarise(recipe, results, curves, data)
+        with writing(path):
+            write_json(path, summary)
+    return summary
+
+
+def summarise(
+    recipe: Recipe,
+    results: list[dict[str, Any]],
+    curves: list[list[dict[str, Any]]],
+    data: ImageData | PhotoData,
+) -> dict[str, Any]:
+    """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
+    accuracies = [result["test_accuracy"] for result in results]
+    origin = {key: results[-1][key] for key in ORIGIN}
+    runs = [
+        {key: result[key] for key in PER_SEED if key in result}
+        | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
+        | {"curves": curve}
+        for result, curve in zip(results, curves, strict=True)
+    ]
+    top5 = [result["test_top5_accuracy"] for result in results if "test_top5_accuracy" in result]
+    summary: dict[str, Any] = {
+        "recipe": recipe.name,
+        "claim": recipe.claim,
+        "command": recipe.command,
+        "expect": recipe.expect,
+        "test_accuracy_mean": statistics.fmean(accuracies),
+        "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
+        **({"test_top5_accuracy_mean": statistics.fmean(top5)} if top5 else {}),
+        "seconds_max": max(run["seconds"] for run in runs),
+        "seeds": [run["seed"] for run in runs],
+        "test_images": data.size_of("test"),
+        "parameters": results[-1]["parameters"],
+        "forward_flops": results[-1]["forward_flops"],
+    }
+    if recipe.neighbours and isinstance(data, ImageData):
+        accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
+        summary["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
+    config = recipe.tables() | {key: results[-1][key] for key in ("start",) if key in results[-1]}
+    return summary | {"config": config, "runs": runs} | origin | {"date": results[-1]["date"]}

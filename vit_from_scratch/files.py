@@ -1,0 +1,127 @@
+"""Files that are whole at every moment, folders that one process at a time writes to, and one clear sentence
+where that cannot be."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vit_from_scratch.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing is locked
+    fcntl = None
+
+LOCK = ".lock"
+"""The file in a folder that the process at work there has locked."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that at every moment either the old content or the new stands at ``path``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.umask(umask := os.umask(0))  # asking for the mask means setting it
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Remove what processes that were killed in `write_atomically` left of files with these names."""
+    for name in names:
+        for leftover in folder.glob(f".{name}.{'[a-z0-9_]' * 8}"):  # as mkstemp names them
+            with contextlib.suppress(OSError):
+                leftover.unlink()
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON that a person can read, all or nothing; a file that holds it already is left alone."""
+    text = (json.dumps(content, indent=1) + "\n").encode()
+    if not (path.is_file() and path.read_bytes() == text):
+        write_atomically(path, text)
+
+
+def sha256(path: Path) -> str:
+    """Return the checksum of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write, such as a full disk, into one clear error; what lay there is still whole."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}. Expected a folder with room in it that you may "
+            "write to. Free some space or choose another folder; the same command then goes on."
+        ) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder for a while; it is made if it is not there.
+
+    The system lets go of the lock when the process ends, however it ends. Where nothing can be locked, on a
+    read-only disk or a file system without locks, it goes on without.
+
+    Raises:
+        InputError: another process holds the folder, or the folder cannot be made.
+    """
+    made = not folder.is_dir()
+    lock = _lock(folder)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            with lock, contextlib.suppress(OSError):
+                (folder / LOCK).unlink()  # while it is still locked: nobody else's can be meant
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if nothing was written to it
+
+
+def _lock(folder: Path) -> BinaryIO | None:
+    """Lock the file in a folder that stands for it; None where that cannot be done."""
+    while True:
+        if not folder.is_dir():
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = (folder / LOCK).open("ab")
+        except FileNotFoundError:  # the folder was removed again just now
+            continue
+        except OSError:
+            return None
+        try:
+            if fcntl is None:
+                return lock
+            # Of the process, not of the file as `flock` is: the workers that read images never inherit it.
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock.fileno()), os.stat(folder / LOCK)):
+                return lock
+        except FileNotFoundError:  # whoever held it removed it just now
+            pass
+        except OSError as error:
+            lock.close()
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return None
+            raise InputError(
+                f"{folder} is in use by another process: expected one at a time. "
+                "Wait until it has ended, or choose another folder."
+            ) from None
+        lock.close()

@@ -1,0 +1,49 @@
+"""What functions that take tensors check first: one sentence instead of an error from deep inside."""
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+
+
+def require_tensor(value: object, name: str, shape: str) -> None:
+    """Raise an `InputError` unless `value` is a tensor.
+
+    Args:
+        value: what the caller passed.
+        name: what it is called in the message, such as "images".
+        shape: what was expected, such as "(B, C, H, W)".
+    """
+    if not isinstance(value, Tensor):
+        raise InputError(
+            f"{name} of type {type(value).__name__}: expected a tensor {shape}; convert an array with "
+            "torch.from_numpy, a picture with torchvision.transforms.functional.pil_to_tensor."
+        )
+
+
+def holds(condition: Tensor) -> bool:
+    """Return the truth of a condition on values; it holds on the meta device, where shapes have none."""
+    return condition.is_meta or bool(condition)
+
+
+def require_labels(labels: Tensor, count: int | None, classes: int, name: str = "labels") -> None:
+    """Raise an `InputError` unless `labels` are (count,) class numbers from 0 to classes - 1.
+
+    Args:
+        labels: class numbers, on any device.
+        count: images, N; None for any number.
+        classes: classes, K.
+        name: what they are called in the message.
+    """
+    require_tensor(labels, name, "(N,) of class numbers")
+    count = labels.numel() if count is None else count
+    if labels.shape != (count,) or labels.is_floating_point() or labels.dtype == torch.bool:
+        raise InputError(
+            f"{name} of shape {tuple(labels.shape)} and type {labels.dtype} for {count} images: expected "
+            f"({count},) whole numbers, the class of each image."
+        )
+    if count and not holds((labels.min() >= 0) & (labels.max() < classes)):
+        raise InputError(
+            f"{name} from {labels.min()} to {labels.max()}: expected class numbers from 0 to {classes - 1}; "
+            f"check how many classes there are."
+        )

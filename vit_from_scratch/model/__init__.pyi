@@ -1,0 +1,22 @@
+from .attention import MultiHeadSelfAttention
+from .config import ViTConfig
+from .encoder import Block, Encoder, Mlp
+from .patches import PatchEmbedding, patchify, unpatchify
+from .stem_config import StemConfig
+from .tokens import TokenSequence
+from .vit import VisionTransformer, build_model
+
+__all__ = [
+    "Block",
+    "Encoder",
+    "Mlp",
+    "MultiHeadSelfAttention",
+    "PatchEmbedding",
+    "StemConfig",
+    "TokenSequence",
+    "ViTConfig",
+    "VisionTransformer",
+    "build_model",
+    "patchify",
+    "unpatchify",
+]

@@ -1,0 +1,96 @@
+"""Muon (Jordan et al., 2024): momentum made orthogonal, for the weight matrices inside the blocks.
+
+A gradient matrix is mostly made of a few strong directions, and a step along it moves little else. Muon
+replaces the momentum by the nearest matrix whose singular values are all 1: every direction of the matrix
+moves by the same amount. The nearest such matrix would need a singular value decomposition; five rounds of
+a polynomial (Newton and Schulz) come close enough, and are matrix products alone.
+
+A matrix that holds several, as the fused queries, keys and values do, is made orthogonal part by part.
+Taken as one, the part with the largest gradient would get most of the step.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of a s + b s^3 + c s^5; five rounds take a singular value s from (0, 1] to near 1."""
+ROUNDS = 5
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon with Nesterov momentum and decoupled weight decay; matrices of one shape take their step at once.
+
+    Args:
+        weights: the matrices (rows, columns), and how many equal parts of its rows each holds: 1 for a plain
+            matrix, 3 for queries, keys and values in one.
+        lr: the rate. A part of more rows than columns moves sqrt(rows / columns) times as far.
+        weight_decay: share of a weight that is taken off at each step, times the rate.
+        momentum: share of the momentum that is kept.
+    """
+
+    def __init__(
+        self, weights: Mapping[Tensor, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
+    ) -> None:
+        self.parts = dict(weights)
+        super().__init__(list(weights), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """Take a step along the gradients; a weight without one stays where it is.
+
+        Args:
+            closure: computes loss and gradients anew first, as any optimiser of torch takes it.
+
+        Returns:
+            What the closure returned, or None.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+            for weight in (weight for weight in group["params"] if weight.grad is not None):
+                parts, momentum = self.parts[weight], self._momentum_of(weight)
+                momentum.lerp_(weight.grad, 1 - group["momentum"])
+                update = weight.grad.lerp(momentum, group["momentum"])  # Nesterov's look ahead
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                for pair in zip(weight.chunk(parts), update.chunk(parts), strict=True):
+                    by_shape[pair[0].shape].append(pair)
+            for (rows, columns), pairs in by_shape.items():
+                targets, directions = zip(*pairs, strict=True)
+                steps = orthogonalise(torch.stack(directions)).to(targets[0].dtype).unbind()
+                rate = group["lr"] * max(1.0, rows / columns) ** 0.5
+                for target, step in zip(targets, steps, strict=True):
+                    target.add_(step, alpha=-rate)
+        return loss
+
+    def _momentum_of(self, weight: Tensor) -> Tensor:
+        state = self.state[weight]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(weight)
+        return state["momentum_buffer"]
+
+
+def orthogonalise(matrices: Tensor, rounds: int = ROUNDS) -> Tensor:
+    """Bring all singular values of each matrix near 1 and leave its singular vectors as they are.
+
+    Args:
+        matrices: (n, rows, columns), of any scale.
+        rounds: of the polynomial. Five bring singular values that are not tiny to between 0.7 and 1.2.
+
+    Returns:
+        (n, rows, columns) in bfloat16: the result need not be exact, and half the bits take half the time.
+    """
+    a, b, c = COEFFICIENTS
+    wide = matrices.shape[-2] <= matrices.shape[-1]
+    x = (matrices if wide else matrices.mT).bfloat16()  # (n, r, c) with r <= c
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)  # no singular value above 1
+    for _ in range(rounds):
+        gram = x @ x.mT  # (n, r, r)
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x if wide else x.mT
