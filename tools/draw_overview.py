@@ -20,7 +20,7 @@ from vit_from_scratch import examples, plots
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book/_static/overview.png"
-RESULTS = ROOT / "vit_from_scratch/results/digits.json"
+RESULTS = ROOT / "vit_from_scratch/experiments/results/digits.json"
 KEY = "drawn from"
 
 

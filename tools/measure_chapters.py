@@ -3,8 +3,9 @@
     python tools/measure_chapters.py             # all chapters, on the device at hand
     python tools/measure_chapters.py 03_attention
 
-Writes vit_from_scratch/results/chapter_minutes.json. A chapter keeps one record for each device, "cpu" and
-"gpu"; measuring on one leaves the other as it is. The time includes the start of the kernel.
+Writes results/chapter_minutes.json of the package. A chapter keeps one record for each device, "cpu" and
+"gpu"; measuring on one leaves the other as it is. The time includes the start of the kernel. It ends with an
+error if a chapter takes longer than it may on a CPU with the quick budget. Measure while nothing else runs.
 """
 
 import argparse
@@ -18,11 +19,12 @@ from typing import Any
 
 import nbclient
 import nbformat
-from project_facts import ROOT, chapters, minutes_file
+from project_facts import ROOT, chapters, measured_chapters, minutes_file
 
-from vit_from_scratch.training.environment import environment
+from vit_from_scratch.experiments.environment import environment
 
 TIMEOUT = 600  # seconds for one cell
+LIMIT = 60  # seconds for a chapter with the quick budget on the CPU
 
 
 def run_notebook(path: Path) -> float:
@@ -54,24 +56,27 @@ def surroundings() -> dict[str, Any]:
     return record
 
 
-def measure(names: list[str]) -> None:
-    """Measure chapters and add them to the file."""
+def measure(names: list[str]) -> list[str]:
+    """Measure chapters, add them to the file, and return those that take longer than they may."""
     path = minutes_file()
-    recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"chapters": {}}
+    recorded = measured_chapters()
     present = {chapter.stem: chapter for chapter in chapters()}
     unknown = [name for name in names if name not in present]
     if unknown:
         raise SystemExit(f"error: there is no chapter {unknown[0]}; there are {', '.join(present)}.")
     device = "gpu" if environment()["hardware"]["gpu"] else "cpu"
+    limited, too_long = device == "cpu" and surroundings()["budget"] == "quick", []
     for name in names or present:
         seconds = run_notebook(present[name].with_suffix(".ipynb"))
         print(f"{name}: {seconds:.1f} s on the {device}")
-        recorded["chapters"].setdefault(name, {})[device] = {"seconds": round(seconds, 1), **surroundings()}
-    kept = recorded["chapters"]
-    recorded["chapters"] = {name: kept[name] for name in present if name in kept}
+        recorded.setdefault(name, {})[device] = {"seconds": round(seconds, 1), **surroundings()}
+        if limited and seconds > LIMIT:
+            too_long.append(name)
+    kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(recorded, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {path.relative_to(ROOT)}; now run `make notebooks`")
+    return too_long
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,8 +84,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description="Record how long chapters take.")
     options.add_argument("chapters", nargs="*", help="names such as 03_attention; all of them by default")
     os.environ["TQDM_DISABLE"] = "1"
-    measure(options.parse_args(arguments).chapters)
-    return 0
+    too_long = measure(options.parse_args(arguments).chapters)
+    if too_long:
+        message = f"error: {', '.join(too_long)} took longer than {LIMIT} s; make the quick budget smaller."
+        print(message, file=sys.stderr)
+    return bool(too_long)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -77,13 +78,18 @@ def chapters(root: Path = ROOT) -> list[Path]:
 
 def minutes_file(root: Path = ROOT) -> Path:
     """Where tools/measure_chapters.py records how long each chapter takes."""
-    return root / "vit_from_scratch" / "results" / "chapter_minutes.json"
+    return root / "vit_from_scratch" / "experiments" / "results" / "chapter_minutes.json"
+
+
+def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
+    """What that file records: for each chapter, one record for each device that it was measured on."""
+    path = minutes_file(root)
+    return json.loads(path.read_text(encoding="utf-8"))["chapters"] if path.exists() else {}
 
 
 def minutes_text(chapter: str, root: Path = ROOT) -> str:
     """Say how long a chapter runs, e.g. 'about 0.4 minutes on two CPU cores, not yet measured on a GPU'."""
-    path = minutes_file(root)
-    measured = json.loads(path.read_text(encoding="utf-8"))["chapters"] if path.exists() else {}
+    measured = measured_chapters(root)
     phrases = []
     for device, place in DEVICES.items():
         record = measured.get(chapter, {}).get(device)

@@ -2,7 +2,7 @@
 
     python tools/ship_checkpoint.py RUN cifar10 --data-dir DEST
 
-writes vit_from_scratch/weights/NAME.safetensors and vit_from_scratch/results/NAME_weights.json: the test
+writes weights/NAME.safetensors and experiments/results/NAME_weights.json of the package: the test
 accuracy of the rounded weights beside the run's own, and the file's checksum.
 """
 
@@ -12,15 +12,15 @@ import json
 import sys
 from pathlib import Path
 
+from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.runs import read_result, write_json
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.settings import from_table
-from vit_from_scratch.training.data import DataConfig, open_dataset
-from vit_from_scratch.training.environment import environment
 from vit_from_scratch.training.evaluation import evaluate_batches
-from vit_from_scratch.training.run_folder import read_settings
-from vit_from_scratch.training.runs import read_result, write_json
+from vit_from_scratch.training.run_settings import read_settings
 
 PACKAGE = Path(__file__).resolve().parent.parent / "vit_from_scratch"
 LARGEST = 12_000_000
@@ -48,13 +48,14 @@ def ship(run: Path, name: str, data_dir: str | None) -> dict:
         "claim": "Rounding the weights to half precision leaves the accuracy as it is.",
         "command": f"python tools/ship_checkpoint.py RUN {name} --data-dir DEST",
         "test_accuracy": measured.accuracy,
+        "test_top5_accuracy": measured.top5_accuracy,
         "test_loss": measured.loss,
         "run": {key: result[key] for key in ("test_accuracy", "test_loss", "seed", "date", "commit")},
         "bytes": target.stat().st_size,
         "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
         **environment(),
     }
-    write_json(PACKAGE / "results" / f"{name}_weights.json", summary)
+    write_json(PACKAGE / "experiments" / "results" / f"{name}_weights.json", summary)
     return summary
 
 

@@ -12,7 +12,13 @@ from chapter_export.catalogue import Catalogue
 from chapter_export.cells import chapter_cells, name_cells
 
 LEFT_ALONE = ("torch", "torchvision")  # Colab's own fit its driver; another version would break them
-MODULES = {"pillow": "PIL", "scikit-image": "skimage", "scikit-learn": "sklearn", "tomli-w": "tomli_w"}
+MODULES = {
+    "lazy-loader": "lazy_loader",
+    "pillow": "PIL",
+    "scikit-image": "skimage",
+    "scikit-learn": "sklearn",
+    "tomli-w": "tomli_w",
+}
 
 SETUP = """\
 #@title Set-up: run this cell first

@@ -1,0 +1,280 @@
+"""Look into a run of tiny-imagenet-plain on thousands of test photos, and write down what Part III quotes.
+
+    vit train --recipe tiny-imagenet-plain --seed 0 --keep-epochs 0 1 2 4 8 --data-dir DEST --out RUN
+    python tools/measure_looking.py RUN --data-dir DEST
+
+Writes results/inspection_tiny_imagenet.json of the package. With --stem, a second run of the same recipe with
+a convolutional or ResNet stem, its attention distances stand beside those of the plain model.
+
+Differences between two maps are paired: photo by photo, then their mean with an interval of 95 %.
+"""
+
+import argparse
+import copy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_from_scratch import VisionTransformer
+from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.data.tiny_imagenet import object_masks
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.runs import read_result, write_json
+from vit_from_scratch.inspection import (
+    attention_distances,
+    class_token_maps,
+    embedding_filter_components,
+    layer_attention,
+    layer_tokens,
+    object_share,
+    position_similarity,
+)
+from vit_from_scratch.inspection.attention_distance import patch_distances
+from vit_from_scratch.inspection.masking import (
+    attention_scores,
+    centre_scores,
+    contrast_scores,
+    gradient_scores,
+    masked_hits,
+    random_scores,
+)
+from vit_from_scratch.model.checkpoints import load_checkpoint
+
+RESULT = (
+    Path(__file__).resolve().parent.parent
+    / "vit_from_scratch/experiments/results/inspection_tiny_imagenet.json"
+)
+HIDDEN = (0, 4, 8, 16, 24, 32, 40, 48, 56)
+"""How many of the 64 patches are hidden."""
+OBJECT = (0.05, 0.5)
+"""The least and the largest share of a photo that its box may cover where attention on it is measured."""
+BATCH = 250
+
+
+def interval(values: Tensor) -> list[float]:
+    """Return the mean of (N,) values and the ends of its interval of 95 %."""
+    values = values.double()
+    half = 1.96 * values.std() / len(values) ** 0.5
+    return [values.mean().item(), (values.mean() - half).item(), (values.mean() + half).item()]
+
+
+def over_batches(function: Callable[[Tensor], Tensor], images: Tensor, dim: int = 0) -> Tensor:
+    """Apply a function to the images a batch at a time, and join what it returns along a dimension."""
+    with torch.no_grad():
+        return torch.cat([function(some) for some in images.split(BATCH)], dim=dim)
+
+
+def distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
+    """Measure every head's mean attention distance: mean over the images and its standard error."""
+    values = over_batches(lambda some: attention_distances(model, some), images, dim=1)  # (L, N, h)
+    error = values.std(dim=1) / values.shape[1] ** 0.5
+    return {"pixels": values.mean(dim=1).tolist(), "standard_error": error.tolist()}
+
+
+def class_token_share(model: VisionTransformer, images: Tensor) -> list[float]:
+    """Measure, a layer, the share of the patches' attention that goes to the class token."""
+
+    def share(some: Tensor) -> Tensor:
+        return torch.stack(layer_attention(model, some, lambda w: w[:, :, 1:, 0].mean(dim=(1, 2))))
+
+    return over_batches(share, images, dim=1).mean(dim=1).tolist()
+
+
+def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, list[float]]:
+    """Measure the patch tokens before the first layer and after each: norms, and how alike an image's are."""
+
+    def measures(some: Tensor) -> Tensor:
+        found = []
+        for tokens in layer_tokens(model, some):
+            flat = tokens.flatten(1, 2)  # (B, N, D)
+            unit = F.normalize(flat, dim=-1)
+            count = flat.shape[1]
+            alike = (unit.sum(dim=1).square().sum(dim=-1) - count) / (count * (count - 1))
+            norms = flat.norm(dim=-1)
+            found.append(torch.stack([norms.median(dim=1).values, norms.amax(dim=1), alike]))
+        return torch.stack(found)  # (L + 1, 3, B)
+
+    median, largest, alike = over_batches(measures, images, dim=2).unbind(dim=1)
+    return {
+        "median_norm": median.median(dim=1).values.tolist(),
+        "largest_norm": largest.amax(dim=1).tolist(),
+        "mean_cosine": alike.mean(dim=1).tolist(),
+    }
+
+
+def on_object(
+    model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
+) -> dict[str, Any]:
+    """Measure the share of attention on the object, against chance, and head by head.
+
+    Args:
+        model: trained.
+        untrained: the same before training.
+        images: (N, C, H, W).
+        masks: (N, H, W), 1 on the object.
+    """
+    grid, size = model.config.grid, model.config.patch_size
+    rollout = over_batches(lambda some: attention_scores(model, some), images)  # (N, gh, gw)
+    maps = {
+        "rollout": rollout,
+        "the same everywhere": torch.ones_like(rollout),
+        "before training": over_batches(lambda some: attention_scores(untrained, some), images),
+        "another photo's map": rollout.roll(1, dims=0),
+        "the middle": centre_scores(images, grid) + 2.0,  # 2 in the middle, 0 in the corners
+        "contrast": contrast_scores(images, size),
+    }
+    shares = {name: object_share(found, masks) for name, found in maps.items()}
+
+    def by_head(some: Tensor) -> Tensor:
+        return class_token_maps(layer_attention(model, some), grid).transpose(0, 1)  # (B, L, h, gh, gw)
+
+    heads = over_batches(by_head, images)
+    layers = [
+        [object_share(heads[:, layer, head], masks) for head in range(heads.shape[2])]
+        for layer in range(heads.shape[1])
+    ]
+    return {
+        "images": len(images),
+        "box_area": list(OBJECT),
+        "share": {name: interval(found) for name, found in shares.items()},
+        "rollout_less": {
+            name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
+        },
+        "head_less_middle": [[interval(head - shares["the middle"]) for head in layer] for layer in layers],
+    }
+
+
+def masking(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Measure accuracy against the number of hidden patches, for several ways of choosing them."""
+    generator = torch.Generator().manual_seed(0)
+    grid, size = model.config.grid, model.config.patch_size
+    ways: dict[str, Callable[[Tensor], Tensor]] = {
+        "most attended": lambda some: attention_scores(model, some),
+        "least attended": lambda some: -attention_scores(model, some),
+        "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
+        "the middle": lambda some: centre_scores(some, grid),
+        "contrast": lambda some: contrast_scores(some, size),
+        "gradient": lambda some: gradient_scores(model, some),
+        "random": lambda some: random_scores(some, grid, generator),
+    }
+    hits = {
+        name: masked_hits(model, images, labels, way, HIDDEN, BATCH).double() for name, way in ways.items()
+    }
+    return {
+        "hidden": list(HIDDEN),
+        "patches": model.config.num_patches,
+        "accuracy": {name: [interval(row) for row in found] for name, found in hits.items()},
+        "less_most_attended": {
+            name: [interval(row) for row in found - hits["most attended"]]
+            for name, found in hits.items()
+            if name != "most attended"
+        },
+    }
+
+
+def fold(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Measure what becomes of the answers when patches get the positions of their mirror partners."""
+    rows, columns = model.config.grid
+    places = torch.arange(rows * columns).view(rows, columns)
+    generator = torch.Generator().manual_seed(0)
+    orders = {
+        "learned": places,
+        "mirrored left-right": places.flip(1),
+        "mirrored top-bottom": places.flip(0),
+        "random": torch.randperm(rows * columns, generator=generator),
+    }
+    logits = {}
+    for name, order in orders.items():
+        changed = copy.deepcopy(model)
+        with torch.no_grad():
+            changed.tokens.position[:, 1:] = model.tokens.position[:, 1:][:, order.flatten()]
+        logits[name] = over_batches(changed, images)
+    return {
+        name: {
+            "accuracy": interval((found.argmax(dim=1) == labels).double()),
+            "logit_change": (found - logits["learned"]).abs().mean().item(),
+        }
+        for name, found in logits.items()
+    }
+
+
+def weights_alone(model: VisionTransformer) -> dict[str, Any]:
+    """Measure what the weights show without any photo: positions and filters."""
+    similarity = position_similarity(model.tokens.position, model.config.grid).flatten(2).flatten(0, 1)
+    apart = patch_distances(model.config.grid, 1)
+    pairs = apart > 0
+    together = torch.stack([similarity[pairs].double(), apart[pairs]])
+    filters = embedding_filter_components(model.patch_embedding.as_convolution_weight())
+    return {
+        "position_correlation": torch.corrcoef(together)[0, 1].item(),
+        "filter_variance_share": filters.variance_share.tolist(),
+    }
+
+
+def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> dict[str, Any]:
+    """Return everything that the result file holds.
+
+    Raises:
+        InputError: a folder that is no finished run, kept no epochs, or other data.
+    """
+    kept = {
+        int(path.stem.split("-")[1]): path for path in sorted((run / "epochs").glob("epoch-*.safetensors"))
+    }
+    if 0 not in kept:
+        raise InputError(f"{run} kept no model before training: expected vit train --keep-epochs 0 1 2 4 8.")
+    result = read_result(run)
+    data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
+    images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
+    masks = torch.from_numpy(object_masks(data_dir or ".")).float()
+    area = masks.mean(dim=(1, 2))
+    model = load_checkpoint(run / "model.safetensors")
+    path = {epoch: load_checkpoint(file) for epoch, file in kept.items()} | {result["epochs"]: model}
+    some = slice(0, count)
+    boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
+    models = {"trained": model, "untrained": path[0]}
+    if stem is not None:
+        models["stem"] = load_checkpoint(stem / "model.safetensors")
+    return {
+        "claim": "What the model of tiny-imagenet-plain looks at, on test photos that it never saw.",
+        "command": "python tools/measure_looking.py RUN --stem STEM --data-dir DEST",
+        "images": len(images[some]),
+        "model_sha256": result.get("model_sha256"),
+        "distance": {name: distances(one, images[some]) for name, one in models.items()},
+        "class_token_share": class_token_share(model, images[some]),
+        "tokens": tokens_on_the_way(model, images[some]),
+        "on_object": on_object(model, path[0], images[boxed], masks[boxed]),
+        "masking": masking(model, images[some], labels[some]),
+        "fold": fold(model, images[some], labels[some]),
+        "on_the_way": {
+            str(epoch): {"distance": distances(one, images[: count // 4])["pixels"], **weights_alone(one)}
+            for epoch, one in sorted(path.items())
+        },
+        **environment(),
+    }
+
+
+def main() -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", type=Path, help="a finished run of tiny-imagenet-plain that kept some epochs")
+    parser.add_argument("--stem", type=Path, help="a finished run of the same with a stem")
+    parser.add_argument("--data-dir", help="folder that holds tiny-imagenet-200")
+    parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
+    options = parser.parse_args()
+    try:
+        write_json(RESULT, measure(options.run, options.stem, options.data_dir, options.images))
+    except InputError as error:
+        print(f"measure_looking: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {RESULT}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
