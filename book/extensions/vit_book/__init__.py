@@ -1,8 +1,10 @@
 """The book's own Sphinx extension: one small module for each thing that stock Jupyter Book does not do.
 
 execution   when chapters are run again, and in which environment
+runner      chapters that have to run, as many at a time as there are cores
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
+tried       the log of runs and trials, made of their result files
 roles       {source}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 docstrings  names of the package that docstrings mention become links
@@ -20,11 +22,35 @@ from sphinx.application import Sphinx
 # The tools know the repository's address and the measured minutes; the book reads them from the same place.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-from vit_book import citations, docstrings, downloads, execution, numbering, page, recipes, reference, roles
+from vit_book import (
+    citations,
+    docstrings,
+    downloads,
+    execution,
+    numbering,
+    page,
+    recipes,
+    reference,
+    roles,
+    runner,
+    tried,
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every module of the extension."""
-    for module in (execution, numbering, roles, citations, docstrings, reference, recipes, downloads, page):
+    for module in (
+        execution,
+        runner,
+        numbering,
+        roles,
+        citations,
+        docstrings,
+        reference,
+        recipes,
+        tried,
+        downloads,
+        page,
+    ):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

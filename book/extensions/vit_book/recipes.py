@@ -1,4 +1,7 @@
-"""The directive `recipes`: the table that `vit recipes` prints."""
+"""The directive `recipes`: the table that `vit recipes` prints. And what every such table is made of."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 
 from docutils import nodes
 from docutils.nodes import Node
@@ -7,21 +10,40 @@ from project_facts import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from vit_from_scratch.training.recipes import recipe_rows
+from vit_from_scratch.experiments.recipes import recipe_rows
 
 
-class Recipes(SphinxDirective):
-    """`{recipes}` stands for a table with a row for each recipe."""
+class FromResults(SphinxDirective, ABC):
+    """A directive that stands for Markdown made of recipes and results, anew when one of them changes."""
+
+    @abstractmethod
+    def lines(self) -> list[str]:
+        """Write the Markdown."""
 
     def run(self) -> list[Node]:
-        """Write the table in Markdown and let MyST read it."""
-        for file in (*ROOT.glob("vit_from_scratch/recipes/*"), *ROOT.glob("vit_from_scratch/results/*")):
+        """Let MyST read what `lines` writes."""
+        for file in (
+            *ROOT.glob("vit_from_scratch/experiments/recipes/*"),
+            *ROOT.glob("vit_from_scratch/experiments/results/*"),
+        ):
             self.env.note_dependency(str(file))
-        head, *rows = recipe_rows()
-        table = [head, ["---"] * len(head), *([f"`{name}`", *cells] for name, *cells in rows)]
         parent = nodes.container(classes=["recipes"])
-        self.state.nested_parse(StringList([f"| {' | '.join(cells)} |" for cells in table]), 0, parent)
+        self.state.nested_parse(StringList(self.lines()), 0, parent)
         return [parent]
+
+
+class Recipes(FromResults):
+    """`{recipes}` stands for a table with a row for each recipe."""
+
+    def lines(self) -> list[str]:
+        """Write the table."""
+        head, *rows = recipe_rows()
+        return table(head, ([f"`{name}`", *cells] for name, *cells in rows))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Write a table in Markdown."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def setup(app: Sphinx) -> None:

@@ -1,0 +1,164 @@
+"""The directives `runs` and `trials`: the log of what was tried, made of the files that runs wrote."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from math import ceil, floor, sqrt
+from statistics import fmean
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from vit_book.recipes import FromResults, table
+from vit_from_scratch.experiments.packaged import load_result, packaged_names
+from vit_from_scratch.experiments.recipes import load_recipe
+from vit_from_scratch.experiments.trials import load_trials, runs_of
+
+RUN = ("run", "parameters", "epochs", "minutes", "training", "held out", "test", "aim")
+
+
+class Runs(FromResults):
+    """`{runs} NAMES` stands for a table of whole runs and what each was to show; a name may hold a `*`."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def lines(self) -> list[str]:
+        """Write the table."""
+        return runs_text(self.arguments[0].split())
+
+
+class TrialsLog(FromResults):
+    """`{trials} NAME` stands for a page of trials: its claim, its command and a row for each trial."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        """Write claim, command and table."""
+        return trials_text(self.arguments[0])
+
+
+def results_with(key: str) -> dict[str, dict[str, Any]]:
+    """Return the results with an entry `key` by name: "recipe" for runs, "trials" for pages of trials."""
+    results = {name: load_result(name) for name in packaged_names("results", ".json")}
+    return {name: result for name, result in results.items() if key in result}
+
+
+def runs_text(names: Sequence[str]) -> list[str]:
+    """Write the runs whose names match in Markdown: a table, then what each was to show.
+
+    Raises:
+        ExtensionError: no run has such a name.
+    """
+    runs = {
+        name: result
+        for name, result in results_with("recipe").items()
+        if any(fnmatch(name, wanted) for wanted in names)
+    }
+    if not runs:
+        raise ExtensionError(f"{{runs}}: there is no result of a run called {' or '.join(names)}.")
+    claims = [
+        f"- `{name}` ({place(result)}): {result['claim']}{time_saved(result)}"
+        for name, result in runs.items()
+    ]
+    rows = (run_cells(name, result) for name, result in runs.items())
+    heading = (
+        "Where and when each ran, what it was to show, in the words of its file, and what a curriculum saved:"
+    )
+    return [*table(RUN, rows), "", heading, "", *claims]
+
+
+def run_cells(name: str, result: dict[str, Any]) -> list[str]:
+    """Write a run's row under the headings RUN; a share that nobody measured stays empty."""
+    curves = [run["curves"] for run in result["runs"]]
+    kept = [kept_epoch(curve, result["config"]["train"]["patience"]) for curve in curves]
+    epochs = {
+        f"{len(curve)}, kept {end['epoch']}" if end is not curve[-1] else str(len(curve))
+        for curve, end in zip(curves, kept, strict=True)
+    }
+    seeds = len(curves)
+    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds)
+    recipe = load_recipe(result["recipe"])
+    return [
+        f"`{name}`",
+        f"{result['parameters']:,}",
+        "; ".join(sorted(epochs)),
+        f"{result['seconds_max'] / 60:.1f}",
+        share(*(end["train_accuracy"] for end in kept)),
+        share(*(end["validation_accuracy"] for end in kept)),
+        test,
+        share(recipe.aim or recipe.expect["test_accuracy"]),
+    ]
+
+
+def place(result: dict[str, Any]) -> str:
+    """Say when a run ended and on how many threads, or on which graphics card."""
+    hardware = result["hardware"]
+    threads = hardware["threads"]
+    where = hardware["gpu"] or f"{threads} thread{'s' if threads > 1 else ''}"
+    return f"{where}, {result['date'].partition('T')[0]}"
+
+
+def time_saved(result: dict[str, Any]) -> str:
+    """Say how long an epoch of a run's smallest images took beside a full one; "" if all were full."""
+    stages = result["config"]["train"]["curriculum"]
+    if len(stages) < 2:
+        return ""
+    epochs = [epoch["seconds"] for epoch in result["runs"][0]["curves"]]
+    small = epochs[: floor(stages[1][0] * len(epochs))]  # an epoch in which the size changes belongs to none
+    full = epochs[ceil(stages[-1][0] * len(epochs)) :]
+    (_, first), *_, (_, last) = stages
+    return (
+        f" (An epoch at {first} pixels took {fmean(small) / fmean(full):.0%} of the time of one at {last}.)"
+    )
+
+
+def kept_epoch(curve: Sequence[dict[str, Any]], patience: int) -> dict[str, Any]:
+    """Return the epoch whose weights a run kept: the last, or where it had patience the one of least loss."""
+    return min(curve, key=lambda epoch: epoch["validation_loss"]) if patience else curve[-1]
+
+
+def trials_text(name: str) -> list[str]:
+    """Write a page of trials in Markdown: claim, command, table, and how far counting alone blurs a row."""
+    page = load_result(name)
+    found = [trial["validation_accuracy"] for trial in page["trials"]]
+    compared = [found[0], *found] if page["cumulative"] else [found[0]] * len(found)
+    rows = [
+        [
+            trial["name"],
+            str(max(len(run["curves"]) for run in runs_of(trial))),
+            share(*(run["curves"][-1]["train_accuracy"] for run in runs_of(trial))),
+            spread(now, trial.get("validation_accuracy_std"), len(runs_of(trial))),
+            f"{round(100 * (now - before), 1) + 0.0:+.1f}" if number else "",  # not -0.0
+        ]
+        for number, (trial, now, before) in enumerate(zip(page["trials"], found, compared, strict=False))
+    ]
+    photos = min(trial["config"]["data"]["validation_size"] for trial in page["trials"])
+    error = 100 * max(sqrt(p * (1 - p) / photos) for p in found)
+    against = "to the row above" if page["cumulative"] else "to the first row"
+    return [
+        f"The claim, written beforehand: {page['claim']}",
+        "",
+        f"Ended {page['date'].partition('T')[0]}: `{load_trials(name).command}`",
+        "",
+        *table(("trial", "epochs", "training", "held out", f"points, {against}"), rows),
+        "",
+        f"Counting {photos:,} held-out images puts a standard error of {error:.1f} points on a row.",
+    ]
+
+
+def share(*values: float | None) -> str:
+    """Write the mean of some shares as a percentage: "80.8%", and nothing where one was not measured."""
+    measured = [value for value in values if value is not None]
+    return f"{fmean(measured):.1%}" if len(measured) == len(values) else ""
+
+
+def spread(mean: float, deviation: float | None, seeds: int) -> str:
+    """Write a mean over seeds with its standard deviation: "80.8% ± 0.3 (3 seeds)"; alone for one seed."""
+    return share(mean) + (f" ± {100 * deviation:.1f} ({seeds} seeds)" if deviation is not None else "")
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directives."""
+    app.add_directive("runs", Runs)
+    app.add_directive("trials", TrialsLog)
