@@ -1,15 +1,16 @@
 """Judge a reader's own function or class, and name the mistake when there is one.
 
-Every check compares with the package on random input and prints one line when all agrees. When it does
-not, the result is also compared with the results of well-known mistakes, so that the message can say
-which one it was. Chapters, tests and graders call the same checks.
+Every check draws random input, works out what must come of it before the reader's code runs, and prints one
+line when values and gradients agree. When they do not, the result is also compared with the results of
+well-known mistakes, so that the message can say which one it was. Chapters, tests and graders call the same
+checks.
 """
 
 from vit_from_scratch.checks.attention import attention, multi_head_attention
 from vit_from_scratch.checks.encoder import block, mlp
 from vit_from_scratch.checks.hybrid import bottleneck, same_padding, standardised_conv
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
-from vit_from_scratch.checks.report import CheckFailed
+from vit_from_scratch.checks.sandbox import CheckFailed
 from vit_from_scratch.checks.tokens import token_sequence
 from vit_from_scratch.checks.vit import vision_transformer
 

@@ -1,48 +1,107 @@
 """Checks of chapter 4: the MLP and the encoder block."""
 
+import copy
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from vit_from_scratch.checks.report import CheckFailed, call, compare, passed, randomise, with_weights_of
+from vit_from_scratch.checks.judging import check, judge_module
+from vit_from_scratch.checks.report import Case, Piece, randomise
+from vit_from_scratch.checks.starts import spread_like_linear
 from vit_from_scratch.model import encoder as ours
 from vit_from_scratch.model.config import ViTConfig
 
+MLP = Piece("Mlp", "Mlp(dim, mlp_dim)", "(B, T, D)", 'chapter 4, "GELU and the MLP"')
+BLOCK = Piece("Block", "Block(dim, heads, mlp_dim)", "(B, T, D)", 'chapter 4, "The block"', pair=True)
 
+EPS = {
+    1e-5: "the eps of LayerNorm is 1e-5, PyTorch's own; the reference code has 1e-6",
+    1e-12: "the eps of LayerNorm is 1e-12, as in BERT; the reference code has 1e-6",
+    1e-8: "the eps of LayerNorm is 1e-8; the reference code has 1e-6",
+}
+"""Tokens of a small scale show it."""
+
+OTHERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "ReLU": torch.relu,
+    "SiLU (swish)": F.silu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "leaky ReLU": F.leaky_relu,
+    "ELU": F.elu,
+    "softmax": lambda hidden: hidden.softmax(-1),
+}
+"""What may stand where the GELU belongs."""
+
+
+def with_eps(module: nn.Module, eps: float) -> nn.Module:
+    """Return a copy of a module whose norms have another eps."""
+    changed = copy.deepcopy(module)
+    for layer in changed.modules():
+        if isinstance(layer, nn.LayerNorm):
+            layer.eps = eps
+    return changed
+
+
+@check(MLP)
 def mlp(cls: Callable[[int, int], object]) -> None:
     """Check a class like :class:`vit_from_scratch.model.encoder.Mlp`.
 
-    Args:
-        cls: called as ``cls(dim, mlp_dim)``; linear layers ``hidden`` and ``output``.
+    It is called as ``cls(dim, mlp_dim)``; linear layers ``hidden`` and ``output``.
 
     Raises:
         CheckFailed: if parameters or results differ; the message names another non-linearity.
     """
     reference = ours.Mlp(6, 10)
     randomise(reference)
-    theirs = with_weights_of("Mlp", call("Mlp", cls, 6, 10), reference)
-    tokens = 3 * torch.randn(2, 5, 6)
-    hidden = reference.hidden(tokens)
+
+    def cases() -> list[Case]:
+        found = []
+        for scale in (3.0, 0.3):
+            tokens = scale * torch.randn(2, 5, 6)
+            label = f"tokens of shape {tuple(tokens.shape)}"
+            found.append(Case((tokens,), reference(tokens), _mlp_mistakes(reference, tokens), label))
+        return found
+
+    judge_module(MLP, cls, (6, 10), reference, cases, _look_at_start)
+
+
+def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
+    """What another function, or another order of the layers, gives."""
+    first, second = reference.hidden, reference.output
+    hidden, right = first(tokens), reference(tokens)
     mistakes = {
-        "the GELU is the tanh approximation; the package's default is the exact one.": reference.output(
-            F.gelu(hidden, approximate="tanh")
-        ),
-        "the non-linearity is a ReLU; the paper takes a GELU.": reference.output(hidden.relu()),
-        "there is no non-linearity between the two layers.": reference.output(hidden),
-        "a GELU follows the second layer too.": F.gelu(reference(tokens)),
+        f"the non-linearity is a {name}; the paper takes a GELU": second(function(hidden))
+        for name, function in OTHERS.items()
     }
-    compare("Mlp", call("Mlp", theirs, tokens), reference(tokens), mistakes)
-    passed("Mlp", "same weights, same result as the package")
+    exact = "the package's default is the exact one"
+    approximate = second(F.gelu(hidden, approximate="tanh"))
+    return mistakes | {
+        f"the GELU is the tanh approximation; {exact}": approximate,
+        f"the GELU is x sigmoid(1.702 x), an approximation; {exact}": second(
+            hidden * (1.702 * hidden).sigmoid()
+        ),
+        "there is no non-linearity between the two layers": second(hidden),
+        "a GELU follows the second layer, too": F.gelu(right),
+        "the GELU stands at the end; it belongs between the two layers": F.gelu(second(hidden)),
+        "the GELU stands before the first layer; it belongs between the two": second(first(F.gelu(tokens))),
+        "the GELU is applied twice": second(F.gelu(F.gelu(hidden))),
+        "the input is added; that is the block's part, equation 3": right + tokens,
+        "a norm comes first; that is the block's part, equation 3": reference(F.layer_norm(tokens, (6,))),
+    }
 
 
+def _look_at_start(module: nn.Module) -> None:
+    spread_like_linear(MLP, module, ["hidden.weight", "output.weight"])
+
+
+@check(BLOCK)
 def block(cls: Callable[[int, int, int], object]) -> None:
     """Check a class like :class:`vit_from_scratch.model.encoder.Block`.
 
-    Args:
-        cls: called as ``cls(dim, heads, mlp_dim)``; submodules ``attention_norm``, ``attention``,
-            ``mlp_norm`` and ``mlp``; returns (B, T, D), or a pair that begins with it.
+    It is called as ``cls(dim, heads, mlp_dim)``; submodules ``attention_norm``, ``attention``,
+    ``mlp_norm`` and ``mlp``; it returns (B, T, D), or a pair that begins with it.
 
     Raises:
         CheckFailed: if parameters or results differ, or dropout works in evaluation.
@@ -50,39 +109,71 @@ def block(cls: Callable[[int, int, int], object]) -> None:
     config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=1, heads=3, mlp_dim=20)
     reference = ours.Block(config)
     randomise(reference)
-    theirs = with_weights_of("Block", call("Block", cls, 12, 3, 20), reference)
-    tokens = torch.randn(2, 5, 12)
+
+    def cases() -> list[Case]:
+        found = []
+        for scale, count in ((1.0, 5), (1e-3, 7), (1e-3, 5)):
+            tokens = scale * torch.randn(2, count, 12)
+            size = "ordinary" if scale == 1.0 else "small"
+            label = f"{size} tokens of shape {tuple(tokens.shape)}"
+            found.append(Case((tokens,), reference(tokens)[0], _block_mistakes(reference, tokens), label))
+        return found
+
+    judge_module(BLOCK, cls, (12, 3, 20), reference, cases)
+
+
+def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
+    """What each wrong wiring of the four layers gives."""
 
     def attend(x: Tensor) -> Tensor:
         return reference.attention(x)[0]
 
     norm_1, norm_2, feed = reference.attention_norm, reference.mlp_norm, reference.mlp
-    middle = tokens + attend(norm_1(tokens))
+    bare = attend(norm_1(tokens))
+    middle = tokens + bare
     unnormed = tokens + attend(tokens)
-    post = norm_1(tokens + attend(tokens))
+    post = norm_1(unnormed)
+    after = tokens + norm_1(attend(tokens))
+    from_normed = norm_1(tokens) + bare
+    fed_first = tokens + feed(norm_2(tokens))
+    crossed = tokens + attend(norm_2(tokens))
+    twice = middle + attend(norm_1(middle))
+    right = middle + feed(norm_2(middle))
+    first = "equations 2 and 3 normalise first"
+    stream = "what is added is the stream itself"
     mistakes = {
-        "the norms come after the additions (post-norm); equations 2 and 3 normalise first.": norm_2(
-            post + feed(post)
+        f"the norms come after the additions (post-norm); {first}": norm_2(post + feed(post)),
+        f"the norms come after the layers, before the additions; {first}": after + norm_2(feed(after)),
+        "the residual around the attention is missing (the + z of equation 2)": bare + feed(norm_2(bare)),
+        "the residual around the MLP is missing (the + z' of equation 3)": feed(norm_2(middle)),
+        "both residuals are missing (the + z of equation 2, the + z' of equation 3)": feed(norm_2(bare)),
+        "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": (
+            tokens + feed(norm_2(middle))
         ),
-        "the residual around the attention is missing (the + z of equation 2).": (
-            attend(norm_1(tokens)) + feed(norm_2(attend(norm_1(tokens))))
+        f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": (
+            norm_2(from_normed) + feed(norm_2(from_normed))
         ),
-        "the residual around the MLP is missing (the + z' of equation 3).": feed(norm_2(middle)),
-        "attention_norm is declared and never called.": unnormed + feed(norm_2(unnormed)),
-        "mlp_norm is declared and never called.": middle + feed(middle),
-        "the attention's norm is used for the MLP too; equation 3 has its own.": middle
+        f"the residual around the attention starts from the normalised tokens; {stream}, z": (
+            from_normed + feed(norm_2(from_normed))
+        ),
+        f"the residual around the MLP starts from the normalised tokens; {stream}, z'": (
+            norm_2(middle) + feed(norm_2(middle))
+        ),
+        "attention_norm is declared and never called": unnormed + feed(norm_2(unnormed)),
+        "mlp_norm is declared and never called": middle + feed(middle),
+        "both norms are declared and never called": unnormed + feed(unnormed),
+        "the two norms have changed places": crossed + feed(norm_1(crossed)),
+        "the attention's norm is used for the MLP, too; equation 3 has its own": middle
         + feed(norm_1(middle)),
-        "the MLP reads the block's input; equation 3 feeds it the result of equation 2.": (
+        "the MLP's norm is used for the attention, too; equation 2 has its own": crossed
+        + feed(norm_2(crossed)),
+        "the MLP comes before the attention; equation 2 comes first": fed_first + attend(norm_1(fed_first)),
+        "the MLP reads the block's input; equation 3 feeds it the result of equation 2": (
             middle + feed(norm_2(tokens))
         ),
+        "the MLP is missing": middle,
+        "the attention is missing": fed_first,
+        "a further norm follows; the final one belongs to the encoder": norm_2(right),
+        "the attention is called twice": twice + feed(norm_2(twice)),
     }
-    got, again = (_first(call("Block", theirs, tokens)) for _ in range(2))
-    if isinstance(got, Tensor) and isinstance(again, Tensor) and not torch.equal(got, again):
-        raise CheckFailed("Block: two calls in evaluation differ; is dropout still on?")
-    compare("Block", got, reference(tokens)[0], mistakes)
-    passed("Block", "same weights, same result as the package")
-
-
-def _first(result: object) -> object:
-    """The tokens of a block that returns its attention weights beside them, or the result itself."""
-    return result[0] if isinstance(result, tuple) else result
+    return mistakes | {sentence: with_eps(reference, eps)(tokens)[0] for eps, sentence in EPS.items()}

@@ -1,61 +1,136 @@
 """Compare a reader's result with the expected one, and put the difference into words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-#: A reader's float32 result may differ from ours by rounding only.
+from vit_from_scratch.checks.sandbox import CheckFailed
+
 TOLERANCE = 1e-5
+"""A reader's float32 result may differ from ours by rounding only: this share of the largest value."""
 
 
-class CheckFailed(AssertionError):
-    """A reader's piece differs from the package; the message says how."""
+@dataclass(frozen=True)
+class Piece:
+    """What a reader is asked to write.
+
+    Attributes:
+        name: of the function or class.
+        call: how a check calls it.
+        result: the shape of what it returns, in the book's letters.
+        where: where to read again.
+        exact: whether it only moves values about, so that not even rounding may differ.
+        pair: whether a pair that begins with the result is as good.
+    """
+
+    name: str
+    call: str
+    result: str
+    where: str
+    exact: bool = False
+    pair: bool = False
+
+    def failed(self, *sentences: str, label: str = "") -> CheckFailed:
+        """Put what was found into one message; of several sentences each fits."""
+        different = sorted({sentence.strip() for sentence in sentences})
+        said = different[0] if len(different) == 1 else "\n  or ".join(("either of these fits:", *different))
+        end = "" if "\n" in said or said.endswith((".", "?", "!")) else "."
+        tried = f"\n  Tried with {label}." if label else ""
+        return CheckFailed(f"{self.name}: {said}{end}{tried}\n  Read again: {self.where}.")
 
 
-def compare(name: str, got: object, expected: Tensor, mistakes: Mapping[str, Tensor] | None = None) -> None:
-    """Hold one result against the expected one.
+@dataclass
+class Case:
+    """One input and what must come of it, worked out before any code of the reader's runs.
 
-    Args:
-        name: what is checked, as the reader calls it.
-        got: the reader's result.
+    Attributes:
+        inputs: what the piece is called with.
         expected: ours.
         mistakes: what well-known mistakes would have given, by a sentence that names each.
-
-    Raises:
-        CheckFailed: with the first thing that differs: kind, shape, type, a known mistake, or the values.
+        label: the input in words.
     """
-    if not isinstance(got, Tensor):
-        raise CheckFailed(f"{name} returned {type(got).__name__}: expected a tensor; is a return missing?")
+
+    inputs: tuple[object, ...]
+    expected: Tensor
+    mistakes: Mapping[str, Tensor] = field(default_factory=dict)
+    label: str = ""
+
+
+@dataclass
+class Verdict:
+    """What one result looks like: `sentences` of mistakes that fit, or a `plain` description."""
+
+    sentences: set[str] = field(default_factory=set)
+    plain: str = ""
+
+
+def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
+    """Say whether two tensors agree, up to rounding unless `exact`."""
     if got.shape != expected.shape:
-        raise CheckFailed(f"{name} returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}.")
+        return False
+    if exact:
+        return torch.equal(got, expected)
+    scale = max(expected.abs().max().item(), 1e-6) if expected.numel() else 1.0
+    return torch.allclose(got, expected, rtol=0, atol=TOLERANCE * scale)
+
+
+def first_of(piece: Piece, value: object) -> object:
+    """Return the result of a piece that may return a pair which begins with it."""
+    return value[0] if piece.pair and isinstance(value, tuple) and value else value
+
+
+def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | None:
+    """Hold one result against the expected one; None if they agree."""
+    expected = case.expected
+    if not isinstance(got, Tensor):
+        return Verdict(plain=_other_kind(piece, got, printed))
+    if got.device != expected.device:
+        return Verdict(
+            plain=f"it returned a tensor on {got.device}: expected {expected.device}, where its input is."
+        )
     if got.dtype != expected.dtype:
-        raise CheckFailed(f"{name} returned {got.dtype}: expected {expected.dtype}, the type of its input.")
-    if torch.allclose(got, expected, atol=TOLERANCE, rtol=TOLERANCE):
-        return
-    for sentence, wrong in (mistakes or {}).items():
-        if wrong.shape == got.shape and torch.allclose(got, wrong, atol=TOLERANCE, rtol=TOLERANCE):
-            raise CheckFailed(f"{name}: {sentence}")
-    difference = (got - expected).abs().max().item()
-    raise CheckFailed(
-        f"{name}: the shape is right, the values are not (largest difference {difference:.3g}); "
-        "compare the two step by step on a small input."
+        return Verdict(plain=f"it returned {got.dtype}: expected {expected.dtype}, the type of its input.")
+    if same(got, expected, piece.exact):
+        return None
+    fitting = {sentence for sentence, wrong in case.mistakes.items() if same(got, wrong, piece.exact)}
+    if fitting:
+        return Verdict(fitting)
+    if got.shape != expected.shape:
+        return Verdict(
+            plain=f"it returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}, {piece.result}."
+        )
+    if not got.isfinite().all():
+        count, kind = (~got.isfinite()).sum().item(), "NaN" if got.isnan().any() else "infinite"
+        return Verdict(plain=f"{count} of {got.numel()} values are {kind}: expected finite ones.")
+    difference = (got - expected).abs()
+    place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
+    right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()
+    return Verdict(
+        plain=f"the shape is right, the values are not: {right:.0%} of them agree, and at {place} it has "
+        f"{got[place].item():.5g} where {expected[place].item():.5g} is expected. Compare the two step by "
+        f"step "
+        "on a small input."
     )
 
 
-def call(name: str, function: Callable[..., object], *arguments: object) -> object:
-    """Call a reader's function; an error in it becomes a failed check that quotes the error."""
-    try:
-        return function(*arguments)
-    except CheckFailed:
-        raise
-    except Exception as error:
-        raise CheckFailed(f"{name} stopped with {type(error).__name__}: {error}") from error
-
-
-def passed(name: str, what: str) -> None:
-    """Print the one line of a passed check."""
-    print(f"✓ {name}: {what}")
+def _other_kind(piece: Piece, got: object, printed: str) -> str:
+    """Say what came in place of a tensor."""
+    if got is None:
+        if printed.strip():
+            return "it prints its result and returns None: end with `return` in place of `print`."
+        return "it returned None: is a return missing?"
+    if isinstance(got, np.ndarray):
+        return "it returned a NumPy array: expected a tensor. Stay in PyTorch, or gradients end here."
+    if isinstance(got, tuple | list):
+        kinds = ", ".join(type(part).__name__ for part in got[:4])
+        return f"it returned a {type(got).__name__} of {len(got)} ({kinds}): expected one tensor, "
+        f"{piece.result}."
+    if isinstance(got, nn.Module):
+        return f"it returned a layer ({type(got).__name__}): expected a tensor. Call the layer on the input."
+    return f"it returned {type(got).__name__}: expected a tensor, {piece.result}."
 
 
 def randomise(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -65,26 +140,3 @@ def randomise(module: nn.Module, seed: int = 0) -> nn.Module:
         for parameter in module.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
     return module.eval()
-
-
-def with_weights_of(name: str, theirs: object, reference: nn.Module) -> nn.Module:
-    """Load the reference's weights into a reader's module.
-
-    Raises:
-        CheckFailed: if the reader's parameters have other names or shapes; it lists both.
-    """
-    if not isinstance(theirs, nn.Module):
-        raise CheckFailed(f"{name} is a {type(theirs).__name__}: expected a subclass of nn.Module.")
-    got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
-    expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
-    if got != expected:
-        lines = [f"  missing    {key} {expected[key]}" for key in expected if key not in got]
-        lines += [f"  unexpected {key} {got[key]}" for key in got if key not in expected]
-        lines += [
-            f"  {key} has shape {got[key]}, expected {expected[key]}"
-            for key in expected
-            if key in got and got[key] != expected[key]
-        ]
-        raise CheckFailed("\n".join([f"{name} has other parameters than the package's:", *lines]))
-    theirs.load_state_dict(reference.state_dict())
-    return theirs.eval()

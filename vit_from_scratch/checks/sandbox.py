@@ -1,0 +1,161 @@
+"""Run a reader's code: within a time limit, and so that nothing of it stays behind."""
+
+import contextlib
+import ctypes
+import inspect
+import io
+import linecache
+import random
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+LIMIT_SECONDS = 10.0
+"""How long one call of a reader's function may take."""
+LONGEST_OUTPUT = 10_000
+"""Characters of what a reader's code prints that are kept."""
+PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+class CheckFailed(AssertionError):
+    """A reader's piece differs from what was asked; the message says how."""
+
+
+class _TimeIsUp(BaseException):
+    """Raised inside a reader's code that runs too long."""
+
+
+class _Printed(io.StringIO):
+    """Keeps the beginning of what is printed; an endless loop may print for ever."""
+
+    def write(self, text: str, /) -> int:
+        if self.tell() < LONGEST_OUTPUT:
+            super().write(text[:LONGEST_OUTPUT])
+        return len(text)
+
+
+@dataclass
+class Outcome:
+    """What a call came to.
+
+    Attributes:
+        value: what it returned.
+        error: what it raised instead.
+        printed: what it printed.
+        copied: whether the package's own answer ran inside it.
+        late: whether it was stopped.
+    """
+
+    value: object = None
+    error: BaseException | None = None
+    printed: str = ""
+    copied: bool = False
+    late: bool = False
+
+
+@dataclass
+class Sandbox:
+    """Calls a reader's code in a thread of its own.
+
+    Attributes:
+        answers: code of the package that a reader is asked to write, and so may not call.
+        seconds: the limit of one call.
+    """
+
+    answers: Collection[CodeType] = ()
+    seconds: float = field(default_factory=lambda: LIMIT_SECONDS)
+
+    def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Outcome:
+        """Call, and wait; nothing is raised but a KeyboardInterrupt of the reader's."""
+        outcome, printed = Outcome(), _Printed()
+
+        def watch(frame: FrameType, event: str, _argument: object) -> None:
+            if event == "call" and frame.f_code in self.answers:
+                outcome.copied = True
+
+        def work() -> None:
+            sys.setprofile(watch)
+            try:
+                outcome.value = function(*arguments, **named)
+            except BaseException as error:  # also SystemExit: a reader's exit() ends no notebook
+                # Where `watch` itself has no stack left, Python wraps the RecursionError.
+                outcome.error = error.__cause__ if isinstance(error.__cause__, RecursionError) else error
+            finally:
+                sys.setprofile(None)
+
+        thread = threading.Thread(target=work, daemon=True)
+        with contextlib.redirect_stdout(printed):
+            thread.start()
+            try:
+                thread.join(self.seconds)
+            except KeyboardInterrupt:
+                _interrupt(thread)
+                raise
+            if thread.is_alive():
+                _interrupt(thread)
+                return Outcome(printed=printed.getvalue(), late=True)
+        outcome.printed = printed.getvalue()
+        return outcome
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Stop a thread's Python code; what waits inside a library's call ends with the process."""
+    for _ in range(20):
+        if not thread.is_alive():
+            return
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeIsUp)
+        )
+        thread.join(0.05)
+
+
+@contextlib.contextmanager
+def nothing_left_behind() -> Iterator[None]:
+    """Give back random states and defaults as they were; inside, the defaults are PyTorch's own."""
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - what a reader's code may use
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.enable_grad(), torch.device("cpu"):
+            yield
+    finally:
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        np.random.set_state(states[2])  # noqa: NPY002
+        torch.set_default_dtype(dtype)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)
+
+
+def place_of(error: BaseException) -> str:
+    """Say in which line of the reader's own code an error arose; "" if in none."""
+    found = ""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and "site-packages" not in file and "/lib/python" not in file:
+            line = linecache.getline(file, trace.tb_lineno).strip()
+            found = f" (in line {trace.tb_lineno}" + (f": {line})" if line else ")")
+        trace = trace.tb_next
+    return found
+
+
+def takes(function: Callable[..., Any], *arguments: object, **named: object) -> bool:
+    """Say whether a function can be called like this; true where Python cannot tell."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C code that has no signature
+        return True
+    return True
