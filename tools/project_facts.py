@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
 TRAINING_CHAPTERS = range(7, 12)  # Part II, which asks Colab for a GPU
+WORDS_A_MINUTE, LINES_A_MINUTE = 160, 12  # of someone who reads prose and code to understand them
 DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
 
 
@@ -85,6 +86,22 @@ def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     """What that file records: for each chapter, one record for each device that it was measured on."""
     path = minutes_file(root)
     return json.loads(path.read_text(encoding="utf-8"))["chapters"] if path.exists() else {}
+
+
+def time_text(chapter: str, root: Path = ROOT) -> str:
+    """Say how long a chapter takes: to read, and to run on what it was measured on."""
+    return f"{reading_minutes(chapter, root)} minutes to read; it runs {minutes_text(chapter, root)}"
+
+
+def reading_minutes(chapter: str, root: Path = ROOT) -> int:
+    """Estimate how long a chapter takes to read, with its solutions, without folded drawings."""
+    text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
+    cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    read = [cell for cell in cells if "hide-input" not in cell or "code_prompt_show" in cell]
+    code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)
+    lines = sum(bool(line.strip()) for line in code.splitlines())
+    return round(len(prose.split()) / WORDS_A_MINUTE + lines / LINES_A_MINUTE)
 
 
 def minutes_text(chapter: str, root: Path = ROOT) -> str:

@@ -5,7 +5,7 @@ import re
 import check_links
 import pytest
 import yaml
-from project_facts import ROOT, chapters, minutes_text, read_repository
+from project_facts import ROOT, chapters, read_repository, time_text
 
 from vit_from_scratch.experiments.recipes import recipe_rows
 
@@ -46,7 +46,7 @@ def test_the_colab_button_opens_the_exported_notebook(built, chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_says_how_long_it_takes(built, chapter):
-    assert minutes_text(chapter) in read(built, f"notebooks/{chapter}")
+    assert time_text(chapter) in read(built, f"notebooks/{chapter}")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

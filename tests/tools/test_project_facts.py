@@ -4,7 +4,7 @@ import json
 
 import pytest
 from measure_chapters import LIMIT
-from project_facts import ROOT, chapters, minutes_file, minutes_text
+from project_facts import ROOT, chapters, minutes_file, minutes_text, reading_minutes
 
 from vit_from_scratch.experiments.recipes import load_result
 
@@ -51,3 +51,12 @@ def test_the_times_in_words_hold_for_what_was_measured():
     assert load_result("digits")["seconds_max"] < 60
     assert "trains for about two hours" in readme
     assert 100 <= load_result("imagenette-plain")["seconds_max"] / 60 <= 140
+
+
+def test_reading_takes_its_words_and_its_lines_of_code(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    words, code = "word " * 320, "x = 1\n\n" * 24
+    cell = f"```{{code-cell}} ipython3\n---\nmystnb:\n  image: {{}}\n---\n{code}```\n"
+    page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n"
+    (tmp_path / "notebooks/99_page.md").write_text(page)
+    assert reading_minutes("99_page", tmp_path) == 4  # 320 words of 160 a minute, 24 lines of 12

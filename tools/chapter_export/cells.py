@@ -17,6 +17,7 @@ KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error 
 HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
 KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output"}
 KNOWN_OPTIONS = {"tags", "mystnb"}
+KNOWN_OUTPUT_OPTIONS = {"image", "code_prompt_show", "code_prompt_hide"}
 
 
 class CellWriter:
@@ -42,7 +43,7 @@ class CellWriter:
     def code(self, cell: NotebookNode) -> None:
         """Add a cell of code; inside a solution it becomes text, for the reader to copy or not."""
         unknown = set(cell.metadata) - KNOWN_OPTIONS
-        unknown |= set(cell.metadata.get("mystnb", {})) - {"image"}
+        unknown |= set(cell.metadata.get("mystnb", {})) - KNOWN_OUTPUT_OPTIONS
         unknown |= set(cell.metadata.get("tags", [])) - KNOWN_TAGS
         if unknown:
             raise ExportError(f"unknown options of a code cell: {', '.join(sorted(unknown))}.")

@@ -4,7 +4,7 @@ import os.path
 from collections.abc import Callable, Iterable
 
 from markdown_it.token import Token
-from project_facts import chapter_number, minutes_text, split_title
+from project_facts import chapter_number, split_title, time_text
 
 from chapter_export.catalogue import Catalogue, Target
 from chapter_export.markup import ExportError
@@ -24,7 +24,7 @@ class InlineWriter:
             "cite:p": self.cite_in_brackets,
             "cite:t": self.cite_in_text,
             "source": self.source,
-            "minutes": lambda chapter: minutes_text(chapter, catalogue.root),
+            "minutes": lambda chapter: time_text(chapter, catalogue.root),
             "math": lambda formula: f"${formula}$",
             "term": lambda term: split_title(term)[0],
             "class": _python_name,

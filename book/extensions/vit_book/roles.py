@@ -1,8 +1,8 @@
-"""Two roles: {source}`path` links a file where it is hosted, {minutes}`chapter` says how long it runs."""
+"""Two roles: {source}`path` links a file where it is hosted, {minutes}`chapter` says how long it takes."""
 
 from docutils import nodes
 from docutils.nodes import Node, system_message
-from project_facts import ROOT, chapter_number, minutes_file, minutes_text, read_repository, split_title
+from project_facts import ROOT, chapter_number, minutes_file, read_repository, split_title, time_text
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -34,7 +34,7 @@ class MinutesRole(SphinxRole):
             return [], [warning(self, f"{self.text} is no chapter")]
         if minutes_file().exists():  # a dependency that is missing would make the page stale for ever
             self.env.note_dependency(str(minutes_file()))
-        return [nodes.Text(minutes_text(self.text))], []
+        return [nodes.Text(time_text(self.text))], []
 
 
 def setup(app: Sphinx) -> None:
