@@ -1,6 +1,7 @@
 """Draw the picture of the README and the landing page, book/_static/overview.png; --check: is it stale?
 
-The picture shows the path from a photo to an answer, and the training curves of results/digits.json.
+The picture shows the path from a photo to what the shipped model of tiny-imagenet-plain answers, and how that
+model was trained: the curves of results/tiny-imagenet-plain.json.
 """
 
 import argparse
@@ -13,77 +14,96 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import torch
 from matplotlib.axes import Axes
 from PIL import Image
 
 from vit_from_scratch import examples, plots
+from vit_from_scratch.pretrained import class_names, input_scaling, load_pretrained
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book/_static/overview.png"
-RESULTS = ROOT / "vit_from_scratch/experiments/results/digits.json"
+NAME = "tiny-imagenet"
+RESULTS = ROOT / "vit_from_scratch/experiments/results/tiny-imagenet-plain.json"
+WEIGHTS = ROOT / f"vit_from_scratch/weights/{NAME}.safetensors"
 KEY = "drawn from"
 
 
 def draw_path(ax: Axes) -> None:
-    """Draw the model as a path: photo, patches, tokens, encoder, answer."""
+    """Draw the model as a path: photo, patches, tokens, encoder, and its most likely answers."""
     ax.set(xlim=(0, 20), ylim=(0, 5), aspect="equal")
     ax.axis("off")
-    photo = examples.photo(224)
+    model = load_pretrained(NAME)
+    photo = examples.photo(model.config.image_shape[0])
     pixels = photo[0].permute(1, 2, 0).numpy()
+    rows, columns = model.config.grid
+    size = model.config.patch_size
+    patches = [
+        pixels[size * row : size * (row + 1), size * column : size * (column + 1)]
+        for row in range(rows)
+        for column in range(columns)
+    ]
     ax.imshow(pixels, extent=(0, 3, 1, 4))
-    step, size = 0.8, 0.7
-    for row in range(4):
-        for column in range(4):
-            patch = pixels[56 * row : 56 * (row + 1), 56 * column : 56 * (column + 1)]
-            left, bottom = 4.1 + step * column, 3.35 - step * row
-            ax.imshow(patch, extent=(left, left + size, bottom, bottom + size))
-    for place in range(9):
-        left, bottom = 8.5 + 0.62 * place, 2.2
-        if place == 0:
+    step = 3.2 / columns
+    for number, patch in enumerate(patches):
+        row, column = divmod(number, columns)
+        left, bottom = 4.0 + step * column, 4.1 - step * (row + 1)
+        ax.imshow(patch, extent=(left, left + 0.85 * step, bottom, bottom + 0.85 * step))
+    shown = patches[3 * columns : 3 * columns + 7]  # from the row of the eyes
+    for place, token in enumerate([None, *shown]):
+        left, bottom = 8.1 + 0.62 * place, 2.2
+        if token is None:
             ax.add_patch(plt.Rectangle((left, bottom), 0.54, 0.54, color=plots.ORANGE))
-        elif place < 8:
-            number = place - 1
-            row, column = divmod(number, 4)
-            patch = pixels[56 * row : 56 * (row + 1), 56 * column : 56 * (column + 1)]
-            ax.imshow(patch, extent=(left, left + 0.54, bottom, bottom + 0.54))
         else:
-            ax.text(left + 0.2, bottom + 0.27, "…", ha="center", va="center", fontsize=13)
+            ax.imshow(token, extent=(left, left + 0.54, bottom, bottom + 0.54))
+    ax.text(13.25, 2.47, "…", ha="center", va="center", fontsize=13)
     for depth in (0.36, 0.18, 0.0):
         box = plt.Rectangle(
-            (14.9 + depth, 1.3 + depth), 2.2, 2.2, facecolor=plots.BLUE, edgecolor="white", linewidth=1.2
+            (14.4 + depth, 1.3 + depth), 2.0, 2.2, facecolor=plots.BLUE, edgecolor="white", linewidth=1.2
         )
         ax.add_patch(box)
-    ax.text(16.0, 2.4, "encoder", ha="center", va="center", color="white", fontsize=10)
-    ax.text(19.1, 2.5, "cat", ha="center", va="center", fontsize=14, color=plots.ORANGE, weight="bold")
-    for left, right in ((3.2, 3.9), (7.5, 8.2), (14.0, 14.7), (17.7, 18.5)):
+    ax.text(15.4, 2.4, "encoder", ha="center", va="center", color="white", fontsize=10)
+    with torch.no_grad():
+        chances = model(input_scaling(NAME)(255 * photo)).softmax(dim=-1)[0]
+    best = chances.topk(3).indices.tolist()
+    for place, index in enumerate(best):
+        looks = {"color": plots.ORANGE, "weight": "bold"} if place == 0 else {}
+        text = f"{class_names(NAME)[index]} {chances[index]:.0%}"
+        ax.text(17.7, 3.3 - 0.8 * place, text, va="center", fontsize=10, **looks)
+    for left, right in ((3.2, 3.8), (7.3, 7.9), (13.6, 14.2), (16.95, 17.6)):
         ax.annotate(
             "", (right, 2.5), (left, 2.5), arrowprops={"arrowstyle": "-|>", "color": plots.GREY, "lw": 1.4}
         )
     for x, text in (
-        (1.5, "photo"),
-        (5.65, "patches"),
-        (11.2, "class token and patch tokens"),
-        (16.1, "12 blocks"),
-        (19.1, "answer"),
+        (1.5, f"photo, {size * columns} pixels wide"),
+        (5.6, f"{len(patches)} patches"),
+        (10.8, "class token and patch tokens"),
+        (15.5, f"{model.config.depth} blocks"),
+        (18.7, "answers"),
     ):
         ax.text(x, 0.25, text, ha="center", va="center", fontsize=9.5)
 
 
 def draw_training(ax: Axes, results: dict) -> None:
-    """Draw one training curve a seed, and say what the test images gave."""
-    for run in results["runs"]:
-        accuracy = [100 * epoch["train_accuracy"] for epoch in run["curves"]]
-        ax.plot(range(1, len(accuracy) + 1), accuracy, "-", color=plots.BLUE, alpha=0.55, lw=1.3)
-    mean, seeds = results["test_accuracy_mean"], len(results["seeds"])
-    ax.axhline(100 * mean, color=plots.ORANGE, linestyle="--", lw=1.5)
-    text = f"{mean:.1%} of {results['test_images']} test digits read correctly, mean of {seeds} seeds"
-    ax.text(len(accuracy), 100 * mean - 4, text, ha="right", va="top", color=plots.ORANGE, fontsize=10)
-    ax.set(xlabel="epoch", ylabel="training accuracy, %", ylim=(0, 103), xlim=(1, len(accuracy)))
+    """Draw accuracy on held-out photos against the epoch, and say what the test photos gave."""
+    curves = results["runs"][0]["curves"]
+    accuracy = [100 * epoch["validation_accuracy"] for epoch in curves]
+    epochs = range(1, len(accuracy) + 1)
+    ax.plot(epochs, accuracy, "-o", color=plots.BLUE, ms=4, lw=1.5)
+    first = results["test_accuracy_mean"]
+    fifth = results["runs"][0]["test_top5_accuracy"]
+    text = (
+        f"{results['test_images']:,} test photos of {len(class_names(NAME))} kinds:\n"
+        f"{first:.1%} right, {fifth:.1%} among five answers"
+    )
+    ax.text(len(accuracy), 3, text, ha="right", va="bottom", color=plots.ORANGE, fontsize=10)
+    ax.set(xlabel="epoch", ylabel="held-out photos\nright, %", ylim=(0, None), xlim=(1, len(accuracy)))
 
 
 def fingerprint() -> str:
-    """What the picture depends on: this script and the result file."""
-    return hashlib.sha256(Path(__file__).read_bytes() + RESULTS.read_bytes()).hexdigest()[:16]
+    """What the picture depends on: this script, the result file and the weights."""
+    content = b"".join(path.read_bytes() for path in (Path(__file__), RESULTS, WEIGHTS))
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def main() -> int:

@@ -90,6 +90,8 @@ def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 def time_text(chapter: str, root: Path = ROOT) -> str:
     """Say how long a chapter takes: to read, and to run on what it was measured on."""
+    if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is no chapter of the book
+        return minutes_text(chapter, root)
     return f"{reading_minutes(chapter, root)} minutes to read; it runs {minutes_text(chapter, root)}"
 
 

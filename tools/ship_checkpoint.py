@@ -1,9 +1,10 @@
 """Put a finished run's weights into the package, in half precision, and measure what ships.
 
-    python tools/ship_checkpoint.py RUN cifar10 --data-dir DEST
+    python tools/ship_checkpoint.py RUN tiny-imagenet --data-dir DEST
 
-writes weights/NAME.safetensors and experiments/results/NAME_weights.json of the package: the test
-accuracy of the rounded weights beside the run's own, and the file's checksum.
+writes weights/NAME.safetensors, weights/NAME.txt (its class names, one a line) and
+experiments/results/NAME_weights.json of the package: the test accuracy of the rounded weights beside the
+run's own, and the file's checksum.
 """
 
 import argparse
@@ -39,10 +40,12 @@ def ship(run: Path, name: str, data_dir: str | None) -> dict:
         raise InputError(
             f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
         )
+    settings = read_settings(run)
     target = PACKAGE / "weights" / f"{name}.safetensors"
     save_checkpoint(target, model.half())
+    target.with_suffix(".txt").write_text("\n".join(settings["images"]["classes"]) + "\n", "utf-8")
     shipped = load_checkpoint(target).float()
-    data = open_dataset(from_table(DataConfig, read_settings(run)["data"], "data"), data_dir)
+    data = open_dataset(from_table(DataConfig, settings["data"], "data"), data_dir)
     measured = evaluate_batches(shipped, data.batches("test"))
     summary = {
         "claim": "Rounding the weights to half precision leaves the accuracy as it is.",

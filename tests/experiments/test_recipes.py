@@ -89,6 +89,13 @@ def test_a_recipe_that_names_no_seeds_means_its_own(tmp_path):
         load_recipe(write(tmp_path, text))
 
 
+def test_a_recipes_own_seeds_are_no_change():
+    for name in ("digits", "cifar10-small", "tiny-imagenet-plain"):
+        recipe = load_recipe(name)
+        assert load_recipe(name, {"seeds": list(recipe.seeds)}) == recipe
+    assert load_recipe("tiny-imagenet-plain", {"seeds": [1]}).claim == ""
+
+
 def test_a_recipe_that_is_changed_makes_no_claim():
     recipe = load_recipe("cifar10-30min-cpu-plain", {"train": {"epochs": 1}})
     assert (recipe.claim, recipe.command, recipe.expect, recipe.aim) == ("", "", {}, 0)

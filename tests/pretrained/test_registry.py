@@ -8,15 +8,21 @@ from vit_from_scratch import InputError
 from vit_from_scratch.experiments.recipes import load_recipe, load_result
 from vit_from_scratch.pretrained import class_names, input_scaling, load_pretrained
 
-WEIGHTS = resources.files("vit_from_scratch").joinpath("weights", "cifar10.safetensors")
+WEIGHTS = resources.files("vit_from_scratch").joinpath("weights")
+SHIPPED = {"cifar10": "cifar10-30min-cpu-plain", "tiny-imagenet": "tiny-imagenet-plain"}
+"""The shipped models and their recipes."""
 
 
-def test_the_shipped_model_is_the_recipes():
-    model = load_pretrained("cifar10")
-    recipe = load_recipe("cifar10-30min-cpu-plain").model
+@pytest.mark.parametrize(
+    ("name", "shape"), [("cifar10", (32, 3, 10)), ("tiny-imagenet", (64, 3, 200))], ids=str
+)
+def test_the_shipped_model_is_the_recipes(name, shape):
+    model = load_pretrained(name)
+    recipe = load_recipe(SHIPPED[name]).model
     config = model.config
     assert {key: getattr(config, key) for key in recipe} == recipe
-    assert (config.image_size, config.channels, config.num_classes) == (32, 3, 10)
+    assert (config.image_size, config.channels, config.num_classes) == shape
+    assert len(set(class_names(name))) == config.num_classes
     assert (config.class_token, config.position, config.stem.kind, config.mlp) == (
         True,
         "learned",
@@ -27,15 +33,17 @@ def test_the_shipped_model_is_the_recipes():
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
-def test_the_shipped_weights_are_those_that_were_measured():
-    measured = load_result("cifar10_weights")
-    content = WEIGHTS.read_bytes()
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_shipped_weights_are_those_that_were_measured(name):
+    measured = load_result(f"{name}_weights")
+    content = WEIGHTS.joinpath(f"{name}.safetensors").read_bytes()
     assert len(content) == measured["bytes"] <= 12_000_000
     assert hashlib.sha256(content).hexdigest() == measured["sha256"]
 
 
-def test_rounding_to_half_precision_cost_no_accuracy():
-    measured, run = load_result("cifar10_weights"), load_result("cifar10-30min-cpu-plain")
+@pytest.mark.parametrize("name", SHIPPED)
+def test_rounding_to_half_precision_cost_no_accuracy(name):
+    measured, run = load_result(f"{name}_weights"), load_result(SHIPPED[name])
     assert measured["run"]["test_accuracy"] == run["test_accuracy_mean"]
     assert measured["test_accuracy"] == pytest.approx(run["test_accuracy_mean"], abs=1e-3)
 

@@ -168,7 +168,7 @@ def _judge_values(
         outcome = box.call(function, *given)
         got = first_of(piece, _value_of(piece, outcome, function, given, {}))
         changed |= any(
-            isinstance(value, Tensor) and not torch.equal(value, old)
+            isinstance(old, Tensor) and not torch.equal(value, old)
             for value, old in zip(given, case.inputs, strict=True)
         )
         seen = verdict(piece, got, case, outcome.printed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import stat_of, typed_path
-from vit_from_scratch.pretrained.releases import CIFAR10, RELEASES, SHIPPED
+from vit_from_scratch.pretrained.releases import RELEASES, SHIPPED, shipped_classes
 
 if TYPE_CHECKING:  # imported where they are needed: PyTorch takes seconds
     from vit_from_scratch.data.normalisation import Normalisation
@@ -64,7 +64,7 @@ def _classes_of_run(folder: Path, count: int) -> tuple[str, ...]:
     settings = read_settings(folder) if (folder / "config.toml").exists() else {}
     names = settings.get("images", {}).get("classes")
     if names is None and settings:  # of a run of the first version
-        names = {"cifar10": CIFAR10, "digits": range(10)}.get(settings["data"].get("name"))
+        names = {"cifar10": shipped_classes("cifar10"), "digits": range(10)}.get(settings["data"].get("name"))
     if names is None or len(names) != count:
         return tuple(f"class {number}" for number in range(count))
     return tuple(str(name) for name in names)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
 
 CLAIM = ("claim", "command", "expect", "aim")
 """What a recipe says of the run that it describes, and of no other."""
+UNSAID = {"seeds": [0]}
+"""What holds for a recipe that does not say it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +232,7 @@ def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str
     stem = table.get("model", {}).get("stem")
     if isinstance(stem, str) and isinstance(changes.get("model", {}).get("stem"), dict):
         table = merged(table, {"model": {"stem": {"kind": stem}}})
-    if changes:
+    if {key: value for key, value in changes.items() if value != table.get(key, UNSAID.get(key))}:
         table = {key: value for key, value in table.items() if key not in CLAIM}
     if "seed" in changed:
         table = {key: value for key, value in table.items() if key != "seeds"}

@@ -1,4 +1,4 @@
-"""Trained models by name: `load_pretrained("cifar10")` ships with the package, others download once."""
+"""Trained models by name: `load_pretrained("tiny-imagenet")` ships with the package, others download once."""
 
 from importlib import resources
 from pathlib import Path
@@ -11,16 +11,18 @@ from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer, build_model
 from vit_from_scratch.pretrained.download import fetch
 from vit_from_scratch.pretrained.google import load_google_npz
-from vit_from_scratch.pretrained.releases import CIFAR10, RELEASES, SHIPPED, is_shipped
+from vit_from_scratch.pretrained.releases import RELEASES, is_shipped, shipped_classes
 from vit_from_scratch.pretrained.torchvision import from_torchvision
 
 
 def load_pretrained(name: str) -> VisionTransformer:
     """Load a trained model by name.
 
-    "cifar10" ships with the package: the plain ViT of the recipe `cifar10-30min-cpu-plain`, 32 x 32 pixels,
-    patches of 4, learned positions, class token. The names of `RELEASES` are downloaded once, into the folder
-    that VIT_WEIGHTS_DIR names or a cache in the home folder. What images they take says `input_scaling`.
+    Two ship with the package, both plain ViTs with class token and learned positions: "cifar10", of the
+    recipe `cifar10-30min-cpu-plain`, 32 x 32 pixels, patches of 4; and "tiny-imagenet", of the recipe
+    `tiny-imagenet-plain`, 64 x 64 pixels, patches of 8, 200 classes. The names of `RELEASES` are downloaded
+    once, into the folder that VIT_WEIGHTS_DIR names or a cache in the home folder. What images they take
+    says `input_scaling`.
 
     Returns:
         The model on the CPU, in evaluation mode, with float32 weights.
@@ -30,7 +32,7 @@ def load_pretrained(name: str) -> VisionTransformer:
     """
     if is_shipped(name):
         with resources.as_file(
-            resources.files("vit_from_scratch").joinpath("weights", SHIPPED[name])
+            resources.files("vit_from_scratch").joinpath("weights", f"{name}.safetensors")
         ) as path:
             return load_checkpoint(path).float()
     release = RELEASES[name]
@@ -68,7 +70,7 @@ def class_names(name: str) -> tuple[str, ...]:
         InputError: an unknown name.
     """
     if is_shipped(name):
-        return CIFAR10
+        return shipped_classes(name)
     from torchvision.models import ViT_B_16_Weights  # imported here: only the released models need it
 
     return tuple(ViT_B_16_Weights.IMAGENET1K_V1.meta["categories"])

@@ -1,13 +1,13 @@
 """The trained models that have a name, and where they are. Nothing here needs PyTorch."""
 
 from dataclasses import dataclass
+from importlib import resources
 
 from vit_from_scratch.errors import unknown_name
 
-CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-SHIPPED = {"cifar10": "cifar10.safetensors"}
-"""Checkpoints that our own runs trained, inside the package."""
+SHIPPED = ("cifar10", "tiny-imagenet")
+"""Checkpoints that our own runs trained, inside the package: weights/NAME.safetensors, and NAME.txt with the
+names of their classes, one a line."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +77,9 @@ def is_shipped(name: str) -> bool:
     if not isinstance(name, str) or (name not in SHIPPED and name not in RELEASES):
         raise unknown_name("pretrained model", name, [*SHIPPED, *RELEASES])
     return name in SHIPPED
+
+
+def shipped_classes(name: str) -> tuple[str, ...]:
+    """Return the K class names of one of the `SHIPPED` models, in the order of its logits."""
+    names = resources.files("vit_from_scratch").joinpath("weights", f"{name}.txt")
+    return tuple(names.read_text("utf-8").splitlines())
