@@ -22,6 +22,7 @@ from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.data.datasets import data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
@@ -50,7 +51,7 @@ RESULT = (
     Path(__file__).resolve().parent.parent
     / "vit_from_scratch/experiments/results/inspection_tiny_imagenet.json"
 )
-HIDDEN = (0, 4, 8, 16, 24, 32, 40, 48, 56)
+HIDDEN = (4, 8, 16, 24, 32, 48)
 """How many of the 64 patches are hidden."""
 OBJECT = (0.05, 0.5)
 """The least and the largest share of a photo that its box may cover where attention on it is measured."""
@@ -71,10 +72,23 @@ def over_batches(function: Callable[[Tensor], Tensor], images: Tensor, dim: int 
 
 
 def distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
-    """Measure every head's mean attention distance: mean over the images and its standard error."""
+    """Measure every head's mean attention distance, its standard error, and to how many patches it attends.
+
+    The number of patches is exp(entropy) of a patch's attention to the patches, mean over patches and images.
+    """
+
+    def attended(weights: Tensor) -> Tensor:
+        among = weights[..., -model.config.num_patches :, -model.config.num_patches :]
+        return torch.special.entr(F.normalize(among, p=1, dim=-1)).sum(dim=-1).exp().mean(dim=-1)  # (B, h)
+
     values = over_batches(lambda some: attention_distances(model, some), images, dim=1)  # (L, N, h)
+    counts = over_batches(lambda some: torch.stack(layer_attention(model, some, attended)), images, dim=1)
     error = values.std(dim=1) / values.shape[1] ** 0.5
-    return {"pixels": values.mean(dim=1).tolist(), "standard_error": error.tolist()}
+    return {
+        "pixels": values.mean(dim=1).tolist(),
+        "standard_error": error.tolist(),
+        "attended": counts.mean(dim=1).tolist(),
+    }
 
 
 def class_token_share(model: VisionTransformer, images: Tensor) -> list[float]:
@@ -109,7 +123,7 @@ def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, lis
 
 
 def on_object(
-    model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
+    model: VisionTransformer, untrained: VisionTransformer, images: Tensor, labels: Tensor, masks: Tensor
 ) -> dict[str, Any]:
     """Measure the share of attention on the object, against chance, and head by head.
 
@@ -117,6 +131,7 @@ def on_object(
         model: trained.
         untrained: the same before training.
         images: (N, C, H, W).
+        labels: (N,).
         masks: (N, H, W), 1 on the object.
     """
     grid, size = model.config.grid, model.config.patch_size
@@ -129,16 +144,20 @@ def on_object(
         "the middle": centre_scores(images, grid) + 2.0,  # 2 in the middle, 0 in the corners
         "contrast": contrast_scores(images, size),
     }
-    shares = {name: object_share(found, masks) for name, found in maps.items()}
+    shares = {name: object_share(found, masks).double() for name, found in maps.items()}
 
     def by_head(some: Tensor) -> Tensor:
         return class_token_maps(layer_attention(model, some), grid).transpose(0, 1)  # (B, L, h, gh, gw)
 
     heads = over_batches(by_head, images)
-    layers = [
-        [object_share(heads[:, layer, head], masks) for head in range(heads.shape[2])]
-        for layer in range(heads.shape[1])
-    ]
+    every = torch.stack(
+        [object_share(head, masks).double() for head in heads.flatten(1, 2).unbind(dim=1)]
+    )  # (L h, N)
+    lead = every - shares["contrast"]
+    choosing = torch.arange(len(images)) % 2 == 0
+    best = int(lead[:, choosing].mean(dim=1).argmax())
+    right = over_batches(model, images).argmax(dim=1) == labels
+    gained = shares["rollout"] - shares["another photo's map"]
     return {
         "images": len(images),
         "box_area": list(OBJECT),
@@ -146,28 +165,55 @@ def on_object(
         "rollout_less": {
             name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
         },
-        "head_less_middle": [[interval(head - shares["the middle"]) for head in layer] for layer in layers],
+        "rollout_less_another_photo": {
+            "answered rightly": interval(gained[right]),
+            "answered wrongly": interval(gained[~right]),
+        },
+        "head_share": every.mean(dim=1).view(heads.shape[1:3]).tolist(),
+        "head_less_contrast": [interval(head) for head in lead],
+        "best_head": {
+            "index": best,
+            "less_contrast_where_chosen": interval(lead[best, choosing]),
+            "less_contrast_elsewhere": interval(lead[best, ~choosing]),
+        },
     }
 
 
-def masking(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Measure accuracy against the number of hidden patches, for several ways of choosing them."""
+def contrast_of(patch_size: int) -> Callable[[Tensor], Tensor]:
+    """Return the function that scores the patches of images by contrast."""
+    return lambda some: contrast_scores(some, patch_size)
+
+
+def masking(
+    model: VisionTransformer, images: Tensor, labels: Tensor, best: tuple[int, int]
+) -> dict[str, Any]:
+    """Measure accuracy against the number of hidden patches, for several ways of choosing them.
+
+    Args:
+        model: trained.
+        images: (N, C, H, W).
+        labels: (N,).
+        best: layer and head whose attention is a way of its own.
+    """
     generator = torch.Generator().manual_seed(0)
     grid, size = model.config.grid, model.config.patch_size
     ways: dict[str, Callable[[Tensor], Tensor]] = {
         "most attended": lambda some: attention_scores(model, some),
+        "best head": lambda some: class_token_maps(layer_attention(model, some), grid)[best[0], :, best[1]],
         "least attended": lambda some: -attention_scores(model, some),
         "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
         "the middle": lambda some: centre_scores(some, grid),
-        "contrast": lambda some: contrast_scores(some, size),
+        "contrast": contrast_of(size),
         "gradient": lambda some: gradient_scores(model, some),
         "random": lambda some: random_scores(some, grid, generator),
     }
+    whole = masked_hits(model, images, labels, contrast_of(size), [0], BATCH)
     hits = {
-        name: masked_hits(model, images, labels, way, HIDDEN, BATCH).double() for name, way in ways.items()
+        name: torch.cat([whole, masked_hits(model, images, labels, way, HIDDEN, BATCH)]).double()
+        for name, way in ways.items()
     }
     return {
-        "hidden": list(HIDDEN),
+        "hidden": [0, *HIDDEN],
         "patches": model.config.num_patches,
         "accuracy": {name: [interval(row) for row in found] for name, found in hits.items()},
         "less_most_attended": {
@@ -179,7 +225,7 @@ def masking(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[st
 
 
 def fold(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Measure what becomes of the answers when patches get the positions of their mirror partners."""
+    """Measure what becomes of the answers when patches get other patches' positions, or none."""
     rows, columns = model.config.grid
     places = torch.arange(rows * columns).view(rows, columns)
     generator = torch.Generator().manual_seed(0)
@@ -189,11 +235,14 @@ def fold(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, 
         "mirrored top-bottom": places.flip(0),
         "random": torch.randperm(rows * columns, generator=generator),
     }
+    learned = model.tokens.position.detach()[:, 1:]  # (1, N, D)
+    tables = {name: learned[:, order.flatten()] for name, order in orders.items()}
+    tables["none"] = torch.zeros_like(learned)
     logits = {}
-    for name, order in orders.items():
+    for name, table in tables.items():
         changed = copy.deepcopy(model)
         with torch.no_grad():
-            changed.tokens.position[:, 1:] = model.tokens.position[:, 1:][:, order.flatten()]
+            changed.tokens.position[:, 1:] = table
         logits[name] = over_batches(changed, images)
     return {
         name: {
@@ -211,7 +260,12 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
     pairs = apart > 0
     together = torch.stack([similarity[pairs].double(), apart[pairs]])
     filters = embedding_filter_components(model.patch_embedding.as_convolution_weight())
+    table = model.tokens.position.detach()[0, 1:].unflatten(0, model.config.grid)  # (gh, gw, D)
     return {
+        "mirror_similarity": {
+            name: F.cosine_similarity(table, table.flip(axis), dim=-1).mean().item()
+            for name, axis in (("left-right", 1), ("top-bottom", 0))
+        },
         "position_correlation": torch.corrcoef(together)[0, 1].item(),
         "filter_variance_share": filters.variance_share.tolist(),
     }
@@ -231,7 +285,7 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
     result = read_result(run)
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
-    masks = torch.from_numpy(object_masks(data_dir or ".")).float()
+    masks = torch.from_numpy(object_masks(data_folder(data_dir) or ".")).float()
     area = masks.mean(dim=(1, 2))
     model = load_checkpoint(run / "model.safetensors")
     path = {epoch: load_checkpoint(file) for epoch, file in kept.items()} | {result["epochs"]: model}
@@ -240,16 +294,18 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
     models = {"trained": model, "untrained": path[0]}
     if stem is not None:
         models["stem"] = load_checkpoint(stem / "model.safetensors")
+    objects = on_object(model, path[0], images[boxed], labels[boxed], masks[boxed])
+    best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of tiny-imagenet-plain looks at, on test photos that it never saw.",
-        "command": "python tools/measure_looking.py RUN --stem STEM --data-dir DEST",
+        "command": f"python tools/measure_looking.py RUN{' --stem STEM' if stem else ''} --data-dir DEST",
         "images": len(images[some]),
         "model_sha256": result.get("model_sha256"),
         "distance": {name: distances(one, images[some]) for name, one in models.items()},
         "class_token_share": class_token_share(model, images[some]),
         "tokens": tokens_on_the_way(model, images[some]),
-        "on_object": on_object(model, path[0], images[boxed], masks[boxed]),
-        "masking": masking(model, images[some], labels[some]),
+        "on_object": objects,
+        "masking": masking(model, images[some], labels[some], best),
         "fold": fold(model, images[some], labels[some]),
         "on_the_way": {
             str(epoch): {"distance": distances(one, images[: count // 4])["pixels"], **weights_alone(one)}
