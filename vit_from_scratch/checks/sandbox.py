@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,11 @@ class Sandbox:
     """Calls a reader's code in a thread of its own.
 
     Attributes:
-        answers: code of the package that a reader is asked to write, and so may not call.
+        answers: code objects of the package that a reader is asked to write, and so may not call.
         seconds: the limit of one call.
     """
 
-    answers: Collection[CodeType] = ()
+    answers: Collection[object] = ()
     seconds: float = field(default_factory=lambda: LIMIT_SECONDS)
 
     def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Outcome:
