@@ -123,7 +123,7 @@ def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, lis
 
 
 def on_object(
-    model: VisionTransformer, untrained: VisionTransformer, images: Tensor, labels: Tensor, masks: Tensor
+    model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
 ) -> dict[str, Any]:
     """Measure the share of attention on the object, against chance, and head by head.
 
@@ -131,7 +131,6 @@ def on_object(
         model: trained.
         untrained: the same before training.
         images: (N, C, H, W).
-        labels: (N,).
         masks: (N, H, W), 1 on the object.
     """
     grid, size = model.config.grid, model.config.patch_size
@@ -156,18 +155,12 @@ def on_object(
     lead = every - shares["contrast"]
     choosing = torch.arange(len(images)) % 2 == 0
     best = int(lead[:, choosing].mean(dim=1).argmax())
-    right = over_batches(model, images).argmax(dim=1) == labels
-    gained = shares["rollout"] - shares["another photo's map"]
     return {
         "images": len(images),
         "box_area": list(OBJECT),
         "share": {name: interval(found) for name, found in shares.items()},
         "rollout_less": {
             name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
-        },
-        "rollout_less_another_photo": {
-            "answered rightly": interval(gained[right]),
-            "answered wrongly": interval(gained[~right]),
         },
         "head_share": every.mean(dim=1).view(heads.shape[1:3]).tolist(),
         "head_less_contrast": [interval(head) for head in lead],
@@ -294,7 +287,7 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
     models = {"trained": model, "untrained": path[0]}
     if stem is not None:
         models["stem"] = load_checkpoint(stem / "model.safetensors")
-    objects = on_object(model, path[0], images[boxed], labels[boxed], masks[boxed])
+    objects = on_object(model, path[0], images[boxed], masks[boxed])
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of tiny-imagenet-plain looks at, on test photos that it never saw.",

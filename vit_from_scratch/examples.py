@@ -14,7 +14,6 @@ PHOTOS: Mapping[str, tuple[Callable[[], Any], tuple[int, int], int]] = {
     "cat": (data.chelsea, (0, 75), 300),
     "coffee": (data.coffee, (0, 100), 400),
     "rocket": (data.rocket, (0, 106), 427),
-    "astronaut": (data.astronaut, (0, 0), 512),
 }
 """Where each photo comes from, and the square that is cut out of it: its top left corner, and its side."""
 
@@ -23,7 +22,7 @@ def photo(size: int = 224, name: str = "cat", corner: tuple[int, int] | None = N
     """A photo that comes inside scikit-image, so no download: the cat of every chapter, or another.
 
     "cat" is "Chelsea" by Stéfan van der Walt, "coffee" an espresso cup by Rachel Michetti, "rocket" a Falcon
-    9 by SpaceX (all three CC0), and "astronaut" Eileen Collins by NASA (in the public domain).
+    9 by SpaceX; all three are in the public domain (CC0).
 
     Args:
         size: side of the square result in pixels.

@@ -410,7 +410,7 @@ CHAPTER_2 = [
     (
         checks.token_sequence,
         sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) + self.position.roll(1, 1)),
-        "position of its neighbour",
+        "position of the one before",
     ),
     (
         checks.token_sequence,

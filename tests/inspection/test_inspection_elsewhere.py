@@ -20,7 +20,7 @@ from vit_from_scratch.inspection.masking import (
     attention_scores,
     gradient_scores,
     mask_patches,
-    masked_accuracy,
+    masked_hits,
     random_scores,
 )
 
@@ -74,10 +74,10 @@ def test_what_is_found_in_tensors_is_on_their_device(elsewhere, inspect):
         assert inspect(device).device == device
 
 
-def test_accuracy_without_the_patches_comes_to_the_cpu_alone(elsewhere, model):
+def test_hits_without_the_patches_comes_to_the_cpu_alone(elsewhere, model):
     with elsewhere() as device:
         images, labels = torch.randn(5, 3, 16, 24, device=device), torch.zeros(5, dtype=int, device=device)
         model.to(device)
-        found = masked_accuracy(model, images, labels, lambda some: attention_scores(model, some), [0, 24], 2)
+        found = masked_hits(model, images, labels, lambda some: attention_scores(model, some), [0, 24], 2)
         assert found.device == torch.device("cpu")
-        assert found.shape == (2,)
+        assert found.shape == (2, 5)

@@ -8,7 +8,7 @@ from vit_from_scratch.inspection.masking import (
     contrast_scores,
     gradient_scores,
     mask_patches,
-    masked_accuracy,
+    masked_hits,
     random_scores,
 )
 
@@ -75,7 +75,7 @@ def test_gradient_scores_leave_the_models_gradients_alone(model, images):
 
 def test_measuring_leaves_a_model_in_training(model, images):
     labels = torch.zeros(len(images), dtype=torch.long)
-    masked_accuracy(model.train(), images, labels, lambda x: random_scores(x, (4, 6), torch.Generator()), [1])
+    masked_hits(model.train(), images, labels, lambda x: random_scores(x, (4, 6), torch.Generator()), [1])
     assert model.training
 
 
@@ -84,14 +84,12 @@ def test_scores_have_one_value_a_patch(model, images):
     assert random_scores(images, (4, 6), torch.Generator().manual_seed(0)).shape == (4, 4, 6)
 
 
-def test_accuracy_is_counted_for_every_number_of_hidden_patches(model, images):
+def test_hits_are_found_for_every_number_of_hidden_patches(model, images):
     labels = model(images).argmax(dim=1)
-    found = masked_accuracy(
-        model, images, labels, lambda x: attention_scores(model, x), [0, 24], batch_size=3
-    )
-    assert found[0] == 1.0
+    found = masked_hits(model, images, labels, lambda x: attention_scores(model, x), [0, 24], batch_size=3)
+    assert found[0].all()
     blank = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
-    assert found[1].item() == pytest.approx((model(blank).argmax(dim=1) == labels).float().mean().item())
+    assert torch.equal(found[1], model(blank).argmax(dim=1) == labels)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +103,9 @@ def test_accuracy_is_counted_for_every_number_of_hidden_patches(model, images):
         (torch.randn(0, 3, 16, 24), torch.tensor([], dtype=torch.long), "no images to measure on"),
     ],
 )
-def test_accuracy_is_measured_only_on_images_with_a_label_each(model, images, labels, message):
+def test_hits_are_found_only_on_images_with_a_label_each(model, images, labels, message):
     with pytest.raises(InputError, match=message):
-        masked_accuracy(model, images, labels, lambda some: attention_scores(model, some), [0])
+        masked_hits(model, images, labels, lambda some: attention_scores(model, some), [0])
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,8 @@ def _multi_head_mistakes(
             gather("h qkv dh", right)
         ),
         order: join(gather("qkv h dh", right), "(dh h)"),
-        "heads and tokens are joined without moving the heads' axis back: (B, h, T, Dh) has to become (B, "
-        "T, h, "
-        "Dh) first": reference.projection(gather("qkv h dh", right).reshape(tokens.shape)),
+        "heads and tokens are joined without moving the heads' axis back: (B, h, T, Dh) has to become "
+        "(B, T, h, Dh) first": reference.projection(gather("qkv h dh", right).reshape(tokens.shape)),
         "the output projection (U_msa of equation 8) is missing": rearrange(
             gather("qkv h dh", right), "b h t dh -> b t (h dh)"
         ),

@@ -52,8 +52,7 @@ def same_padding(function: Callable[[Tensor, int, int], Tensor]) -> None:
         before = ours.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
         mistakes = {
             "it pads both sides alike; SAME pads as little as it can, and puts the odd row and column "
-            "after the "
-            "image": F.pad(images, [(kernel - 1) // 2] * 4),
+            "after the image": F.pad(images, [(kernel - 1) // 2] * 4),
             "it pads as for stride 1; with a larger stride SAME needs less": ours.same_padding(
                 images, kernel, 1
             ),

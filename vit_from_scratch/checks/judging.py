@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vit_from_scratch.checks import sandbox
 from vit_from_scratch.checks.report import Case, Piece, Verdict, first_of, same, verdict
 from vit_from_scratch.checks.sandbox import (
     CheckFailed,
@@ -132,7 +133,9 @@ def _value_of(
 ) -> object:
     """Return what a call returned; put into words what it did instead."""
     if outcome.late:
-        raise piece.failed("it did not come to an end within 10 seconds: is there a loop that never stops?")
+        raise piece.failed(
+            f"it did not come to an end within {sandbox.LIMIT_SECONDS:g} seconds: does a loop never stop?"
+        )
     if outcome.copied:
         raise piece.failed("that is the package's own 🙂 It agrees with itself. Now write yours")
     error = outcome.error
@@ -178,8 +181,7 @@ def _judge_values(
             if isinstance(second, Tensor) and not torch.equal(got.nan_to_num(), second.nan_to_num()):
                 raise piece.failed(
                     "two calls in evaluation differ: is dropout still on? nn.Dropout is off after eval(), "
-                    "and "
-                    "F.dropout needs training=self.training",
+                    "and F.dropout needs training=self.training",
                     label=case.label,
                 )
         if seen is not None:
@@ -232,11 +234,10 @@ def _judge_gradients(
     except RuntimeError as error:
         raise piece.failed(
             "the result is right, and the way back stops with an error: something that the gradient needs "
-            "was "
-            f"changed in place (`z += x` in place of `z = z + x`?). PyTorch says: {error}"
+            f"was changed in place (`z += x` in place of `z = z + x`?). PyTorch says: {error}"
         ) from None
     own = _copies(case.inputs, gradients=True)
-    right = first_of(Piece("", "", "", "", pair=True), ours(*own))
+    right = first_of(piece, ours(*own))
     assert isinstance(right, Tensor)
     targets = [value for value in own if isinstance(value, Tensor) and value.requires_grad]
     expected = torch.autograd.grad(

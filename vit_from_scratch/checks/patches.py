@@ -35,20 +35,16 @@ EMBEDDING = Piece(
 
 ORDERS = {
     "b (gh gw) (c p1 p2)": "inside a patch the channels come first; the paper's order is rows, columns, "
-    "channels: "
-    "(p1 p2 c)",
+    "channels: (p1 p2 c)",
     "b (gh gw) (p2 p1 c)": "inside a patch columns run before rows; the paper's order is (p1 p2 c)",
     "b (gh gw) (c p2 p1)": "inside a patch the channels come first and columns run before rows; the "
-    "paper's order "
-    "is (p1 p2 c)",
+    "paper's order is (p1 p2 c)",
     "b (gw gh) (p1 p2 c)": "the patches come column by column; let the grid's rows run slowest: (gh gw), not "
     "(gw gh)",
     "b (gw gh) (c p1 p2)": "the patches come column by column, and inside a patch the channels come "
-    "first; the "
-    "order is (gh gw) (p1 p2 c)",
+    "first; the order is (gh gw) (p1 p2 c)",
     "b (gw gh) (p2 p1 c)": "the patches come column by column, and inside a patch columns run before "
-    "rows; the "
-    "order is (gh gw) (p1 p2 c)",
+    "rows; the order is (gh gw) (p1 p2 c)",
 }
 """What each wrong order of axes is called. Patches are cut by it, or put together again."""
 STRIDED = (

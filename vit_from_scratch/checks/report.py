@@ -35,7 +35,7 @@ class Piece:
 
     def failed(self, *sentences: str, label: str = "") -> CheckFailed:
         """Put what was found into one message; of several sentences each fits."""
-        different = sorted({sentence.strip() for sentence in sentences})
+        different = sorted(set(sentences))
         said = different[0] if len(different) == 1 else "\n  or ".join(("either of these fits:", *different))
         end = "" if "\n" in said or said.endswith((".", "?", "!")) else "."
         tried = f"\n  Tried with {label}." if label else ""

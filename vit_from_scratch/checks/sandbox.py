@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -66,11 +66,9 @@ class Sandbox:
 
     Attributes:
         answers: code objects of the package that a reader is asked to write, and so may not call.
-        seconds: the limit of one call.
     """
 
     answers: Collection[object] = ()
-    seconds: float = field(default_factory=lambda: LIMIT_SECONDS)
 
     def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Outcome:
         """Call, and wait; nothing is raised but a KeyboardInterrupt of the reader's."""
@@ -94,7 +92,7 @@ class Sandbox:
         with contextlib.redirect_stdout(printed):
             thread.start()
             try:
-                thread.join(self.seconds)
+                thread.join(LIMIT_SECONDS)
             except KeyboardInterrupt:
                 _interrupt(thread)
                 raise

@@ -51,8 +51,8 @@ def token_sequence(cls: Callable[[int, int], object]) -> None:
                 "the positions are added twice": plain + 2 * position,
                 "the positions are multiplied; equation 1 adds them": plain * position,
                 "the positions are taken away; equation 1 adds them": plain - position,
-                "each token gets the position of its neighbour": plain + position.roll(1, dims=1),
-                "each token gets the position of its neighbour ": plain + position.roll(-1, dims=1),
+                "each token gets the position of the one before it": plain + position.roll(1, dims=1),
+                "each token gets the position of the one after it": plain + position.roll(-1, dims=1),
                 "every token gets the same position, the first": plain + position[:, :1],
                 "the class token gets no position; equation 1 adds E_pos to every token": torch.cat(
                     [class_token, embeddings + position[:, 1:]], 1
@@ -64,7 +64,7 @@ def token_sequence(cls: Callable[[int, int], object]) -> None:
                     [class_token + position[:, :1], embeddings], 1
                 ),
                 only: embeddings + position[:, 1:],
-                f"{only} ": embeddings + position[:, :-1],
+                f"{only}; and the patches get the positions from 0 on": embeddings + position[:, :-1],
                 "the class token is added to the patches; equation 1 puts it in front of them": embeddings
                 + first
                 + position[:, 1:],

@@ -121,9 +121,7 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
         "the positions are added a second time before the blocks": head(
             encoder.norm(through(blocks, tokens + position))[:, 0]
         ),
-        "images and patches have changed places in a layer: rows and columns of the image are swapped": (
-            reference(images.mT)
-        ),
+        "rows and columns of the images are swapped": reference(images.mT),
         "the features are returned; the head is not called": encoded[:, 0],
     }
     mistakes |= {sentence: with_eps(reference, eps)(images) for eps, sentence in EPS.items()}

@@ -128,21 +128,3 @@ def masked_hits(
             answers = torch.stack([model(masked).argmax(dim=1) for masked in hidden])  # (len(counts), B)
             found.append((answers == target.to(answers.device)).cpu())
     return torch.cat(found, dim=1)
-
-
-def masked_accuracy(
-    model: VisionTransformer,
-    images: Tensor,
-    labels: Tensor,
-    score: Callable[[Tensor], Tensor],
-    counts: Sequence[int],
-    batch_size: int = 250,
-) -> Tensor:
-    """Measure accuracy while more and more of the highest-scored patches are hidden.
-
-    Args and errors as in :func:`masked_hits`.
-
-    Returns:
-        (len(counts),) accuracies, 0 to 1.
-    """
-    return masked_hits(model, images, labels, score, counts, batch_size).float().mean(dim=1)
