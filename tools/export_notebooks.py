@@ -1,10 +1,15 @@
-"""Write NN_name.ipynb beside every chapter NN_name.md, without outputs; --check only says which are stale."""
+"""Write the notebooks that come from the chapters; --check only says which are stale.
+
+notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
+exercises/NN_name.ipynb                               the same with stubs in place of the answers
+vit_from_scratch/assignments/chapters/NN_name.ipynb   the same with marked answers, from which courses are built
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
-from chapter_export import ExportError, export_chapter
+from chapter_export import ExportError, export_assignment, export_chapter
 from chapter_export.catalogue import read_catalogue
 from project_facts import ROOT, chapter_number, chapters
 
@@ -15,12 +20,16 @@ def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
     A notebook whose chapter is gone should hold nothing: None.
     """
     catalogue = read_catalogue(root)
-    wanted: dict[Path, str | None] = {
-        path.with_suffix(".ipynb"): export_chapter(path, catalogue) for path in chapters(root)
-    }
-    for path in (root / "notebooks").glob("*.ipynb"):
-        if chapter_number(path.stem) is not None:
-            wanted.setdefault(path, None)
+    wanted: dict[Path, str | None] = {}
+    answers, stubs = root / "vit_from_scratch" / "assignments" / "chapters", root / "exercises"
+    for path in chapters(root):
+        name = f"{path.stem}.ipynb"
+        wanted[path.with_suffix(".ipynb")] = export_chapter(path, catalogue)
+        wanted[answers / name], wanted[stubs / name] = export_assignment(path, catalogue)
+    for folder in (root / "notebooks", answers, stubs):
+        for path in folder.glob("*.ipynb"):
+            if chapter_number(path.stem) is not None:
+                wanted.setdefault(path, None)
     return {path: text for path, text in wanted.items() if _read(path) != text}
 
 
@@ -43,6 +52,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         if not check and text is None:
             path.unlink()
         elif not check and text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and stale:
         print("error: run `make notebooks` to bring the notebooks up to date.", file=sys.stderr)

@@ -6,10 +6,12 @@ inline      roles, links and images -> Markdown
 blocks      directives and equations -> Markdown
 cells       the sequence of cells, with gated solutions folded into one
 frame       the cells that every notebook begins with, and its metadata
+assignments a chapter with marked answers, and with stubs in their place
 leftovers   a last look: nothing of MyST may remain
 """
 
+from chapter_export.assignments import export_assignment
 from chapter_export.frame import export_chapter
 from chapter_export.markup import ExportError
 
-__all__ = ["ExportError", "export_chapter"]
+__all__ = ["ExportError", "export_assignment", "export_chapter"]

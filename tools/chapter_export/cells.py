@@ -35,7 +35,7 @@ class CellWriter:
             if gate is None:
                 (self.text if self.solution is None else self.solution).append(text)
             elif gate.name == "solution-start":
-                self._open()
+                self._open(gate.argument)
             else:
                 self._close()
         self._flush()
@@ -58,9 +58,9 @@ class CellWriter:
             written.metadata["jupyter"] = {"source_hidden": True}
         self.cells.append(written)
 
-    def _open(self) -> None:
+    def _open(self, label: str) -> None:
         if self.solution is not None:
-            raise ExportError("a solution-start inside a solution.")
+            raise ExportError(f"a solution-start, of {label}, inside a solution.")
         self._flush()
         self.solution = []
 
@@ -78,9 +78,8 @@ class CellWriter:
             self.cells.append(nbformat.v4.new_markdown_cell(source))
 
 
-def chapter_cells(path: Path, catalogue: Catalogue) -> list[NotebookNode]:
-    """Rewrite the cells of a chapter."""
-    writer = CellWriter(catalogue, path.stem)
+def chapter_cells(path: Path, writer: CellWriter) -> list[NotebookNode]:
+    """Rewrite the cells of a chapter, by the writer's rules."""
     for number, cell in enumerate(jupytext.read(path, fmt="md:myst").cells, start=1):
         try:
             if cell.cell_type == "markdown":

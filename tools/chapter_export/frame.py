@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 from project_facts import TRAINING_CHAPTERS, Repository, chapter_number, read_version
 
 from chapter_export.catalogue import Catalogue
-from chapter_export.cells import chapter_cells, name_cells
+from chapter_export.cells import CellWriter, chapter_cells, name_cells
 
 LEFT_ALONE = ("torch", "torchvision")  # Colab's own fit its driver; another version would break them
 MODULES = {
@@ -48,9 +48,9 @@ elif is_missing("vit_from_scratch"):
     raise ModuleNotFoundError(f"this notebook needs its package: pip install '{{package}}'")"""
 
 
-def badge(repository: Repository, chapter: str) -> str:
-    """The button that opens this notebook in Colab."""
-    address = repository.colab_url(f"notebooks/{chapter}.ipynb")
+def badge(repository: Repository, place: str) -> str:
+    """The button that opens the notebook with this path in Colab."""
+    address = repository.colab_url(place)
     return f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({address})"
 
 
@@ -81,15 +81,30 @@ def setup_source(root: Path, repository: Repository, chapter: str = "") -> str:
 
 def export_chapter(path: Path, catalogue: Catalogue) -> str:
     """Turn a chapter into the text of its .ipynb file, without outputs."""
-    root, repository = catalogue.root, catalogue.repository
-    text = path.read_text(encoding="utf-8")
-    cells = [
-        nbformat.v4.new_markdown_cell(badge(repository, path.stem)),
-        nbformat.v4.new_code_cell(setup_source(root, repository, text), metadata={"cellView": "form"}),
-        *chapter_cells(path, catalogue),
+    cells = chapter_cells(path, CellWriter(catalogue, path.stem))
+    return framed(path, catalogue, f"notebooks/{path.stem}.ipynb", cells)
+
+
+def framed(path: Path, catalogue: Catalogue, place: str, cells: list[NotebookNode]) -> str:
+    """Put the cells of a chapter, or of an assignment made of it, behind those that all notebooks share.
+
+    Args:
+        path: the chapter.
+        catalogue: knows where the project is hosted.
+        place: the notebook's path in the repository, which Colab opens.
+        cells: everything below the set-up.
+
+    Returns:
+        The text of the .ipynb file, without outputs.
+    """
+    setup = setup_source(catalogue.root, catalogue.repository, path.read_text(encoding="utf-8"))
+    whole = [
+        nbformat.v4.new_markdown_cell(badge(catalogue.repository, place)),
+        nbformat.v4.new_code_cell(setup, metadata={"cellView": "form"}),
+        *cells,
     ]
-    name_cells(cells)
-    notebook: NotebookNode = nbformat.v4.new_notebook(cells=cells, metadata=_metadata(path.stem))
+    name_cells(whole)
+    notebook: NotebookNode = nbformat.v4.new_notebook(cells=whole, metadata=_metadata(path.stem))
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from vit_from_scratch.checks import sandbox
 from vit_from_scratch.checks.report import Case, Piece, Verdict, first_of, same, verdict
 from vit_from_scratch.checks.sandbox import (
+    Box,
     CheckFailed,
     Outcome,
-    Sandbox,
+    box_for,
     nothing_left_behind,
     place_of,
     takes,
@@ -62,7 +63,7 @@ def judge_function(
     """
     _require_function(piece, function)
     assert callable(function)
-    box = Sandbox([answer.__code__ for answer in answers])
+    box = box_for(function, [answer.__code__ for answer in answers])
     _judge_values(piece, box, function, cases)
     for case in cases[:2]:
         _judge_gradients(piece, box, function, ours, case, {}, {})
@@ -95,7 +96,7 @@ def judge_module(
         )
     _require_function(piece, cls)
     assert callable(cls)
-    box = Sandbox([type(reference).forward.__code__])
+    box = box_for(cls, [type(reference).forward.__code__])
     positional, named = ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
     theirs = _value_of(piece, box.call(cls, *positional, **named), cls, positional, named)
     if not isinstance(theirs, nn.Module):
@@ -161,7 +162,7 @@ def _copies(inputs: Sequence[object], gradients: bool = False) -> list[Any]:
 
 
 def _judge_values(
-    piece: Piece, box: Sandbox, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
+    piece: Piece, box: Box, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
 ) -> None:
     """Hold the results for all inputs against ours, and see that inputs stay what they were."""
     found: list[tuple[Case, Verdict]] = []
@@ -208,7 +209,7 @@ def _judge_values(
 
 def _judge_gradients(
     piece: Piece,
-    box: Sandbox,
+    box: Box,
     function: Callable[..., Any],
     ours: Callable[..., Any],
     case: Case,

@@ -1,0 +1,242 @@
+"""A chapter as an assignment: answers marked for nbgrader, a check after each, and what students receive.
+
+In a chapter, an answer is the code cell that follows a box "Your turn", or the first cell of an exercise's
+solution whose second one is a call of `checks`. What the solution of another exercise says becomes the model
+answer of a question that is read by a person; a line `% Rubric: ...` in it says for what there are points.
+"""
+
+import ast
+import copy
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from chapter_export.catalogue import Catalogue
+from chapter_export.cells import CellWriter, chapter_cells
+from chapter_export.frame import framed
+from chapter_export.markup import ExportError
+
+BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
+CHECK = re.compile(r"checks\.(\w+)\((\w+)\)")
+SOLUTION = re.compile(r"^```\{solution-start\} *(\S+)$(.*?)^```\{solution-end\}", re.DOTALL | re.MULTILINE)
+RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
+EXERCISE_POINTS = 5
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+STUB = 'raise NotImplementedError("your turn")'
+TO_WRITE = "*Your answer.*"
+TO_CODE = "# Your code."
+OPENING = 'from vit_from_scratch import assignments\n\nsheet = assignments.Worksheet("{chapter}", globals())'
+CLOSING = "sheet.progress()"
+
+
+@dataclass
+class Answer:
+    """An answer that was announced, or whose check is still to come."""
+
+    name: str
+    points: int
+    written: bool = False
+
+
+class AssignmentWriter(CellWriter):
+    """Collect the cells of one chapter, its answers between nbgrader's marks."""
+
+    def __init__(self, catalogue: Catalogue, path: Path) -> None:
+        super().__init__(catalogue, path.stem)
+        solutions = SOLUTION.findall(path.read_text(encoding="utf-8"))
+        self.rubrics = {label: found[1] for label, text in solutions if (found := RUBRIC.search(text))}
+        self.waiting: Answer | None = None
+        self.label = ""
+        self.code_of_solution: list[str] = []
+        self.names: set[str] = set()
+
+    def markdown(self, source: str) -> None:
+        """Add a cell of text; a box in it announces an answer."""
+        if self.waiting is not None:
+            raise ExportError(f"text where the answer or the check of {self.waiting.name} should stand.")
+        super().markdown(source)
+        boxes = BOX.findall(source)
+        if len(boxes) > 1:
+            raise ExportError("two boxes without an answer between them.")
+        if boxes:
+            self.waiting = Answer(boxes[0][0], int(boxes[0][1]))
+
+    def code(self, cell: NotebookNode) -> None:
+        """Add a cell of code: an answer, its check, or one that is given."""
+        if self.solution is not None:
+            super().code(cell)
+            self.code_of_solution.append(cell.source)
+        elif self.waiting is None:
+            super().code(cell)
+        elif not self.waiting.written:
+            self.add_answer(self.waiting.name, cell.source)
+            self.waiting.written = True
+        else:
+            found = CHECK.fullmatch(cell.source.strip())
+            if not found or found[2] != self.waiting.name:
+                raise ExportError(f"expected a cell with nothing but checks.NAME({self.waiting.name}).")
+            self.add_check(found[1], self.waiting.name, self.waiting.points)
+            self.waiting = None
+
+    def add_answer(self, name: str, source: str) -> None:
+        """Add the cell of an answer."""
+        if name in self.names:
+            raise ExportError(f"{name} is asked for twice.")
+        self.names.add(name)
+        cell = nbformat.v4.new_code_cell(marked(name, source))
+        cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
+        self.cells.append(cell)
+
+    def add_check(self, check: str, name: str, points: int) -> None:
+        """Add the cell in which an answer is checked."""
+        cell = nbformat.v4.new_code_cell(f'sheet.check("{name}")')
+        cell.metadata["nbgrader"] = _nbgrader(f"check-{name}", points=points, locked=True)
+        cell.metadata["assignment"] = {"check": check, "name": name}
+        self.cells.append(cell)
+
+    def add_question(self, label: str, answer: str, with_code: bool) -> None:
+        """Add the cell of an answer that a person reads, after one for code where the solution has some."""
+        rubric = self.rubrics.get(label)
+        if rubric is None:
+            raise ExportError(f"the solution of {label} has no line `% Rubric: ...`, and no check.")
+        if with_code:
+            self.cells.append(nbformat.v4.new_code_cell(TO_CODE))
+        cell = nbformat.v4.new_markdown_cell(f"{answer}\n\n**Points.** {rubric}")
+        cell.metadata["nbgrader"] = _nbgrader(label, solution=True, points=EXERCISE_POINTS)
+        cell.metadata["assignment"] = {"rubric": rubric}
+        self.cells.append(cell)
+
+    def _open(self, label: str) -> None:
+        super()._open(label)
+        self.label, self.code_of_solution = label, []
+
+    def _close(self) -> None:
+        if self.solution is None:
+            raise ExportError("a solution-end without its solution-start.")
+        body = "\n\n".join(text for text in self.solution if text)
+        self.solution = None
+        checked = [place for place, code in enumerate(self.code_of_solution) if CHECK.fullmatch(code.strip())]
+        if not checked:
+            self.add_question(self.label, body, with_code=bool(self.code_of_solution))
+            return
+        for place in checked:
+            found = CHECK.fullmatch(self.code_of_solution[place].strip())
+            assert found is not None
+            if place == 0:
+                raise ExportError(f"{found[0]} has no answer before it.")
+            self.add_answer(found[2], self.code_of_solution[place - 1])
+            self.add_check(found[1], found[2], EXERCISE_POINTS)
+
+
+def _nbgrader(
+    name: str, solution: bool = False, points: int | None = None, locked: bool = False
+) -> dict[str, object]:
+    """What nbgrader wants to know of a cell."""
+    entry: dict[str, object] = {
+        "schema_version": 3,
+        "grade_id": name,
+        "grade": points is not None,
+        "solution": solution,
+        "locked": locked,
+        "task": False,
+    }
+    return entry if points is None else {**entry, "points": points}
+
+
+def marked(name: str, source: str) -> str:
+    """Put marks around what a student has to write: the body of a function, the bodies of a class's methods.
+
+    Everything else in the cell, such as a helper, is the student's to think of and lies between marks as well.
+    """
+    lines = source.splitlines()
+    hidden = [True] * len(lines)
+    shown = [node for node in ast.parse(source).body if getattr(node, "name", None) == name]
+    if len(shown) != 1:
+        raise ExportError(f"expected one function or class {name} in the cell of the answer.")
+    (node,) = shown
+    for place in range(_first_line(node) - 1, node.end_lineno or 0):
+        hidden[place] = False
+    bodies = [node] if isinstance(node, ast.FunctionDef) else node.body
+    for part in bodies:
+        if not isinstance(part, ast.FunctionDef):
+            raise ExportError(f"class {name}: expected nothing but methods.")
+        body = [statement for statement in part.body if ast.unparse(statement) != "super().__init__()"]
+        if not body or body[0].lineno == part.lineno:
+            raise ExportError(f"{part.name}: expected a body below the line of `def`.")
+        for place in range(body[0].lineno - 1, part.end_lineno or 0):
+            hidden[place] = True
+    return "\n".join(_with_marks(lines, hidden))
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _with_marks(lines: list[str], hidden: list[bool]) -> Iterable[str]:
+    """Enclose the lines that are hidden, without the empty ones at the ends of a stretch."""
+    place = 0
+    while place < len(lines):
+        end = place
+        while end < len(lines) and hidden[end]:
+            end += 1
+        stretch = lines[place:end]
+        if any(line.strip() for line in stretch):
+            first = next(number for number, line in enumerate(stretch) if line.strip())
+            last = max(number for number, line in enumerate(stretch) if line.strip())
+            indent = stretch[first][: len(stretch[first]) - len(stretch[first].lstrip())]
+            yield from stretch[:first]
+            yield from [indent + BEGIN, *stretch[first : last + 1], indent + END]
+            yield from stretch[last + 1 :]
+        else:
+            yield from stretch
+        if end < len(lines):
+            yield lines[end]
+        place = end + 1
+
+
+def for_students(cell: NotebookNode) -> NotebookNode:
+    """What a student receives of a cell: stubs in place of answers."""
+    cell = copy.deepcopy(cell)
+    about = cell.metadata.get("nbgrader", {})
+    cell.metadata.pop("assignment", None)
+    if not about.get("solution"):
+        return cell
+    if cell.cell_type == "markdown":
+        cell.source = TO_WRITE
+        return cell
+    lines, inside = [], False
+    for line in cell.source.splitlines():
+        mark = line.strip()
+        inside = mark == BEGIN or (inside and mark != END)
+        if mark == BEGIN and line != BEGIN:  # a helper, at the edge, leaves nothing
+            lines.append(line.replace(BEGIN, STUB))
+        elif not inside and mark != END:
+            lines.append(line)
+    cell.source = "\n".join(lines).strip("\n")
+    return cell
+
+
+def export_assignment(path: Path, catalogue: Catalogue) -> tuple[str, str]:
+    """Turn a chapter into an assignment.
+
+    Returns:
+        The text of the .ipynb file with the answers, and of the one for students.
+    """
+    writer = AssignmentWriter(catalogue, path)
+    chapter_cells(path, writer)
+    if writer.waiting is not None:
+        raise ExportError(f"{path.name}: {writer.waiting.name} has no check.")
+    with_answers = [
+        nbformat.v4.new_code_cell(OPENING.format(chapter=path.stem)),
+        *writer.cells,
+        nbformat.v4.new_markdown_cell("## How far you are"),
+        nbformat.v4.new_code_cell(CLOSING),
+    ]
+    place = f"exercises/{path.stem}.ipynb"
+    without = [for_students(cell) for cell in with_answers]
+    return framed(path, catalogue, place, with_answers), framed(path, catalogue, place, without)
