@@ -15,7 +15,7 @@ COMPONENTS = Piece(
     "principal_components",
     "principal_components(filters, k)",
     "(k, C, P, P)",
-    'chapter 15, "Principal components"',
+    'chapter 15, "Principal components, by hand"',
     gradients=False,
 )
 RATIO = Piece(
@@ -36,21 +36,21 @@ ANGLES = Piece(
     "principal_angles",
     "principal_angles(one, other)",
     "(k,), in degrees",
-    "chapter 15, the exercise on angles",
+    'chapter 15, the exercise "Angles between spaces"',
     gradients=False,
 )
 REDRAWN = Piece(
     "redraw",
     "redraw(patches, patterns)",
     "(n, v)",
-    "chapter 15, the exercise on raw filters",
+    'chapter 15, the exercise "Redraw from raw filters"',
     gradients=False,
 )
 HALVES = Piece(
     "half_overlap",
     "half_overlap(filters, k)",
     "(), a single number",
-    "chapter 15, the exercise on halves",
+    'chapter 15, the exercise "Would other filters give the same components?"',
     gradients=False,
 )
 
@@ -94,12 +94,16 @@ def principal_components(function: Callable[[Tensor, int], Tensor]) -> None:
     Raises:
         CheckFailed: if it differs; the message names filters that were not centred, an order or a sign.
     """
+
+    def ours(filters: Tensor, k: int) -> Tensor:
+        return embedding_filter_components(filters, k).components
+
     cases = []
     for count, channels, side, k in [(14, 2, 2, 3), (11, 1, 3, 2), (40, 3, 3, 2)]:
         filters = _filters(count, channels, side, k)
         shape = filters.shape[1:]
         flat = filters.double().flatten(1)
-        right = embedding_filter_components(filters, k).components
+        right = ours(filters, k)
         _, sizes, all_rows = torch.linalg.svd(flat - flat.mean(0), full_matrices=False)
         rows = _with_signs(all_rows)
 
@@ -143,8 +147,7 @@ def principal_components(function: Callable[[Tensor, int], Tensor]) -> None:
                 mistakes[sentence] = right * torch.tensor(signs)[:, None, None, None]
         label = f"filters of shape {tuple(filters.shape)} and k = {k}"
         cases.append(Case((filters, k), right, mistakes, label))
-    answers = [embedding_filter_components]
-    judge_function(COMPONENTS, function, embedding_filter_components, cases, answers)
+    judge_function(COMPONENTS, function, ours, cases, [embedding_filter_components])
 
 
 @check(RATIO)

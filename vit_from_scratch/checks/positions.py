@@ -28,14 +28,14 @@ CENTRED = Piece(
     "centred_similarity",
     "centred_similarity(vectors)",
     "(N, N)",
-    "chapter 14, the exercise on the same model with another picture",
+    'chapter 14, the exercise "Same model, other picture"',
     gradients=False,
 )
 ADDITIVE = Piece(
     "additive_share",
     "additive_share(vectors, grid)",
     "(), a single number",
-    "chapter 14, the exercise on row plus column",
+    'chapter 14, the exercise "How much is row plus column?"',
     gradients=False,
 )
 
@@ -170,7 +170,9 @@ def resize_table(function: Callable[[Tensor, tuple[int, int], tuple[int, int]], 
             ),
             "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
             "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
-            "rows and columns of the old grid are swapped: patches come row by row": resized(grid=old[::-1]),
+            "rows and columns of the old grid are swapped: patches come row by row": resized(
+                grid=(old[1], old[0])
+            ),
             "the new patches come column by column; they come row by row": torch.cat(
                 [first, resized(first=first[:, :0]).unflatten(1, new).transpose(1, 2).flatten(1, 2)], 1
             ),
@@ -293,7 +295,9 @@ def additive_share(function: Callable[[Tensor, tuple[int, int]], Tensor]) -> Non
             "the share is the mean of each patch's own; divide the sums": (
                 both.square().sum(-1) / centred.square().sum(-1)
             ).mean(),
-            "rows and columns of the grid are swapped: patches come row by row": ours(vectors, grid[::-1]),
+            "rows and columns of the grid are swapped: patches come row by row": ours(
+                vectors, (grid[1], grid[0])
+            ),
             "each vector's own mean is taken away; take away the mean of all vectors": ours(
                 vectors - vectors.mean(1, keepdim=True), grid
             ),
