@@ -7,18 +7,23 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from bank_inspect import RIGHT as RIGHT_INSPECT
+from bank_inspect import WRONG as WRONG_INSPECT
 from right_answers import RIGHT, Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
 from wrong_answers import WRONG
 
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
+RIGHT = RIGHT | RIGHT_INSPECT
+WRONG = WRONG + WRONG_INSPECT
+
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_right_answer_passes_however_it_is_written(check, piece, seed, capsys):
     check(piece, seed=seed)
-    assert re.fullmatch("✓ .*: values and gradients agree with the package\n", capsys.readouterr().out)
+    assert re.fullmatch("✓ .*: values( and gradients)? agree with the package\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

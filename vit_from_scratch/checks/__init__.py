@@ -7,23 +7,71 @@ checks.
 """
 
 from vit_from_scratch.checks.attention import attention, multi_head_attention
+from vit_from_scratch.checks.attention_distance import (
+    attention_distance,
+    mean_distance,
+    patch_distances,
+    reach,
+    share_by_ring,
+)
+from vit_from_scratch.checks.attention_maps import (
+    best_head,
+    centre_of_mass,
+    hide_patches,
+    rollout,
+    share_on_object,
+)
 from vit_from_scratch.checks.encoder import block, mlp
+from vit_from_scratch.checks.filters import (
+    half_overlap,
+    participation_ratio,
+    principal_angles,
+    principal_components,
+    redraw,
+    space_overlap,
+)
 from vit_from_scratch.checks.hybrid import bottleneck, same_padding, standardised_conv
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
+from vit_from_scratch.checks.positions import (
+    additive_share,
+    centred_similarity,
+    resize_table,
+    similarity_maps,
+)
 from vit_from_scratch.checks.sandbox import CheckFailed
 from vit_from_scratch.checks.tokens import token_sequence
 from vit_from_scratch.checks.vit import vision_transformer
 
 __all__ = [
     "CheckFailed",
+    "additive_share",
     "attention",
+    "attention_distance",
+    "best_head",
     "block",
     "bottleneck",
+    "centre_of_mass",
+    "centred_similarity",
+    "half_overlap",
+    "hide_patches",
+    "mean_distance",
     "mlp",
     "multi_head_attention",
+    "participation_ratio",
+    "patch_distances",
     "patch_embedding",
     "patchify",
+    "principal_angles",
+    "principal_components",
+    "reach",
+    "redraw",
+    "resize_table",
+    "rollout",
     "same_padding",
+    "share_by_ring",
+    "share_on_object",
+    "similarity_maps",
+    "space_overlap",
     "standardised_conv",
     "token_sequence",
     "unpatchify",
