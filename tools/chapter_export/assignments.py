@@ -22,7 +22,9 @@ from chapter_export.markup import ExportError
 
 BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
 CHECK = re.compile(r"checks\.(\w+)\((\w+)\)")
-SOLUTION = re.compile(r"^```\{solution-start\} *(\S+)$(.*?)^```\{solution-end\}", re.DOTALL | re.MULTILINE)
+SOLUTION = re.compile(
+    r"^```\{solution(?:-start\} *(\S+)$(.*?)^```\{solution-end\}|\} *(\S+)$(.*?)^```$)", re.DOTALL | re.MULTILINE
+)
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
 EXERCISE_POINTS = 5
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -47,8 +49,11 @@ class AssignmentWriter(CellWriter):
 
     def __init__(self, catalogue: Catalogue, path: Path) -> None:
         super().__init__(catalogue, path.stem)
-        solutions = SOLUTION.findall(path.read_text(encoding="utf-8"))
-        self.rubrics = {label: found[1] for label, text in solutions if (found := RUBRIC.search(text))}
+        self.rubrics = {
+            "".join(parts[::2]): found[1]
+            for parts in SOLUTION.findall(path.read_text(encoding="utf-8"))
+            if (found := RUBRIC.search("".join(parts[1::2])))
+        }
         self.waiting: Answer | None = None
         self.label = ""
         self.code_of_solution: list[str] = []

@@ -1,6 +1,7 @@
 """Directives, equations and everything else that fills whole lines -> Markdown."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -39,7 +40,6 @@ class BlockWriter:
             "exercise": self.exercise,
             "exercise-start": self.exercise,
             "exercise-end": lambda directive: "",
-            "solution": lambda directive: details("Solution", self.convert(directive.body)),
             "math": self.math,
             "figure": self.figure,
             "image": self.figure,
@@ -67,6 +67,9 @@ class BlockWriter:
                 check_closed(block, lines, directive.name)
             if directive is not None and directive.name in ("solution-start", "solution-end"):
                 written.append((directive, ""))
+            elif directive is not None and directive.name == "solution":
+                gates = [replace(directive, name=f"solution-{side}") for side in ("start", "end")]
+                written += [(gates[0], ""), (None, self.convert(directive.body)), (gates[1], "")]
             elif directive is not None:
                 written.append((None, self._directive(directive)))
             else:
