@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 
+import bank_build
 import numpy as np
 import pytest
 import torch
@@ -13,12 +14,16 @@ from wrong_answers import WRONG
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
+RIGHT, WRONG = RIGHT | bank_build.RIGHT, WRONG + bank_build.WRONG
+
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_right_answer_passes_however_it_is_written(check, piece, seed, capsys):
     check(piece, seed=seed)
-    assert re.fullmatch("✓ .*: values and gradients agree with the package\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        "✓ .*: (values and gradients|the values) agree with the package\n", capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

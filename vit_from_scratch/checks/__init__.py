@@ -7,7 +7,19 @@ checks.
 """
 
 from vit_from_scratch.checks.attention import attention, multi_head_attention
-from vit_from_scratch.checks.encoder import block, mlp
+from vit_from_scratch.checks.encoder import block, encoder, mlp
+from vit_from_scratch.checks.exercises_build import (
+    grid_position,
+    layer_norm,
+    masked_attention,
+    mean_vit,
+    optional_class_token,
+    overlapping_patches,
+    predicted_parameters,
+    qkv_from_jax,
+    streamed_attention,
+    stretch_positions,
+)
 from vit_from_scratch.checks.hybrid import bottleneck, same_padding, standardised_conv
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
 from vit_from_scratch.checks.sandbox import CheckFailed
@@ -19,12 +31,23 @@ __all__ = [
     "attention",
     "block",
     "bottleneck",
+    "encoder",
+    "grid_position",
+    "layer_norm",
+    "masked_attention",
+    "mean_vit",
     "mlp",
     "multi_head_attention",
+    "optional_class_token",
+    "overlapping_patches",
     "patch_embedding",
     "patchify",
+    "predicted_parameters",
+    "qkv_from_jax",
     "same_padding",
     "standardised_conv",
+    "streamed_attention",
+    "stretch_positions",
     "token_sequence",
     "unpatchify",
     "vision_transformer",
