@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from right_answers import Block, BlockOfThePackagesPieces, Encoder, ViT, attention_by_einsum
+from right_answers import Block, BlockOfThePackagesPieces, Encoder, Mlp, ViT, attention_by_einsum
 from torch import nn
 from wrong_answers import then, with_forward, with_start
 
@@ -641,6 +641,120 @@ NORM = [
     ),
 ]
 
+
+class DroppingBlock(Block):
+    def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+        super().__init__(dim, heads, mlp_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, z):
+        z = z + self.dropout(self.attention(self.attention_norm(z)))
+        hidden = self.dropout(F.gelu(self.mlp.hidden(self.mlp_norm(z))))
+        return z + self.dropout(self.mlp.output(hidden))
+
+
+class DroppingMlp(Mlp):
+    def __init__(self, dim, mlp_dim, dropout):
+        super().__init__(dim, mlp_dim)
+        self.drop_hidden, self.drop_output = nn.Dropout(dropout), nn.Dropout(dropout)
+
+    def forward(self, tokens):
+        return self.drop_output(self.output(self.drop_hidden(F.gelu(self.hidden(tokens)))))
+
+
+class BlockWithADroppingMlp(Block):
+    def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+        super().__init__(dim, heads, mlp_dim)
+        self.mlp, self.after = DroppingMlp(dim, mlp_dim, dropout), nn.Dropout(dropout)
+
+    def forward(self, z):
+        z = z + self.after(self.attention(self.attention_norm(z)))
+        return z + self.mlp(self.mlp_norm(z)), None
+
+
+class BlockThatDropsByFunction(DroppingBlock):
+    def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+        super().__init__(dim, heads, mlp_dim, 0.0)
+        self.share = dropout
+
+    def forward(self, z):
+        def drop(x):
+            return F.dropout(x, self.share, training=self.training)
+
+        z = z + drop(self.attention(self.attention_norm(z)))
+        return z + drop(self.mlp.output(drop(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class BlockWithMasks(BlockThatDropsByFunction):
+    def dropped(self, x):
+        if not self.training:
+            return x
+        return x * (torch.rand_like(x) >= self.share) / (1 - self.share)
+
+    def forward(self, z):
+        z = z + self.dropped(self.attention(self.attention_norm(z)))
+        return z + self.dropped(self.mlp.output(self.dropped(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class BlockOfThePackage(model.Block):
+    def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+        super().__init__(model.ViTConfig(4, 2, dim=dim, heads=heads, mlp_dim=mlp_dim, dropout=dropout))
+
+
+def dropping(attended=True, hidden=True, output=True, share=lambda p: p):
+    class Dropping(DroppingBlock):
+        def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+            super().__init__(dim, heads, mlp_dim, share(dropout))
+
+        def forward(self, z):
+            a = self.attention(self.attention_norm(z))
+            z = z + (self.dropout(a) if attended else a)
+            h = F.gelu(self.mlp.hidden(self.mlp_norm(z)))
+            o = self.mlp.output(self.dropout(h) if hidden else h)
+            return z + (self.dropout(o) if output else o)
+
+    return Dropping
+
+
+class DropsTheStream(DroppingBlock):
+    def forward(self, z):
+        z = self.dropout(z + self.attention(self.attention_norm(z)))
+        return self.dropout(z + self.mlp(self.mlp_norm(z)))
+
+
+class DropsTheNormalised(DroppingBlock):
+    def forward(self, z):
+        z = z + self.attention(self.dropout(self.attention_norm(z)))
+        return z + self.mlp(self.dropout(self.mlp_norm(z)))
+
+
+class DropsForEver(DroppingBlock):
+    def forward(self, z):
+        return z + F.dropout(self.mlp(self.mlp_norm(z + self.attention(self.attention_norm(z)))), 0.5)
+
+
+class DropsByPostNorm(DroppingBlock):
+    def forward(self, z):
+        z = self.attention_norm(z + self.dropout(self.attention(z)))
+        return self.mlp_norm(z + self.dropout(self.mlp(z)))
+
+
+DROPOUT = [
+    (dropping(attended=False), "the attention's result is not dropped"),
+    (dropping(output=False), "the MLP's result is not dropped"),
+    (dropping(hidden=False), "the values after the GELU are not dropped"),
+    (dropping(hidden=False, output=False), "nothing is dropped in the MLP"),
+    (dropping(attended=False, output=False), "the attention's result is not dropped, and the MLP's"),
+    (dropping(False, False, False), "nothing is dropped in training"),
+    (dropping(share=lambda p: min(p, 0.1) if p < 0.9 else p), "does the argument arrive"),
+    (BlockOfThePackage, "the package's own"),
+    (DropsTheStream, "the stream itself is dropped"),
+    (DropsTheNormalised, "the normalised tokens are dropped"),
+    (DropsForEver, "two calls in evaluation differ|the values are not"),
+    (DropsByPostNorm, "norms come after the additions"),
+    (Block, "cannot be called as BlockWithDropout"),
+]
+
 # Chapter 5: counting, and the mean
 
 
@@ -937,6 +1051,12 @@ RIGHT = {
     ),
     checks.encoder: (Encoder, EncoderAsSequence, EncoderOfBlocksThatReturnPairs, EncoderWithNormByHand),
     checks.layer_norm: (norm_by_moments, norm_by_var_mean, norm_by_sums, norm_of_torch),
+    checks.block_with_dropout: (
+        DroppingBlock,
+        BlockWithADroppingMlp,
+        BlockThatDropsByFunction,
+        BlockWithMasks,
+    ),
     checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
     checks.mean_vit: (MeanViT, MeanOfAnswers, MeanBySubtraction, MeanByPooling),
     checks.qkv_from_jax: (qkv_by_rearrange, qkv_by_transposing, qkv_by_columns, qkv_by_einsum),
@@ -959,6 +1079,7 @@ WRONG = [
         (checks.streamed_attention, STREAMED),
         (checks.encoder, ENCODER),
         (checks.layer_norm, NORM),
+        (checks.block_with_dropout, DROPOUT),
         (checks.predicted_parameters, PARAMETERS),
         (checks.mean_vit, MEAN),
         (checks.qkv_from_jax, QKV),

@@ -9,6 +9,7 @@ checks.
 from vit_from_scratch.checks.attention import attention, multi_head_attention
 from vit_from_scratch.checks.encoder import block, encoder, mlp
 from vit_from_scratch.checks.exercises_build import (
+    block_with_dropout,
     grid_position,
     layer_norm,
     masked_attention,
@@ -30,6 +31,7 @@ __all__ = [
     "CheckFailed",
     "attention",
     "block",
+    "block_with_dropout",
     "bottleneck",
     "encoder",
     "grid_position",

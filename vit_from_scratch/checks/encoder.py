@@ -117,13 +117,13 @@ def block(cls: Callable[[int, int, int], object]) -> None:
             tokens = scale * torch.randn(2, count, 12)
             size = "ordinary" if scale == 1.0 else "small"
             label = f"{size} tokens of shape {tuple(tokens.shape)}"
-            found.append(Case((tokens,), reference(tokens)[0], _block_mistakes(reference, tokens), label))
+            found.append(Case((tokens,), reference(tokens)[0], block_mistakes(reference, tokens), label))
         return found
 
     judge_module(BLOCK, cls, (12, 3, 20), reference, cases)
 
 
-def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
+def block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     """What each wrong wiring of the four layers gives."""
 
     def attend(x: Tensor) -> Tensor:

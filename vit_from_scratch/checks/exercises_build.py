@@ -1,5 +1,7 @@
 """Checks of the exercises of Part I: what a reader builds beside the pieces of the model."""
 
+import copy
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
+from vit_from_scratch.checks.encoder import block_mistakes
 from vit_from_scratch.checks.judging import check, judge_function, judge_module
 from vit_from_scratch.checks.patches import ORDERS
 from vit_from_scratch.checks.report import Case, Piece, randomise
@@ -18,7 +21,7 @@ from vit_from_scratch.checks.starts import starts_at_zero, starts_normal
 from vit_from_scratch.checks.tokens import with_class_token
 from vit_from_scratch.checks.vit import FIELDS
 from vit_from_scratch.model import attention as package_attention
-from vit_from_scratch.model import cost, tokens, vit
+from vit_from_scratch.model import cost, encoder, tokens, vit
 from vit_from_scratch.model.config import ViTConfig
 
 OVERLAPPING = Piece(
@@ -61,6 +64,14 @@ LAYER_NORM = Piece(
     "(..., D)",
     'chapter 4, exercise "LayerNorm from scratch"',
 )
+DROPOUT = Piece(
+    "BlockWithDropout",
+    "BlockWithDropout(dim, heads, mlp_dim, dropout)",
+    "(B, T, D)",
+    'chapter 4, exercise "Dropout in its three places"',
+    pair=True,
+)
+IN_TRAINING = dataclasses.replace(DROPOUT, gradients=False)
 PARAMETERS = Piece(
     "predicted_parameters",
     "predicted_parameters(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)",
@@ -483,6 +494,88 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "weight and bias have changed places": normal * bias + weight,
         "the weight is added to 1; it multiplies as it is": result + normal,
     }
+
+
+@check(DROPOUT)
+def block_with_dropout(cls: Callable[[int, int, int, float], object]) -> None:
+    """Check a class like that of :func:`block` that drops values in three places while it trains.
+
+    It is called as ``cls(dim, heads, mlp_dim, dropout)``. Dropped are the attention's result, the values
+    after the GELU, and the MLP's result; in evaluation nothing is.
+
+    Raises:
+        CheckFailed: if parameters or results differ, or a place is left out in training.
+    """
+    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=1, heads=3, mlp_dim=20)
+    reference = encoder.Block(config)
+    randomise(reference)
+
+    def cases() -> list[Case]:
+        found = []
+        for count in (5, 7):
+            z = torch.randn(2, count, 12)
+            label = f"tokens of shape {tuple(z.shape)} in evaluation, dropout 0.5"
+            found.append(Case((z,), reference(z)[0], block_mistakes(reference, z), label))
+        return found
+
+    judge_module(DROPOUT, cls, (12, 3, 20, 0.5), reference, cases)
+    everything = _in_training(cls, reference, 1 - 1e-8)  # not 1, for readers who divide by 1 - dropout
+    z = torch.randn(2, 5, 12)
+    label = f"tokens of shape {tuple(z.shape)} in training, dropout nearly 1: nothing to add"
+    case = Case((z,), z, _dropout_mistakes(reference, z), label)
+    judge_function(IN_TRAINING, everything, lambda z: z, [case], [])
+    _look_at_hidden_values(cls, reference)
+
+
+def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) -> nn.Module:
+    """Return a reader's block that trains, with the reference's weights."""
+    theirs = cls(12, 3, 20, dropout)
+    theirs.load_state_dict(reference.state_dict())
+    return theirs.train()
+
+
+def _dropout_mistakes(reference: encoder.Block, z: Tensor) -> dict[str, Tensor]:
+    """What a block returns that drops everything, and forgets a place."""
+    attended = reference.attention(reference.attention_norm(z))[0]
+    bias = reference.mlp.output.bias
+    feed = reference.mlp(reference.mlp_norm(z))
+    both = z + attended
+    no_attention, no_output = "the attention's result is not dropped", "the MLP's result is not dropped"
+    return {
+        no_attention: both,
+        no_output: z + bias,
+        "nothing is dropped in the MLP: after the GELU and after the second layer": z + feed,
+        f"{no_attention}, and {no_output}": both + bias,
+        "nothing is dropped in training": both + reference.mlp(reference.mlp_norm(both)),
+        "the stream itself is dropped; drop what is added to it, z + dropout(...)": torch.zeros_like(z),
+        "the normalised tokens are dropped; drop what the layers return": z
+        + reference.attention(torch.zeros_like(z))[0]
+        + reference.mlp(torch.zeros_like(z)),
+    }
+
+
+def _look_at_hidden_values(cls: Callable[..., Any], reference: encoder.Block) -> None:
+    """See that a block in training drops its share, and also after the GELU: then sums differ, too.
+
+    Raises:
+        CheckFailed: it does not.
+    """
+    quiet = copy.deepcopy(reference)
+    with torch.no_grad():
+        quiet.attention.projection.weight.zero_()
+        quiet.attention.projection.bias.zero_()
+        z = torch.randn(2, 50, 12)
+        full = 2 * quiet.mlp(quiet.mlp_norm(z))
+        result = _in_training(cls, quiet, 0.5)(z)
+        added = (result[0] if isinstance(result, tuple) else result) - z
+    kept = added != 0
+    share = 1 - kept.float().mean().item()
+    if not 0.4 < share < 0.6:
+        raise DROPOUT.failed(
+            f"with dropout=0.5 it drops {share:.0%} of the MLP's results: does the argument arrive?"
+        )
+    if (added - full)[kept].abs().max() < 1e-4 * full.abs().max():
+        raise DROPOUT.failed("the values after the GELU are not dropped: the MLP has two places")
 
 
 @check(PARAMETERS)
