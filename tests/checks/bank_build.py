@@ -11,7 +11,7 @@ from torch import nn
 from wrong_answers import then, with_forward, with_start
 
 from vit_from_scratch import checks, model
-from vit_from_scratch.model.cost import count_parameters, parameters_of
+from vit_from_scratch.model.cost import count_parameters, forward_flops, parameters_of
 
 # Chapter 1: overlapping patches
 
@@ -844,6 +844,83 @@ PARAMETERS = [
 ]
 
 
+def operations_by_formula(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    patches = (image_size // patch_size) ** 2
+    tokens = patches + 1
+    block = tokens * dim * (4 * dim + 2 * mlp_dim + 2 * tokens)
+    return 2 * (patches * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+
+
+def operations_of_products(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    def product(rows, inner, columns):
+        return 2.0 * rows * inner * columns
+
+    tokens = 1 + (image_size // patch_size) ** 2
+    total = product(tokens - 1, channels * patch_size * patch_size, dim) + product(1, dim, num_classes)
+    for _ in range(depth):
+        total += 3 * product(tokens, dim, dim) + product(tokens, dim, tokens) + product(tokens, tokens, dim)
+        total += product(tokens, dim, dim) + product(tokens, dim, mlp_dim) + product(tokens, mlp_dim, dim)
+    return total
+
+
+def operations_of_tensors(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    patches = torch.tensor(image_size // patch_size) ** 2
+    tokens = patches + 1
+    shapes = torch.tensor([3 * dim * dim, dim * dim, dim * mlp_dim, dim * mlp_dim])
+    block = (tokens * shapes).sum() + 2 * dim * tokens**2
+    return 2 * (patches * dim * channels * patch_size**2 + depth * block + dim * num_classes)
+
+
+def operations(change):
+    """Return a count that is off by `change` of N, T, P P C, D, L, M and K, in multiply-adds."""
+
+    def predicted(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+        sizes = (image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)
+        n = (image_size // patch_size) ** 2
+        off = change(n, n + 1, patch_size**2 * channels, dim, depth, mlp_dim, num_classes)
+        return operations_by_formula(*sizes) + 2 * off
+
+    return predicted
+
+
+def operations_without_class_token(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    n = (image_size // patch_size) ** 2
+    block = n * dim * (4 * dim + 2 * mlp_dim + 2 * n)
+    return 2 * (n * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+
+
+def operations_of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    sizes = dict(zip(("channels", "dim", "depth", "mlp_dim"), (channels, dim, depth, mlp_dim), strict=True))
+    return forward_flops(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
+
+
+OPERATIONS = [
+    (operations_without_class_token, "class token is missing: T = N"),
+    (then(operations_by_formula, lambda x: x // 2), "a multiply-add counts once"),
+    (then(operations_by_formula, lambda x: 2 * x), "here they count twice"),
+    (operations(lambda n, t, v, d, depth, m, k: v * d), "class token is cut and embedded"),
+    (operations(lambda n, t, v, d, depth, m, k: -2 * t * t * d * depth), "both products with the T x T"),
+    (
+        operations(lambda n, t, v, d, depth, m, k: -t * t * d * depth),
+        "one of the two products with the T x T",
+    ),
+    (operations(lambda n, t, v, d, depth, m, k: -2 * t * d * d * depth), "are one product with D x D"),
+    (operations(lambda n, t, v, d, depth, m, k: -t * d * d * depth), "the output projection"),
+    (operations(lambda n, t, v, d, depth, m, k: -t * d * m * depth), "the MLP has one product here"),
+    (operations(lambda n, t, v, d, depth, m, k: (t - 1) * d * k), "the head reads every token"),
+    (operations(lambda n, t, v, d, depth, m, k: -d * k), "the head is missing"),
+    (operations(lambda n, t, v, d, depth, m, k: -n * v * d), "the patch embedding is missing"),
+    (
+        operations(
+            lambda n, t, v, d, depth, m, k: (1 - depth) * t * d * (4 * d + 2 * m + 2 * t),
+        ),
+        "one block only",
+    ),
+    (operations(lambda n, t, v, d, depth, m, k: 1), r"it returned [\d,]+: expected [\d,]+"),
+    (operations_of_the_package, "the package's own"),
+]
+
+
 def features(self, images):
     return self.encoder(self.tokens(self.patch_embedding(images)))
 
@@ -1058,6 +1135,7 @@ RIGHT = {
         BlockWithMasks,
     ),
     checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
+    checks.predicted_operations: (operations_by_formula, operations_of_products, operations_of_tensors),
     checks.mean_vit: (MeanViT, MeanOfAnswers, MeanBySubtraction, MeanByPooling),
     checks.qkv_from_jax: (qkv_by_rearrange, qkv_by_transposing, qkv_by_columns, qkv_by_einsum),
     checks.stretch_positions: (
@@ -1081,6 +1159,7 @@ WRONG = [
         (checks.layer_norm, NORM),
         (checks.block_with_dropout, DROPOUT),
         (checks.predicted_parameters, PARAMETERS),
+        (checks.predicted_operations, OPERATIONS),
         (checks.mean_vit, MEAN),
         (checks.qkv_from_jax, QKV),
         (checks.stretch_positions, STRETCHED),

@@ -80,6 +80,12 @@ PARAMETERS = Piece(
     exact=True,
     gradients=False,
 )
+OPERATIONS = dataclasses.replace(
+    PARAMETERS,
+    name="predicted_operations",
+    call=PARAMETERS.call.replace("parameters", "operations"),
+    where='chapter 5, exercise "The bill in operations"',
+)
 MEAN_VIT = Piece("MeanViT", "MeanViT(image_size=, ...)", "(B, K)", 'chapter 5, exercise "Average pooling"')
 QKV_FROM_JAX = Piece(
     "qkv_from_jax",
@@ -589,27 +595,103 @@ def predicted_parameters(function: Callable[[int, int, int, int, int, int, int],
         CheckFailed: if it differs; the message names what was forgotten.
     """
 
+    cases = []
+    for sizes in _sizes():
+        right = cost.parameters_of(ViTConfig.from_dict({**sizes, "heads": 1}))
+        mistakes = {sentence: right + off for sentence, off in _forgotten(**sizes).items()}
+        cases.append(_count_case(sizes, right, mistakes))
+    answers = [cost.parameters_of, cost.count_parameters]
+    judge_function(PARAMETERS, _with_numbers(function), _no_gradients, cases, answers)
+
+
+@check(OPERATIONS)
+def predicted_operations(function: Callable[[int, int, int, int, int, int, int], int]) -> None:
+    """Check a function that counts the operations of a ViT's forward pass for one image, from its sizes.
+
+    It is called like :func:`predicted_parameters`. Matrix products count, a multiply-add as 2 operations;
+    biases, norms, softmax, GELU and additions do not.
+
+    Raises:
+        CheckFailed: if it differs; the message names what was forgotten.
+    """
+    cases = []
+    for sizes in _sizes():
+        right = cost.forward_flops(ViTConfig.from_dict({**sizes, "heads": 1}))
+        mistakes = {sentence: right + 2 * off for sentence, off in _left_out(**sizes).items()}
+        mistakes |= {
+            "a multiply-add counts once; here it counts as 2 operations": right // 2,
+            "a multiply-add counts as 2 operations, and here they count twice": 2 * right,
+        }
+        cases.append(_count_case(sizes, right, mistakes))
+    judge_function(OPERATIONS, _with_numbers(function), _no_gradients, cases, [cost.forward_flops])
+
+
+def _left_out(
+    *, image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
+) -> dict[str, int]:
+    """How far off a count of multiply-adds is, by the mistake."""
+    patches = (image_size // patch_size) ** 2
+    tokens, values = patches + 1, patch_size**2 * channels
+    dense = 4 * dim * dim + 2 * dim * mlp_dim
+    block = tokens * dense + 2 * tokens**2 * dim
+    embedding = patches * values * dim
+    return {
+        "the class token is missing: T = N + 1 in every block": depth
+        * (patches * dense + 2 * patches**2 * dim - block),
+        "the class token is cut and embedded like a patch; E meets the N patches only": values * dim,
+        "both products with the T x T weights are missing, q k^T and A v": -2 * tokens**2 * dim * depth,
+        "one of the two products with the T x T weights is missing: q k^T, and A v": (
+            -(tokens**2) * dim * depth
+        ),
+        "queries, keys and values are one product with D x D; they are three": (
+            -2 * tokens * dim * dim * depth
+        ),
+        "the output projection of the attention is missing": -tokens * dim * dim * depth,
+        "the MLP has one product here; it has two": -tokens * dim * mlp_dim * depth,
+        "the MLP is missing": -2 * tokens * dim * mlp_dim * depth,
+        "there is one block only: multiply by the depth": -block * (depth - 1),
+        "the head is missing": -dim * num_classes,
+        "the head reads every token; it reads the class token alone": (tokens - 1) * dim * num_classes,
+        "the patch embedding is missing": -embedding,
+        "a patch has one channel here: P P C values": -embedding + patches * patch_size**2 * dim,
+        "each matrix multiplies one token only; every one of T tokens passes it": (
+            -(patches - 1) * values * dim - (tokens - 1) * dense * depth
+        ),
+    }
+
+
+def _sizes() -> list[dict[str, int]]:
+    """Draw sizes of four models."""
+
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, ()))
 
-    cases = []
+    found = []
     for _ in range(4):
         patch = draw(2, 9)
-        sizes = {
-            "image_size": patch * draw(3, 12),
-            "patch_size": patch,
-            "channels": draw(2, 4),
-            "dim": 4 * draw(5, 30),
-            "depth": draw(2, 9),
-            "mlp_dim": draw(130, 300),
-            "num_classes": draw(3, 99),
-        }
-        right = cost.parameters_of(ViTConfig.from_dict({**sizes, "heads": 1}))
-        mistakes = {sentence: _number(right + off) for sentence, off in _forgotten(**sizes).items()}
-        label = ", ".join(f"{name} {value}" for name, value in sizes.items())
-        cases.append(Case(tuple(sizes.values()), _number(right), mistakes, label))
-    answers = [cost.parameters_of, cost.count_parameters]
-    judge_function(PARAMETERS, _with_numbers(function), lambda: torch.empty(0), cases, answers)
+        found.append(
+            {
+                "image_size": patch * draw(3, 12),
+                "patch_size": patch,
+                "channels": draw(2, 4),
+                "dim": 4 * draw(5, 30),
+                "depth": draw(2, 9),
+                "mlp_dim": draw(130, 300),
+                "num_classes": draw(3, 99),
+            }
+        )
+    return found
+
+
+def _count_case(sizes: dict[str, int], right: int, mistakes: dict[str, int]) -> Case:
+    label = ", ".join(f"{name} {value}" for name, value in sizes.items())
+    wrong = {sentence: _number(value) for sentence, value in mistakes.items()}
+    return Case(tuple(sizes.values()), _number(right), wrong, label)
+
+
+def _no_gradients() -> Tensor:
+    """Stand where a function of ours would, whose gradients nobody asks for."""
+    return torch.empty(0)
 
 
 def _forgotten(
