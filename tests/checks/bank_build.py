@@ -151,7 +151,7 @@ GRID = [
     (grid(lambda self: (self.row[:, None] + self.column)[None]), "is not flattened.*N in place of"),
     (grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)), "first axis is missing"),
     (grid(lambda self: (self.row + self.column).flatten()[None]), "stopped with RuntimeError"),
-    (GridOfFullTables, r"missing +row \(5, 48\)(.|\n)*unexpected position"),
+    (GridOfFullTables, r"missing +row \(12, 256\)(.|\n)*unexpected position"),
     (GridOfPlainTensors, "row is a plain tensor"),
     (with_start(GridPosition, lambda m: nn.init.zeros_(m.row)), "row begins as nothing but zeros"),
     (with_start(GridPosition, lambda m: nn.init.normal_(m.column)), "column begins with a deviation"),
@@ -262,7 +262,7 @@ class UsesATokenThatIsNotThere(SequenceWithOption):
 FALSE = r"class_token=False\): "
 OPTION = [
     (AlwaysAToken, FALSE + r"it has other parameters(.|\n)*unexpected class_token"),
-    (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 32\)"),
+    (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 128\)"),
     (SkipsPlaceZero, FALSE + "the first patch is lost"),
     (KeepsAnEmptyPlace, FALSE + "a token of zeros still stands in front"),
     (FirstPatchWithoutPosition, FALSE + "the first patch gets no position"),

@@ -175,8 +175,7 @@ def grid_position(cls: Callable[[int, int, int], object]) -> None:
     Raises:
         CheckFailed: if parameters or results differ.
     """
-    width = 48
-    for rows, columns in ((5, 3), (3, 4)):
+    for rows, columns, width, started in ((12, 9, 256, _look_at_grid), (3, 4, 8, lambda module: None)):
         reference = _GridPosition(rows, columns, width)
         randomise(reference)
 
@@ -211,7 +210,7 @@ def grid_position(cls: Callable[[int, int, int], object]) -> None:
             label = f"{len(row)} rows and {len(column)} columns"
             return [Case((), reference(), mistakes, label)]
 
-        judge_module(GRID_POSITION, cls, (rows, columns, width), reference, cases, _look_at_grid)
+        judge_module(GRID_POSITION, cls, (rows, columns, width), reference, cases, started)
 
 
 def _look_at_grid(module: nn.Module) -> None:
@@ -229,7 +228,7 @@ def optional_class_token(cls: Callable[..., object]) -> None:
     Raises:
         CheckFailed: if parameters or results differ, with the token or without.
     """
-    side, width = 5, 32
+    side, width = 5, 128
     count = side**2
     for piece, wanted in ((OPTION, True), (WITHOUT_TOKEN, False)):
         config = ViTConfig(
