@@ -4,19 +4,20 @@ import random
 import re
 from collections import Counter
 
+import bank_build
+import bank_inspect
 import numpy as np
 import pytest
+import right_answers
 import torch
-from bank_inspect import RIGHT as RIGHT_INSPECT
-from bank_inspect import WRONG as WRONG_INSPECT
-from right_answers import RIGHT, Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
-from wrong_answers import WRONG
+import wrong_answers
+from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
 
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
-RIGHT = RIGHT | RIGHT_INSPECT
-WRONG = WRONG + WRONG_INSPECT
+RIGHT = right_answers.RIGHT | bank_build.RIGHT | bank_inspect.RIGHT
+WRONG = wrong_answers.WRONG + bank_build.WRONG + bank_inspect.WRONG
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])

@@ -113,7 +113,9 @@ def test_a_chapter_that_breaks_the_form_is_an_error_that_says_so(text, message, 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_no_line_of_an_answer_is_in_what_students_receive(path):
     """Nor in metadata, outputs or attachments: the file is searched as a whole."""
-    answers = json.loads((ROOT / f"vit_from_scratch/assignments/chapters/{path.stem}.ipynb").read_text("utf-8"))
+    answers = json.loads(
+        (ROOT / f"vit_from_scratch/assignments/chapters/{path.stem}.ipynb").read_text("utf-8")
+    )
     text = (ROOT / f"exercises/{path.stem}.ipynb").read_text(encoding="utf-8")
     student = json.loads(text)
     lines = {code_of(line) for cell in student["cells"] for line in "".join(cell["source"]).splitlines()}
@@ -133,7 +135,9 @@ def test_no_line_of_an_answer_is_in_what_students_receive(path):
             searched += 1
             assert wanted not in lines, f"{about['grade_id']}: {wanted}"
             if len(wanted) > 40:
-                assert json.dumps(wanted, ensure_ascii=False)[1:-1] not in text, f"{about['grade_id']}: {wanted}"
+                assert json.dumps(wanted, ensure_ascii=False)[1:-1] not in text, (
+                    f"{about['grade_id']}: {wanted}"
+                )
     assert searched > 20
     assert all(not cell.get("outputs") and "attachments" not in cell for cell in student["cells"])
 

@@ -56,7 +56,9 @@ def test_a_gated_solution_is_one_cell_of_text(notebook):
     (cell,) = [cell for cell in notebook.cells if "return 42" in cell.source]
     assert cell.cell_type == "markdown"
     assert cell.source.startswith("<details>\n<summary>Solution</summary>\n\nSome words first.")
-    assert "```python\ndef answer():\n    return 42\n```\n\n```python\nchecks.answer(answer)\n```" in cell.source
+    assert (
+        "```python\ndef answer():\n    return 42\n```\n\n```python\nchecks.answer(answer)\n```" in cell.source
+    )
     assert "```\n\nThen some more, with (99.2)." in cell.source
     assert cell.source.endswith("</details>")
 

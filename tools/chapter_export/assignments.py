@@ -23,7 +23,8 @@ from chapter_export.markup import ExportError
 BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
 CHECK = re.compile(r"checks\.(\w+)\((\w+)\)")
 SOLUTION = re.compile(
-    r"^```\{solution(?:-start\} *(\S+)$(.*?)^```\{solution-end\}|\} *(\S+)$(.*?)^```$)", re.DOTALL | re.MULTILINE
+    r"^```\{solution(?:-start\} *(\S+)$(.*?)^```\{solution-end\}|\} *(\S+)$(.*?)^```$)",
+    re.DOTALL | re.MULTILINE,
 )
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
 EXERCISE_POINTS = 5

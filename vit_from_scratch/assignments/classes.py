@@ -239,7 +239,9 @@ def feedback_page(record: dict[str, Any]) -> str:
     if "problem" in record:
         body = f"<p>This notebook could not be graded: {html.escape(record['problem'])}</p>"
         return _page(f"{record['student']}", body)
-    parts = [f"<p><strong>{record['points']:g} of {record['of']:g} points</strong> for answers that a check reads."]
+    parts = [
+        f"<p><strong>{record['points']:g} of {record['of']:g} points</strong> for answers that a check reads."
+    ]
     if record["to_read"]:
         parts.append(f" Answers for up to {record['to_read']:g} more are read by a person.")
     parts.append("</p>")

@@ -204,7 +204,10 @@ def _judged(
         if own and MISSING in message:
             message = f"{task.name}: {MISSING}, because {own[-1]}."
     elif severe:
-        state, message = "not right", f"{task.name}: no points, because {severe[0]}. Please come and talk about it."
+        state, message = (
+            "not right",
+            f"{task.name}: no points, because {severe[0]}. Please come and talk about it.",
+        )
     if state != "right":
         session.run(task.answer, f"the book's {task.name}")
     return Mark(task, task.points if state == "right" else 0, state, message)

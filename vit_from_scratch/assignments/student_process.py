@@ -19,6 +19,7 @@ from vit_from_scratch.assignments import wire
 from vit_from_scratch.assignments.limits import limit_memory
 from vit_from_scratch.checks.sandbox import Sandbox, place_of, takes
 
+
 class Student:
     """The student's names, and what was made of them.
 
@@ -85,7 +86,9 @@ class Student:
     def call(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
         """Call a function, or a module with the weights that come along."""
         number, gradients = message["module"], message["gradients"]
-        function: Callable[..., Any] = self.namespace[message["name"]] if number is None else self.modules[number]
+        function: Callable[..., Any] = (
+            self.namespace[message["name"]] if number is None else self.modules[number]
+        )
         weights: list[Tensor] = []
         if number is not None:
             module = self.modules[number].train(message["training"])
@@ -113,7 +116,9 @@ class Student:
     def backward(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
         """Send gradients back through the last call."""
         leaves, results = self.graph
-        pairs = [(result, wanted) for result, wanted in zip(results, given, strict=True) if result.requires_grad]
+        pairs = [
+            (result, wanted) for result, wanted in zip(results, given, strict=True) if result.requires_grad
+        ]
         try:
             received = torch.autograd.grad(
                 [result for result, _ in pairs], leaves, [wanted for _, wanted in pairs], allow_unused=True
@@ -149,7 +154,11 @@ def _weights(module: nn.Module) -> list[tuple[str, Tensor]]:
     """Return parameters, then buffers, with those that are shared under each of their names."""
     return [
         *module.named_parameters(remove_duplicate=False),
-        *((name, value) for name, value in module.named_buffers(remove_duplicate=False) if name in module.state_dict()),
+        *(
+            (name, value)
+            for name, value in module.named_buffers(remove_duplicate=False)
+            if name in module.state_dict()
+        ),
     ]
 
 

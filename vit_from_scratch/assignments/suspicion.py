@@ -105,7 +105,11 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, bool]]:
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
     for whole in [f"{module}.{name}" if module else name for name in names]:
         top = whole.split(".")[0]
-        if top == "vit_from_scratch" and "." in whole and not whole.endswith((".checks", ".examples", ".plots")):
+        if (
+            top == "vit_from_scratch"
+            and "." in whole
+            and not whole.endswith((".checks", ".examples", ".plots"))
+        ):
             yield f"imports {whole}", False
         elif "*" in PROCESS.get(top, ()) or (module and whole.split(".")[-1] in PROCESS.get(top, ())):
             yield f"imports {whole}", True
@@ -119,10 +123,12 @@ def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[s
         root = root.value
     if not isinstance(root, ast.Name):
         return
-    if not isinstance(node.ctx, ast.Load) and (root.id in modules or root.id in OWN | {"torch", "nn", "F", "np"}):
+    if not isinstance(node.ctx, ast.Load) and (
+        root.id in modules or root.id in OWN | {"torch", "nn", "F", "np"}
+    ):
         yield f"changes {text}", True
     top = modules.get(root.id, root.id).split(".")[0]
-    if node.attr in PROCESS.get(top, ()) or node.attr in FILES and root.id in (*modules, "os", "shutil"):
+    if node.attr in PROCESS.get(top, ()) or (node.attr in FILES and root.id in (*modules, "os", "shutil")):
         yield f"uses {text}", True
     if node.attr in ("__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"):
         yield f"uses {text}", True

@@ -1,7 +1,7 @@
-"""Checks of chapter 4: the MLP and the encoder block."""
+"""Checks of chapter 4: the MLP, the encoder block and the stack of blocks."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from vit_from_scratch.model.config import ViTConfig
 
 MLP = Piece("Mlp", "Mlp(dim, mlp_dim)", "(B, T, D)", 'chapter 4, "GELU and the MLP"')
 BLOCK = Piece("Block", "Block(dim, heads, mlp_dim)", "(B, T, D)", 'chapter 4, "The block"', pair=True)
+ENCODER = Piece("Encoder", "Encoder(dim, depth, heads, mlp_dim)", "(B, T, D)", 'chapter 4, "Stack them"')
 
 EPS = {
     1e-5: "the eps of LayerNorm is 1e-5, PyTorch's own; the reference code has 1e-6",
@@ -116,13 +117,13 @@ def block(cls: Callable[[int, int, int], object]) -> None:
             tokens = scale * torch.randn(2, count, 12)
             size = "ordinary" if scale == 1.0 else "small"
             label = f"{size} tokens of shape {tuple(tokens.shape)}"
-            found.append(Case((tokens,), reference(tokens)[0], _block_mistakes(reference, tokens), label))
+            found.append(Case((tokens,), reference(tokens)[0], block_mistakes(reference, tokens), label))
         return found
 
     judge_module(BLOCK, cls, (12, 3, 20), reference, cases)
 
 
-def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
+def block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     """What each wrong wiring of the four layers gives."""
 
     def attend(x: Tensor) -> Tensor:
@@ -177,3 +178,90 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
         "the attention is called twice": twice + feed(norm_2(twice)),
     }
     return mistakes | {sentence: with_eps(reference, eps)(tokens)[0] for eps, sentence in EPS.items()}
+
+
+@check(ENCODER)
+def encoder(cls: Callable[[int, int, int, int], object]) -> None:
+    """Check a class like :class:`vit_from_scratch.model.encoder.Encoder`.
+
+    It is called as ``cls(dim, depth, heads, mlp_dim)``; submodules ``blocks``, a list of blocks as
+    :func:`block` wants them, and ``norm``; it maps (B, T, D) to (B, T, D).
+
+    Raises:
+        CheckFailed: if parameters or results differ; the message names a block that is left out, or a norm.
+    """
+    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=3, heads=2, mlp_dim=20)
+    reference = ours.Encoder(config)
+    randomise(reference)
+    with torch.no_grad():  # quiet blocks leave quiet tokens quiet, so that the eps of the last norm shows
+        for name, parameter in reference.blocks.named_parameters():
+            if "projection" in name or "output" in name:
+                parameter.mul_(0.1)
+
+    def cases() -> list[Case]:
+        found = []
+        for scale, count in ((1.0, 5), (0.03, 7), (0.03, 5)):
+            tokens = scale * torch.randn(2, count, 12)
+            size = "ordinary" if scale == 1.0 else "small"
+            label = f"{size} tokens of shape {tuple(tokens.shape)}, {config.depth} blocks"
+            found.append(Case((tokens,), reference(tokens), _encoder_mistakes(reference, tokens), label))
+        return found
+
+    judge_module(ENCODER, cls, (12, 3, 2, 20), reference, cases)
+
+
+def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tensor]:
+    """What each wrong way through blocks and norm gives."""
+    norm, blocks = reference.norm, list(reference.blocks)
+
+    def through(blocks: Iterable[nn.Module], start: Tensor, each: bool = False) -> Tensor:
+        for block in blocks:
+            start = block(start)[0]
+            start = norm(start) if each else start
+        return start
+
+    last = through(blocks, tokens)
+    right = norm(last)
+    own_eps = {
+        sentence.replace("LayerNorm", "the last norm"): F.layer_norm(
+            last, (12,), norm.get_parameter("weight"), norm.get_parameter("bias"), eps
+        )
+        for eps, sentence in EPS.items()
+    }
+    return {
+        "the last norm is missing, or never called; equation 4 needs it": last,
+        "the last norm follows every block; it comes once, at the end": through(blocks, tokens, each=True),
+        "the last norm follows every block, and once more the last of them; it comes once, at the end": norm(
+            through(blocks, tokens, each=True)
+        ),
+        "the norm comes before the blocks; it belongs behind the last": through(blocks, norm(tokens)),
+        "the norm comes before the blocks as well as behind the last": norm(through(blocks, norm(tokens))),
+        "only the first block is called; the tokens run through all L": norm(through(blocks[:1], tokens)),
+        "the last block is left out; the tokens run through all L": norm(through(blocks[:-1], tokens)),
+        "the first block is left out; the tokens run through all L": norm(through(blocks[1:], tokens)),
+        "one and the same block is called L times; L different ones follow each other": norm(
+            through(blocks[:1] * len(blocks), tokens)
+        ),
+        "the blocks are called in reverse": norm(through(blocks[::-1], tokens)),
+        "the blocks are not called": norm(tokens),
+        "every block reads z_0: hand each one the result of the block before, `z = block(z)`": norm(
+            through(blocks[-1:], tokens)
+        ),
+        "every block's residual is added by the encoder as well; the blocks do that themselves": norm(
+            _added_again(blocks, tokens)
+        ),
+        "the encoder's input is added at the end; the residuals are inside the blocks": norm(last + tokens),
+        "the encoder's input is added after the norm; the residuals are inside the blocks": right + tokens,
+        "it returns the class token alone; picking it is the model's part, the encoder returns all tokens": (
+            right[:, 0]
+        ),
+        "it returns the mean of the tokens; the encoder returns all of them": right.mean(1),
+        **own_eps,
+        **{f"in all norms {sentence}": with_eps(reference, eps)(tokens) for eps, sentence in EPS.items()},
+    }
+
+
+def _added_again(blocks: Iterable[nn.Module], tokens: Tensor) -> Tensor:
+    for block in blocks:
+        tokens = tokens + block(tokens)[0]
+    return tokens

@@ -71,13 +71,14 @@ class Verdict:
 
 
 def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
-    """Say whether two tensors agree, up to rounding unless `exact`."""
+    """Say whether two tensors agree, up to rounding unless `exact`; a mistake's NaN agrees with NaN."""
     if got.shape != expected.shape:
         return False
     if exact:
         return torch.equal(got, expected)
-    scale = max(expected.abs().max().item(), 1e-6) if expected.numel() else 1.0
-    return torch.allclose(got, expected, rtol=0, atol=TOLERANCE * scale)
+    finite = expected.nan_to_num(0, 0, 0)
+    scale = max(finite.abs().max().item(), 1e-6) if expected.numel() else 1.0
+    return torch.allclose(got, expected, rtol=0, atol=TOLERANCE * scale, equal_nan=True)
 
 
 def first_of(piece: Piece, value: object) -> object:
@@ -110,6 +111,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if not got.isfinite().all():
         count, kind = (~got.isfinite()).sum().item(), "NaN" if got.isnan().any() else "infinite"
         return Verdict(plain=f"{count} of {got.numel()} values are {kind}: expected finite ones.")
+    if not expected.ndim:
+        return Verdict(plain=f"it returned {got.item():,.10g}: expected {expected.item():,.10g}.")
     difference = (got - expected).abs()
     place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
     right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()

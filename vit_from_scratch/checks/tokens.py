@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vit_from_scratch.checks.judging import check, judge_module
 from vit_from_scratch.checks.report import Case, Piece, randomise
@@ -36,48 +36,49 @@ def token_sequence(cls: Callable[[int, int], object]) -> None:
         found = []
         for batch in (1, 4):
             embeddings = torch.randn(batch, count, width)
-            first, position = reference.get_parameter("class_token"), reference.get_parameter("position")
-            class_token = first.expand(batch, 1, -1)
-            plain = torch.cat([class_token, embeddings], 1)
-            only = "there is no class token in the result: N patches need N + 1 tokens"
-            mistakes = {
-                "the class token stands last; equation 1 puts it first": torch.cat(
-                    [embeddings, class_token], 1
-                )
-                + position,
-                "the class token stands last and takes the first place's position along; equation 1 puts it "
-                "first": torch.cat([embeddings + position[:, 1:], class_token + position[:, :1]], 1),
-                "the positions are not added": plain,
-                "the positions are added twice": plain + 2 * position,
-                "the positions are multiplied; equation 1 adds them": plain * position,
-                "the positions are taken away; equation 1 adds them": plain - position,
-                "each token gets the position of the one before it": plain + position.roll(1, dims=1),
-                "each token gets the position of the one after it": plain + position.roll(-1, dims=1),
-                "every token gets the same position, the first": plain + position[:, :1],
-                "the class token gets no position; equation 1 adds E_pos to every token": torch.cat(
-                    [class_token, embeddings + position[:, 1:]], 1
-                ),
-                "the patches get the positions from 0 on, and the class token none": torch.cat(
-                    [class_token, embeddings + position[:, :-1]], 1
-                ),
-                "only the class token gets its position": torch.cat(
-                    [class_token + position[:, :1], embeddings], 1
-                ),
-                only: embeddings + position[:, 1:],
-                f"{only}; and the patches get the positions from 0 on": embeddings + position[:, :-1],
-                "the class token is added to the patches; equation 1 puts it in front of them": embeddings
-                + first
-                + position[:, 1:],
-                "the class token is zero: it is not the parameter": torch.cat(
-                    [torch.zeros_like(class_token), embeddings], 1
-                )
-                + position,
-            }
+            mistakes = with_class_token(reference, embeddings)
             label = f"embeddings of shape {tuple(embeddings.shape)}"
             found.append(Case((embeddings,), reference(embeddings), mistakes, label))
         return found
 
     judge_module(SEQUENCE, cls, (count, width), reference, cases, _look_at_start)
+
+
+def with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tensor]:
+    """What each wrong way from embeddings to N + 1 tokens gives."""
+    first, position = reference.get_parameter("class_token"), reference.get_parameter("position")
+    class_token = first.expand(len(embeddings), 1, -1)
+    plain = torch.cat([class_token, embeddings], 1)
+    only = "there is no class token in the result: N patches need N + 1 tokens"
+    return {
+        "the class token stands last; equation 1 puts it first": torch.cat([embeddings, class_token], 1)
+        + position,
+        "the class token stands last and takes the first place's position along; equation 1 puts it "
+        "first": torch.cat([embeddings + position[:, 1:], class_token + position[:, :1]], 1),
+        "the positions are not added": plain,
+        "the positions are added twice": plain + 2 * position,
+        "the positions are multiplied; equation 1 adds them": plain * position,
+        "the positions are taken away; equation 1 adds them": plain - position,
+        "each token gets the position of the one before it": plain + position.roll(1, dims=1),
+        "each token gets the position of the one after it": plain + position.roll(-1, dims=1),
+        "every token gets the same position, the first": plain + position[:, :1],
+        "the class token gets no position; equation 1 adds E_pos to every token": torch.cat(
+            [class_token, embeddings + position[:, 1:]], 1
+        ),
+        "the patches get the positions from 0 on, and the class token none": torch.cat(
+            [class_token, embeddings + position[:, :-1]], 1
+        ),
+        "only the class token gets its position": torch.cat([class_token + position[:, :1], embeddings], 1),
+        only: embeddings + position[:, 1:],
+        f"{only}; and the patches get the positions from 0 on": embeddings + position[:, :-1],
+        "the class token is added to the patches; equation 1 puts it in front of them": embeddings
+        + first
+        + position[:, 1:],
+        "the class token is zero: it is not the parameter": torch.cat(
+            [torch.zeros_like(class_token), embeddings], 1
+        )
+        + position,
+    }
 
 
 def _look_at_start(module: nn.Module) -> None:

@@ -43,11 +43,15 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
-    grading.add_argument("--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)")
+    grading.add_argument(
+        "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
+    )
     grading.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn")
     grading.add_argument("--memory", type=int, default=4000, metavar="MB", help="for a student's code")
     grading.add_argument("--seconds", type=float, default=30, metavar="S", help="for a cell of a student's")
-    grading.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="at the same time")
+    grading.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="at the same time"
+    )
     grading.set_defaults(run=grade_command)
 
 
