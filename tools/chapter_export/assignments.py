@@ -16,7 +16,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from chapter_export.catalogue import Catalogue
-from chapter_export.cells import CellWriter, chapter_cells
+from chapter_export.cells import EARLIER, CellWriter, chapter_cells
 from chapter_export.frame import framed
 from chapter_export.markup import ExportError
 
@@ -27,6 +27,7 @@ SOLUTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
+DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 EXERCISE_POINTS = 5
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = 'raise NotImplementedError("your turn")'
@@ -76,6 +77,9 @@ class AssignmentWriter(CellWriter):
         if self.solution is not None:
             super().code(cell)
             self.code_of_solution.append(cell.source)
+        elif EARLIER in cell.metadata.get("tags", []):
+            names = [node.name for node in ast.parse(cell.source).body if isinstance(node, DEFINITIONS)]
+            super().code(nbformat.v4.new_code_cell(f"sheet.bring({', '.join(map(repr, names))})"))
         elif self.waiting is None:
             super().code(cell)
         elif not self.waiting.written:
@@ -156,7 +160,7 @@ def _nbgrader(
 def marked(name: str, source: str) -> str:
     """Put marks around what a student has to write: the body of a function, the bodies of a class's methods.
 
-    Everything else in the cell, such as a helper, is the student's to think of and lies between marks as well.
+    Everything else in the cell, such as a helper, is the student's to think of and lies between marks too.
     """
     lines = source.splitlines()
     hidden = [True] * len(lines)

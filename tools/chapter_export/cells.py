@@ -15,7 +15,8 @@ from chapter_export.markup import ExportError
 
 KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error that is meant
 HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
-KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output"}
+EARLIER = "earlier-answers"  # definitions from earlier chapters, which an assignment does not show
+KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output", EARLIER}
 KNOWN_OPTIONS = {"tags", "mystnb"}
 KNOWN_OUTPUT_OPTIONS = {"image", "code_prompt_show", "code_prompt_hide"}
 

@@ -54,9 +54,7 @@ def submissions(folder: Path) -> list[Submission]:
         if not any(part.startswith(".") for part in parts):
             found.append(Submission(parts[0] if len(parts) > 1 else path.stem, path))
     if not found:
-        raise InputError(
-            f"{folder} holds no notebook: expected STUDENT.ipynb, or a folder for each student with notebooks."
-        )
+        raise InputError(f"{folder} holds no notebook: expected STUDENT.ipynb, or a folder for each student.")
     return found
 
 
@@ -294,7 +292,7 @@ def write_summary(place: Path, records: list[dict[str, Any]]) -> None:
         _draw_mistakes(place / "mistakes.png", common)
         items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in common)
         parts.append(
-            '<h2>Mistakes</h2><img src="mistakes.png" alt="How often each mistake of the list below was made">'
+            '<h2>Mistakes</h2><img src="mistakes.png" alt="How often each of the mistakes below was made">'
             f"<ol>{items}</ol>"
         )
     looks = [(record["student"], one) for record in graded for one in record["suspicions"]]

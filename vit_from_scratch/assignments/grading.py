@@ -11,7 +11,7 @@ from typing import Literal
 
 from vit_from_scratch import checks
 from vit_from_scratch.assignments.limits import Limits
-from vit_from_scratch.assignments.notebooks import Cell, Chapter, Task, needed, plain_python
+from vit_from_scratch.assignments.notebooks import Cell, Chapter, Task, brought_in, needed, plain_python
 from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_from_scratch.assignments.suspicion import Suspicion, is_check, suspicions
 from vit_from_scratch.assignments.worksheet import STUB
@@ -129,7 +129,7 @@ class _Session:
 def grade(
     chapter: Chapter,
     cells: list[Cell],
-    seeds: Callable[[str], tuple[int, ...]] = functools.partial(seeds_of, 0),
+    seeds: Callable[[str], tuple[int, ...]] | None = None,
     limits: Limits | None = None,
 ) -> Marks:
     """Mark a notebook.
@@ -140,13 +140,15 @@ def grade(
     Args:
         chapter: what was assigned.
         cells: what was handed in.
-        seeds: for the name of an answer, those of the inputs that are drawn.
+        seeds: for the name of an answer, those of the inputs that are drawn; None for those of `seeds_of`
+            with 0.
         limits: for the student's code.
 
     Returns:
         A mark for each task; what a person reads is "to read", or "to do" where nothing was written.
     """
     limits = limits or Limits()
+    seeds = seeds or functools.partial(seeds_of, 0)
     found = suspicions(chapter, cells)
     session = _Session(limits)
     marks: dict[str, Mark] = {}
@@ -224,6 +226,6 @@ def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
         if place not in given and not is_check(cells[place])
     }
     answers = [task.answer for task in chapter.tasks if task.check]
-    parts = needed([cells[place].source for place in given], [*own.values(), *answers])
+    parts = needed([brought_in(cells[place].source) for place in given], [*own.values(), *answers])
     sources = own | dict(zip(given, parts, strict=True))
     return [(place, sources.get(place, "")) for place in code]

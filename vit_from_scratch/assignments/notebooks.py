@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -119,6 +120,27 @@ def read_chapter(name: str) -> Chapter:
     if not wanted:
         raise unknown_name("chapter", name, names)
     return Chapter(wanted[0], (CHAPTERS / f"{wanted[0]}.ipynb").read_text(encoding="utf-8"))
+
+
+def earlier_answers(names: Iterable[str]) -> str:
+    """Return the book's answers of these names, from whichever chapters ask for them.
+
+    Raises:
+        InputError: no chapter asks for one of them.
+    """
+    tasks = [task for name in chapter_names() for task in read_chapter(name).tasks]
+    known = {task.name: task.answer for task in tasks if task.check}
+    wanted = list(names)
+    for name in wanted:
+        if name not in known:
+            raise unknown_name("answer", name, known)
+    return "\n\n\n".join(known[name] for name in wanted)
+
+
+def brought_in(source: str) -> str:
+    """Return the definitions that a cell `sheet.bring(...)` brings along; any other cell as it is."""
+    found = re.fullmatch(r"sheet\.bring\((.*)\)", source.strip())
+    return earlier_answers(re.findall(r"'(\w+)'", found[1])) if found else source
 
 
 def read_submission(path: Path) -> list[Cell]:

@@ -133,9 +133,13 @@ class RemotePiece(Elsewhere):
         """Return what calls it."""
         return RemoteBox(self, sorted(answers))
 
-    def __call__(self, *arguments: object, **named: object) -> object:
-        """A check calls through `box`."""
-        raise TypeError("call it through its box")
+    def __call__(self, *arguments: object, **named: object) -> Any:
+        """Call it; its errors are raised here.
+
+        Raises:
+            TimeoutError: it takes too long.
+        """
+        return _value_of(RemoteBox(self, []).call(self, *arguments, **named))
 
 
 def remote_piece(process: StudentProcess, name: str) -> object:
@@ -179,7 +183,7 @@ class RemoteBox:
             reply, received = self._ask(message, tensors)
             outcome = self._outcome(reply, received)
             if "module" in reply:
-                outcome.value = RemoteModule(reply["module"], received)
+                outcome.value = RemoteModule(self.piece, reply["module"], received)
             return outcome
         inputs = [value for value in arguments if isinstance(value, Tensor)]
         weights = [value for _, value in module.weights] if module else []
@@ -229,12 +233,14 @@ class RemoteModule(nn.Module):
     """A student's module: its weights live here, its forward pass runs there.
 
     Args:
+        piece: the class that it was made of.
         described: names and kinds of its weights.
         received: their values, from `described["first"]` on.
     """
 
-    def __init__(self, described: dict[str, Any], received: list[Tensor]) -> None:
+    def __init__(self, piece: RemotePiece, described: dict[str, Any], received: list[Tensor]) -> None:
         super().__init__()
+        self.piece = piece
         self.number = described["number"]
         values = received[described["first"] :]
         made: list[Tensor] = []
@@ -262,12 +268,25 @@ class RemoteModule(nn.Module):
             home = home.get_submodule(name)
         return home
 
+    def forward(self, *arguments: object) -> Any:
+        """Call it where it lives; its errors are raised here."""
+        return _value_of(RemoteBox(self.piece, []).call(self, *arguments))
+
     @property
     def weights(self) -> list[tuple[str, Tensor]]:
         """All of its weights, in the order of the other side."""
         trained = dict(self.named_parameters(remove_duplicate=False))
         kept = dict(self.named_buffers(remove_duplicate=False))
         return [(name, trained[name] if name in trained else kept[name]) for name in self._names]
+
+
+def _value_of(outcome: Outcome) -> Any:
+    """Return what a call returned, or raise what it raised."""
+    if outcome.late:
+        raise TimeoutError(f"it did not come to an end within {LIMIT_SECONDS:g} seconds")
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
 
 
 class _Remote(torch.autograd.Function):

@@ -1,10 +1,10 @@
-"""What a student's notebook holds in its variable `sheet`: it checks answers, and fills in for those to come."""
+"""What a student's notebook calls `sheet`: it checks answers, and fills in for those that are to come."""
 
 import sys
 from collections.abc import MutableMapping
 from typing import Any
 
-from vit_from_scratch.assignments.notebooks import read_chapter
+from vit_from_scratch.assignments.notebooks import earlier_answers, read_chapter
 from vit_from_scratch.errors import unknown_name
 
 STUB = "NotImplementedError: your turn"
@@ -58,6 +58,18 @@ class Worksheet:
             exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)  # type: ignore[arg-type]
         else:
             self.states[name] = "right"
+
+    def bring(self, *names: str) -> None:
+        """Put the book's answers of earlier chapters into the notebook.
+
+        Args:
+            names: of functions and classes.
+
+        Raises:
+            InputError: no chapter asks for one of them.
+        """
+        exec(compile(earlier_answers(names), "<the book's answers>", "exec"), self.namespace)  # type: ignore[arg-type]
+        print(f"Here are the book's {', '.join(names)}.")
 
     def progress(self) -> None:
         """Print which checks have passed."""

@@ -2,12 +2,10 @@
 
 import copy
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -78,6 +76,7 @@ PARAMETERS = Piece(
     "or a plain number",
     'chapter 5, "Counting parameters"',
     exact=True,
+    number=True,
     gradients=False,
 )
 OPERATIONS = dataclasses.replace(
@@ -600,7 +599,7 @@ def predicted_parameters(function: Callable[[int, int, int, int, int, int, int],
         mistakes = {sentence: right + off for sentence, off in _forgotten(**sizes).items()}
         cases.append(_count_case(sizes, right, mistakes))
     answers = [cost.parameters_of, cost.count_parameters]
-    judge_function(PARAMETERS, _with_numbers(function), _no_gradients, cases, answers)
+    judge_function(PARAMETERS, function, _no_gradients, cases, answers)
 
 
 @check(OPERATIONS)
@@ -622,7 +621,7 @@ def predicted_operations(function: Callable[[int, int, int, int, int, int, int],
             "a multiply-add counts as 2 operations, and here they count twice": 2 * right,
         }
         cases.append(_count_case(sizes, right, mistakes))
-    judge_function(OPERATIONS, _with_numbers(function), _no_gradients, cases, [cost.forward_flops])
+    judge_function(OPERATIONS, function, _no_gradients, cases, [cost.forward_flops])
 
 
 def _left_out(
@@ -728,21 +727,6 @@ def _forgotten(
 
 def _number(value: int) -> Tensor:
     return torch.tensor(float(value), dtype=torch.float64)
-
-
-def _with_numbers(function: Any) -> Any:
-    """Return a function whose plain numbers come as tensors, which are what a check compares."""
-    if not callable(function) or isinstance(function, Tensor):
-        return function
-
-    @functools.wraps(function)
-    def called(*arguments: object) -> object:
-        value = function(*arguments)
-        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            return torch.tensor(float(value), dtype=torch.float64)
-        return value.double().reshape(()) if isinstance(value, Tensor) and value.numel() == 1 else value
-
-    return called
 
 
 @check(MEAN_VIT)

@@ -24,6 +24,7 @@ class Piece:
         where: where to read again.
         exact: whether it only moves values about, so that not even rounding may differ.
         pair: whether a pair that begins with the result is as good.
+        number: whether a plain number is as good as a tensor that holds one.
         gradients: whether they have to flow back. Where not, the piece only measures something, and any type
             of number will do.
     """
@@ -34,6 +35,7 @@ class Piece:
     where: str
     exact: bool = False
     pair: bool = False
+    number: bool = False
     gradients: bool = True
 
     def failed(self, *sentences: str, label: str = "") -> CheckFailed:
@@ -82,7 +84,11 @@ def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
 
 
 def first_of(piece: Piece, value: object) -> object:
-    """Return the result of a piece that may return a pair which begins with it."""
+    """Return the result of a piece that may return a pair which begins with it, or a plain number."""
+    if piece.number and isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return torch.tensor(float(value), dtype=torch.float64)
+    if piece.number and isinstance(value, Tensor) and value.numel() == 1:
+        return value.double().reshape(())
     return value[0] if piece.pair and isinstance(value, tuple) and value else value
 
 

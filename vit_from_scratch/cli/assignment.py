@@ -37,9 +37,9 @@ def add_parser(commands: Any) -> None:
     grading = parts.add_parser(
         "grade",
         help="grade a folder of notebooks",
-        description="Grade notebooks, STUDENT.ipynb or STUDENT/.../NAME.ipynb, each in processes of its own with limits on "
-        "time and memory. Beside the table comes a folder with a page of feedback for each notebook and a "
-        "summary. Called again, it grades only what is new.",
+        description="Grade notebooks, STUDENT.ipynb or STUDENT/.../NAME.ipynb, each in a process of its own "
+        "with limits on time and memory. Beside the table comes a folder with a page of feedback for each "
+        "notebook and a summary. Called again, it grades only what is new.",
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn")
     grading.add_argument("--memory", type=int, default=4000, metavar="MB", help="for a student's code")
-    grading.add_argument("--seconds", type=float, default=30, metavar="S", help="for a cell of a student's")
+    grading.add_argument("--seconds", type=float, default=30, metavar="S", help="for a student's cell")
     grading.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="at the same time"
     )
