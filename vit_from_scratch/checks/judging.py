@@ -34,7 +34,8 @@ def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]
                 except CheckFailed as failure:
                     failure.add_note(f"checks.{judge.__name__}(..., seed={drawn}) draws the same again.")
                     raise failure.with_traceback(None) from None
-            print(f"✓ {piece.name}: values and gradients agree with the package")
+            judged = "values and gradients" if piece.gradients else "the values"
+            print(f"✓ {piece.name}: {judged} agree with the package")
 
         return checked
 
@@ -64,7 +65,7 @@ def judge_function(
     assert callable(function)
     box = Sandbox([answer.__code__ for answer in answers])
     _judge_values(piece, box, function, cases)
-    for case in cases[:2]:
+    for case in cases[:2] if piece.gradients else ():
         _judge_gradients(piece, box, function, ours, case, {}, {})
 
 

@@ -24,6 +24,7 @@ class Piece:
         where: where to read again.
         exact: whether it only moves values about, so that not even rounding may differ.
         pair: whether a pair that begins with the result is as good.
+        gradients: whether a gradient can flow back from the result; none can from a count.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Piece:
     where: str
     exact: bool = False
     pair: bool = False
+    gradients: bool = True
 
     def failed(self, *sentences: str, label: str = "") -> CheckFailed:
         """Put what was found into one message; of several sentences each fits."""
@@ -68,13 +70,14 @@ class Verdict:
 
 
 def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
-    """Say whether two tensors agree, up to rounding unless `exact`."""
+    """Say whether two tensors agree, up to rounding unless `exact`; a mistake's NaN agrees with NaN."""
     if got.shape != expected.shape:
         return False
     if exact:
         return torch.equal(got, expected)
-    scale = max(expected.abs().max().item(), 1e-6) if expected.numel() else 1.0
-    return torch.allclose(got, expected, rtol=0, atol=TOLERANCE * scale)
+    finite = expected.nan_to_num(0, 0, 0)
+    scale = max(finite.abs().max().item(), 1e-6) if expected.numel() else 1.0
+    return torch.allclose(got, expected, rtol=0, atol=TOLERANCE * scale, equal_nan=True)
 
 
 def first_of(piece: Piece, value: object) -> object:
@@ -105,6 +108,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if not got.isfinite().all():
         count, kind = (~got.isfinite()).sum().item(), "NaN" if got.isnan().any() else "infinite"
         return Verdict(plain=f"{count} of {got.numel()} values are {kind}: expected finite ones.")
+    if not expected.ndim:
+        return Verdict(plain=f"it returned {got.item():,.10g}: expected {expected.item():,.10g}.")
     difference = (got - expected).abs()
     place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
     right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()
