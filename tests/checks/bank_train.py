@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from right_answers import padding_by_formula
+from right_answers import Bottleneck, padding_by_formula
 from torch import nn
 
 from vit_from_scratch import checks, training
@@ -238,6 +238,12 @@ class StemInAList(Stem):
         stages = list(self.stages)
         del self.stages
         self.stages = stages
+
+
+def unit_that_begins_open(channels, width, stride):
+    unit = Bottleneck(channels, width, stride)
+    nn.init.ones_(unit.norm3.weight)
+    return unit
 
 
 STEM_WRONG = [
@@ -1382,6 +1388,7 @@ _BY_CHECK = {
     checks.group_norm: NORM_WRONG,
     checks.standardised: FILTERS_WRONG,
     checks.resnet_stem: STEM_WRONG,
+    checks.bottleneck: [(unit_that_begins_open, "norm3.weight begins at other values than 0")],
     checks.window: WINDOW_WRONG,
     checks.first_cost: COST_WRONG,
     checks.pre_activation: PRE_ACTIVATION_WRONG,

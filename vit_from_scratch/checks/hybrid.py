@@ -6,11 +6,12 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_from_scratch.checks.judging import check, judge_function, judge_module
 from vit_from_scratch.checks.norms import wrong_filters
 from vit_from_scratch.checks.report import Case, Piece, randomise
+from vit_from_scratch.checks.starts import starts_at_zero
 from vit_from_scratch.model import hybrid as ours
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
@@ -136,7 +137,8 @@ def bottleneck(cls: Callable[[int, int, int], object]) -> None:
     ``norm3``, ``shortcut`` and ``shortcut_norm``, the last two `nn.Identity()` where nothing changes.
 
     Raises:
-        CheckFailed: if parameters or results differ; the message names a well-known mistake.
+        CheckFailed: if parameters or results differ, or a new unit's last norm has a scale other than 0; the
+            message names a well-known mistake.
     """
     for channels, stride in [(32, 1), (16, 2)]:
         reference = ours.Bottleneck(CONFIG, channels, 8, stride)
@@ -147,7 +149,10 @@ def bottleneck(cls: Callable[[int, int, int], object]) -> None:
             label = f"features of shape {tuple(features.shape)}"
             return [Case((features,), reference(features), _bottleneck_mistakes(reference, features), label)]
 
-        judge_module(BOTTLENECK, cls, (channels, 8, stride), reference, cases)
+        def started(module: nn.Module) -> None:
+            starts_at_zero(BOTTLENECK, module, ["norm3.weight"], "a new unit hands on what it got")
+
+        judge_module(BOTTLENECK, cls, (channels, 8, stride), reference, cases, started)
 
 
 def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[str, Tensor]:

@@ -265,7 +265,7 @@ def adamw(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
             "the gradients are used as they are, as in SGD; divide by the root of s": _by_torch(
                 torch.optim.SGD, weight, gradients, rate, 0.0
             ),
-            "the gradients are used as they are, with the decay in them, as SGD does; divide by the root of s": (
+            "the gradients are used as they are, with the decay in them, as SGD does; divide by sqrt(s)": (
                 _by_torch(torch.optim.SGD, weight, gradients, rate, decay)
             ),
             "that is the sum of the steps; return the weight after them": right - weight,
