@@ -12,25 +12,25 @@ from vit_from_scratch.checks.judging import check, judge_function
 from vit_from_scratch.checks.report import Case, Piece
 from vit_from_scratch.training.muon import COEFFICIENTS, ROUNDS, orthogonalise
 
-MIXUP = Piece("mixup", "mixup(values, partners, share)", "(B, ...)", 'chapter 8, "Remedy 1"')
+MIXUP = Piece("mixup", "mixup(values, partners, share)", "(B, ...)", 'chapter 8, "Remedy 1: show it more"')
 NEIGHBOURS = Piece(
-    "neighbours", "neighbours(hidden, kernel, bias, rows)", "(B, N, M)", 'chapter 8, "Remedy 2"'
+    "neighbours", "neighbours(hidden, kernel, bias, rows)", "(B, N, M)", 'chapter 8, "Remedy 2: locality inside the MLP"'
 )
 ORTHOGONALISED = Piece(
-    "orthogonalised", "orthogonalised(gradient)", "(rows, columns)", 'chapter 8, "Remedy 5"', gradients=False
+    "orthogonalised", "orthogonalised(gradient)", "(rows, columns)", 'chapter 8, "Remedy 5: a better optimiser"', gradients=False
 )
 MUON_STEP = Piece(
     "muon_step",
     "muon_step(weight, gradient, rate, parts)",
     "(rows, columns)",
-    'chapter 8, "Remedy 5"',
+    'chapter 8, "Remedy 5: a better optimiser"',
     gradients=False,
 )
 ERASE = Piece(
     "erase",
     "erase(images, centres, share)",
     "(B, C, H, W)",
-    'chapter 8, "Remedy 1"',
+    'chapter 8, "Remedy 1: show it more"',
     exact=True,
     gradients=False,
 )
