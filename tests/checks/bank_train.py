@@ -1115,53 +1115,55 @@ LOCAL_WRONG = [
 # Chapter 8: Muon
 
 
-def orthogonal_by_loop(gradient):
+def orthogonal_by_loop(gradient, rounds=5):
     x = gradient / gradient.norm()
-    for _ in range(5):
+    for _ in range(rounds):
         gram = x @ x.T
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
     return x
 
 
-def orthogonal_from_the_right(gradient):
+def orthogonal_from_the_right(gradient, rounds=5):
     x = gradient / (gradient**2).sum().sqrt()
-    for _ in range(5):
+    for _ in range(rounds):
         gram = x.T @ x
         x = x @ (3.4445 * torch.eye(len(gram)) - 4.7750 * gram + 2.0315 * gram.matrix_power(2))
     return x
 
 
 @torch.no_grad()
-def orthogonal_by_singular_values(gradient):
+def orthogonal_by_singular_values(gradient, rounds=5):
     u, s, v = torch.linalg.svd(gradient, full_matrices=False)
     s = s / s.norm()
-    for _ in range(5):
+    for _ in range(rounds):
         s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
     return u * s @ v
 
 
-def orthogonal_with(step=None, rounds=5, start=lambda gradient: gradient / gradient.norm()):
+def orthogonal_with(
+    step=None, count=lambda rounds: rounds, start=lambda gradient: gradient / gradient.norm()
+):
     def usual(x, gram):
         return 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
 
-    def function(gradient):
+    def function(gradient, rounds):
         x = start(gradient)
-        for _ in range(rounds):
+        for _ in range(count(rounds)):
             x = (step or usual)(x, x @ x.T)
         return x
 
     return function
 
 
-def orthogonal_with_one_gram(gradient):
+def orthogonal_with_one_gram(gradient, rounds=5):
     x = gradient / gradient.norm()
     gram = x @ x.T
-    for _ in range(5):
+    for _ in range(rounds):
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
     return x
 
 
-def exactly_orthogonal(gradient):
+def exactly_orthogonal(gradient, rounds=5):
     u, _, v = torch.linalg.svd(gradient, full_matrices=False)
     return u @ v
 
@@ -1169,12 +1171,19 @@ def exactly_orthogonal(gradient):
 ORTHOGONAL_WRONG = [
     (orthogonal_with(start=lambda g: g), "not divided by its norm"),
     (orthogonal_with(start=lambda g: g / torch.linalg.matrix_norm(g, 2)), "largest singular value"),
-    (orthogonal_with(start=lambda g: F.normalize(g, dim=1)), "each row is divided by its own norm"),
-    (orthogonal_with(start=lambda g: F.normalize(g, dim=0)), "each column is divided"),
-    (orthogonal_with(start=lambda g: g / g.abs().max()), "NaN|infinite|the values are not"),
-    (orthogonal_with(rounds=1), "that is one round; take five"),
-    (orthogonal_with(rounds=4), "one round less"),
-    (orthogonal_with(rounds=6), "one round more"),
+    (
+        orthogonal_with(start=lambda g: F.normalize(g, dim=1)),
+        "each row is divided",
+    ),
+    (
+        orthogonal_with(start=lambda g: F.normalize(g, dim=0)),
+        "each column is divided",
+    ),
+    (orthogonal_with(start=lambda g: g / g.abs().max()), "divided by its largest value"),
+    (orthogonal_with(count=lambda rounds: 1), "always one round"),
+    (orthogonal_with(count=lambda rounds: rounds - 1), "one round too few"),
+    (orthogonal_with(count=lambda rounds: rounds + 1), "one round too many"),
+    (orthogonal_with(count=lambda rounds: 5), "always five rounds"),
     (orthogonal_with_one_gram, "G is computed once"),
     (orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5), "value by value; G = X"),
     (
@@ -1185,19 +1194,19 @@ ORTHOGONAL_WRONG = [
     (orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * gram @ x), "the last term is missing"),
     (
         orthogonal_with(lambda x, gram: 3.4445 * x + (2.0315 * gram - 4.7750 * gram @ gram) @ x),
-        "NaN|infinite|the values are not",
+        "changed places",
     ),
     (orthogonal_with(lambda x, gram: (-4.7750 * gram + 2.0315 * gram @ gram) @ x), "a X is missing"),
     (orthogonal_with(lambda x, gram: 1.5 * x - 0.5 * gram @ x), "Newton and Schulz"),
     (
         orthogonal_with(lambda x, gram: 3.4445 * x + (4.7750 * gram + 2.0315 * gram @ gram) @ x),
-        "values are infinite",
+        "minus sign of b",
     ),
     (exactly_orthogonal, "the exact U V"),
-    (orthogonal_with(rounds=0), "only divided by its norm"),
-    (lambda g: g.norm() * orthogonal_by_loop(g), "multiplied by the norm again"),
-    (lambda g: orthogonal_by_loop(g.bfloat16()), "torch.bfloat16: expected torch.float32"),
-    (lambda g: orthogonalise(g[None])[0], "the package's own"),
+    (orthogonal_with(count=lambda rounds: 0), "only divided by its norm"),
+    (lambda g, rounds: g.norm() * orthogonal_by_loop(g, rounds), "multiplied by the norm again"),
+    (lambda g, rounds: orthogonal_by_loop(g.bfloat16(), rounds), "torch.bfloat16: expected torch.float32"),
+    (lambda g, rounds: orthogonalise(g[None], rounds)[0], "the package's own"),
 ]
 
 

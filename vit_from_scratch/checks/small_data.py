@@ -14,10 +14,17 @@ from vit_from_scratch.training.muon import COEFFICIENTS, ROUNDS, orthogonalise
 
 MIXUP = Piece("mixup", "mixup(values, partners, share)", "(B, ...)", 'chapter 8, "Remedy 1: show it more"')
 NEIGHBOURS = Piece(
-    "neighbours", "neighbours(hidden, kernel, bias, rows)", "(B, N, M)", 'chapter 8, "Remedy 2: locality inside the MLP"'
+    "neighbours",
+    "neighbours(hidden, kernel, bias, rows)",
+    "(B, N, M)",
+    'chapter 8, "Remedy 2: locality inside the MLP"',
 )
 ORTHOGONALISED = Piece(
-    "orthogonalised", "orthogonalised(gradient)", "(rows, columns)", 'chapter 8, "Remedy 5: a better optimiser"', gradients=False
+    "orthogonalised",
+    "orthogonalised(gradient, rounds)",
+    "(rows, columns)",
+    'chapter 8, "Remedy 5: a better optimiser"',
+    gradients=False,
 )
 MUON_STEP = Piece(
     "muon_step",
@@ -168,19 +175,21 @@ def _depthwise(image: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @check(ORTHOGONALISED)
-def orthogonalised(function: Callable[[Tensor], Tensor]) -> None:
-    """Check a function that takes a gradient (rows, columns) through five rounds of Muon's polynomial.
+def orthogonalised(function: Callable[[Tensor, int], Tensor]) -> None:
+    """Check a function ``(gradient, rounds)`` that takes a matrix through rounds of Muon's polynomial.
 
-    In float32; the package's own does it in bfloat16.
+    The matrix is (rows, columns), in float32; the package's own works in bfloat16.
 
     Raises:
         CheckFailed: if it differs; the message names a missing norm, or powers value by value.
     """
     cases = []
-    for rows, columns, scale in [(3, 5, 0.02), (4, 4, 0.1), (5, 3, 1e-3)]:
+    # What one wrong round gives can still be told apart; after five many are infinite.
+    for rows, columns, scale, rounds in [(3, 5, 0.02, 1), (4, 4, 0.1, 2), (5, 3, 1e-3, ROUNDS)]:
         gradient = scale * _well_conditioned(rows, columns)
-        label = f"a gradient of shape ({rows}, {columns}) and length {gradient.norm():.2g}"
-        cases.append(Case((gradient,), _rounds(gradient), _wrong_rounds(gradient), label))
+        label = f"a gradient of shape ({rows}, {columns}) and length {gradient.norm():.2g}, rounds={rounds}"
+        right, mistakes = _rounds(gradient, rounds), _wrong_rounds(gradient, rounds)
+        cases.append(Case((gradient, rounds), right, mistakes, label))
     judge_function(ORTHOGONALISED, function, _rounds, cases, [orthogonalise])
 
 
@@ -193,11 +202,10 @@ def _well_conditioned(rows: int, columns: int) -> Tensor:
 def _rounds(
     matrix: Tensor,
     rounds: int = ROUNDS,
-    coefficients: tuple[float, float, float] = COEFFICIENTS,
     norm: Callable[[Tensor], Tensor] = torch.linalg.norm,
     polynomial: Callable[[Tensor, Tensor, float, float, float], Tensor] | None = None,
 ) -> Tensor:
-    a, b, c = coefficients
+    a, b, c = COEFFICIENTS
     x = matrix / norm(matrix)
     for _ in range(rounds):
         gram = x @ x.T
@@ -208,49 +216,61 @@ def _rounds(
     return x
 
 
-def _wrong_rounds(gradient: Tensor) -> dict[str, Tensor]:
+def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
     """What each wrong polynomial or norm gives."""
     a, b, c = COEFFICIENTS
     u, _, v = torch.linalg.svd(gradient, full_matrices=False)
     first = gradient / gradient.norm()
     gram = first @ first.T
     frozen = first
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         frozen = a * frozen + (b * gram + c * gram @ gram) @ frozen
+    of_norm = {
+        "the matrix is not divided by its norm before the first round": lambda matrix: torch.ones(()),
+        "the matrix is divided by its largest singular value; divide by gradient.norm()": (
+            lambda matrix: torch.linalg.matrix_norm(matrix, 2)
+        ),
+        "each row is divided by its own norm; the matrix has one": (
+            lambda matrix: matrix.norm(dim=1, keepdim=True)
+        ),
+        "each column is divided by its own norm; the matrix has one": (
+            lambda matrix: matrix.norm(dim=0, keepdim=True)
+        ),
+        "the matrix is divided by its largest value; divide by gradient.norm()": (
+            lambda matrix: matrix.abs().max()
+        ),
+        "the matrix is divided by the square of its norm": lambda matrix: matrix.square().sum(),
+    }
+    of_polynomial = {
+        "the powers are taken value by value; G = X X^T and G^2 are matrix products": (
+            lambda x, gram, a, b, c: a * x + b * x**3 + c * x**5
+        ),
+        "G is squared value by value; G^2 is the matrix product G G": (
+            lambda x, gram, a, b, c: a * x + (b * gram + c * gram**2) @ x
+        ),
+        "c multiplies G; it multiplies G^2": lambda x, gram, a, b, c: a * x + (b * gram + c * gram) @ x,
+        "b and c have changed places": lambda x, gram, a, b, c: a * x + (c * gram + b * gram @ gram) @ x,
+        "the minus sign of b is lost": lambda x, gram, a, b, c: a * x + (c * gram @ gram - b * gram) @ x,
+        "the last term is missing, c G^2 X": lambda x, gram, a, b, c: a * x + b * gram @ x,
+        "a X is missing from the sum": lambda x, gram, a, b, c: (b * gram + c * gram @ gram) @ x,
+        "that is Newton and Schulz, 1.5 X - 0.5 G X; Muon's polynomial has other numbers, and a third term": (
+            lambda x, gram, a, b, c: 1.5 * x - 0.5 * gram @ x
+        ),
+    }
     return {
-        "the matrix is not divided by its norm before the first round": _rounds(
-            gradient, norm=lambda matrix: torch.ones(())
-        ),
-        "the matrix is divided by its largest singular value; divide by gradient.norm()": _rounds(
-            gradient, norm=lambda matrix: torch.linalg.matrix_norm(matrix, 2)
-        ),
-        "each row is divided by its own norm; the matrix has one": _rounds(
-            gradient, norm=lambda matrix: matrix.norm(dim=1, keepdim=True)
-        ),
-        "each column is divided by its own norm; the matrix has one": _rounds(
-            gradient, norm=lambda matrix: matrix.norm(dim=0, keepdim=True)
-        ),
-        "that is one round; take five": _rounds(gradient, 1),
-        "that is one round less than five": _rounds(gradient, 4),
-        "that is one round more than five": _rounds(gradient, 6),
+        **{sentence: _rounds(gradient, rounds, norm=norm) for sentence, norm in of_norm.items()},
+        **{
+            sentence: _rounds(gradient, rounds, polynomial=wrong) for sentence, wrong in of_polynomial.items()
+        },
+        "there is one round too few": _rounds(gradient, rounds - 1),
+        "there is one round too many": _rounds(gradient, rounds + 1),
+        "there are always five rounds; take as many as are asked for": _rounds(gradient, 5),
+        "there is always one round; take as many as are asked for": _rounds(gradient, 1),
         "G is computed once; it is X X^T of each round's own X": frozen,
-        "the powers are taken value by value; G = X X^T and G^2 are matrix products": _rounds(
-            gradient, polynomial=lambda x, gram, a, b, c: a * x + b * x**3 + c * x**5
-        ),
-        "G is squared value by value; G^2 is the matrix product G G": _rounds(
-            gradient, polynomial=lambda x, gram, a, b, c: a * x + (b * gram + c * gram**2) @ x
-        ),
-        "c multiplies G; it multiplies G^2": _rounds(
-            gradient, polynomial=lambda x, gram, a, b, c: a * x + (b * gram + c * gram) @ x
-        ),
-        "the last term is missing, c G^2 X": _rounds(gradient, coefficients=(a, b, 0.0)),
-        "a X is missing from the sum": _rounds(gradient, coefficients=(0.0, b, c)),
-        "the polynomial is that of Newton and Schulz, 1.5 X - 0.5 G X; Muon's has other numbers, and a "
-        "third term": _rounds(gradient, coefficients=(1.5, -0.5, 0.0)),
-        "that is the exact U V^T; asked for are five rounds, which come close": u @ v,
+        "that is the exact U V^T; asked for are rounds of the polynomial, which come close": u @ v,
         "the matrix is only divided by its norm": first,
         "the result is multiplied by the norm again; its size does not matter to Muon": gradient.norm()
-        * _rounds(gradient),
+        * _rounds(gradient, rounds),
     }
 
 
