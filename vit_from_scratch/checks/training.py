@@ -224,7 +224,7 @@ def adamw(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
         weight = torch.randn(size)
         gradients = torch.randn(steps, size) * 10 ** torch.empty(size).uniform_(-3, 1)
         gradients[:, 0] *= 1e-6 / gradients[:, 0].abs().max()  # so small that eps and its place can be seen
-        right = _by_torch(torch.optim.AdamW, weight, gradients, rate, decay)
+        right = _adam(weight, gradients, rate, decay)
 
         def variant(
             weight: Tensor = weight,
@@ -237,7 +237,7 @@ def adamw(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
 
         mistakes = {
             "the decay goes into the gradient, and is divided with it: that is Adam with L2; AdamW shrinks "
-            "the weight itself": _by_torch(torch.optim.Adam, weight, gradients, rate, decay),
+            "the weight itself": variant(coupled=True),
             "the decay is not multiplied by the rate": variant(decay=decay / rate),
             "there is no decay": variant(decay=0.0),
             "the weight grows with the decay: it is multiplied by 1 - rate * decay": variant(decay=-decay),
@@ -262,11 +262,10 @@ def adamw(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
             "only the first gradient is used": variant(gradients=gradients[:1]),
             "only the last gradient is used": variant(gradients=gradients[-1:]),
             "the weight climbs along the gradient; take the step away": variant(gradients=-gradients),
-            "the gradients are used as they are, as in SGD; divide by the root of s": _by_torch(
-                torch.optim.SGD, weight, gradients, rate, 0.0
-            ),
+            "the gradients are used as they are, as in SGD; divide by the root of s": weight
+            - rate * gradients.sum(0),
             "the gradients are used as they are, with the decay in them, as SGD does; divide by sqrt(s)": (
-                _by_torch(torch.optim.SGD, weight, gradients, rate, decay)
+                _descended(weight, gradients, rate, decay)
             ),
             "that is the sum of the steps; return the weight after them": right - weight,
         }
@@ -275,19 +274,11 @@ def adamw(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
     judge_function(ADAMW, function, _adam, cases, [])
 
 
-def _by_torch(
-    optimiser: Callable[..., torch.optim.Optimizer],
-    weight: Tensor,
-    gradients: Tensor,
-    rate: float,
-    decay: float,
-) -> Tensor:
-    moved = torch.nn.Parameter(weight.clone())
-    steps = optimiser([moved], lr=rate, weight_decay=decay)
+def _descended(weight: Tensor, gradients: Tensor, rate: float, decay: float) -> Tensor:
+    """SGD with L2."""
     for gradient in gradients:
-        moved.grad = gradient.clone()
-        steps.step()
-    return moved.detach()
+        weight = weight - rate * (gradient + decay * weight)
+    return weight
 
 
 def _adam(
@@ -301,6 +292,7 @@ def _adam(
     eps: float = 1e-8,
     correct_m: bool = True,
     correct_s: bool = True,
+    coupled: bool = False,
     first: int = 1,
     always_first: bool = False,
     carried: bool = False,
@@ -312,9 +304,12 @@ def _adam(
 ) -> Tensor:
     """AdamW, and what it becomes by a mistake."""
     m, s = torch.zeros_like(weight), torch.zeros_like(weight)
+    shrink = 1 - rate * decay
     for step, gradient in enumerate(gradients, first):
         if anew:
             m, s, step = torch.zeros_like(weight), torch.zeros_like(weight), 1
+        if coupled:
+            gradient, shrink = gradient + decay * weight, 1.0
         m = beta1 * m + (1.0 if whole else 1 - beta1) * gradient
         s = beta2 * s + (1 - beta2) * gradient**2
         power = 1 if always_first else step
@@ -324,9 +319,9 @@ def _adam(
             m, s = m_hat, s_hat
         divisor = (s_hat + eps).sqrt() if eps_in_root else (s_hat.sqrt() if root else s_hat) + eps
         if late:
-            weight = (1 - rate * decay) * (weight - rate * m_hat / divisor)
+            weight = shrink * (weight - rate * m_hat / divisor)
         else:
-            weight = (1 - rate * decay) * weight - rate * m_hat / divisor
+            weight = shrink * weight - rate * m_hat / divisor
     return weight
 
 
