@@ -22,9 +22,7 @@ RIGHT, WRONG = {**RIGHT, **RIGHT_TRAIN}, [*WRONG, *WRONG_TRAIN]
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_right_answer_passes_however_it_is_written(check, piece, seed, capsys):
     check(piece, seed=seed)
-    assert re.fullmatch(
-        "✓ .*: (values and gradients|the values) agree with the package\n", capsys.readouterr().out
-    )
+    assert re.fullmatch("✓ .*: values( and gradients)? agree with the package\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ WINDOW = Piece(
     "window",
     "window(places, layers)",
     "(K, 2)",
-    'chapter 6, "What one token sees"',
+    'chapter 6, exercise "Which pixels does a place see?"',
     exact=True,
     gradients=False,
 )
@@ -28,14 +28,14 @@ COST = Piece(
     "first_cost",
     "first_cost(costs, accuracies, wanted)",
     "(K,)",
-    'chapter 6, "What it buys"',
+    'chapter 6, exercise "Two to four times cheaper"',
     gradients=False,
 )
 PRE_ACTIVATION = Piece(
     "PreActivation",
     "PreActivation(channels, width, stride)",
     "(B, 4 width, H', W')",
-    'chapter 6, "The bottleneck"',
+    'chapter 6, exercise "A unit that norms first"',
 )
 
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from vit_from_scratch.checks import sandbox
 from vit_from_scratch.checks.report import Case, Piece, Verdict, first_of, same, verdict
 from vit_from_scratch.checks.sandbox import (
+    Box,
     CheckFailed,
     Outcome,
-    Sandbox,
+    box_for,
     nothing_left_behind,
     place_of,
     takes,
@@ -34,8 +35,8 @@ def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]
                 except CheckFailed as failure:
                     failure.add_note(f"checks.{judge.__name__}(..., seed={drawn}) draws the same again.")
                     raise failure.with_traceback(None) from None
-            judged = "values and gradients" if piece.gradients else "the values"
-            print(f"✓ {piece.name}: {judged} agree with the package")
+            agree = "values and gradients" if piece.gradients else "values"
+            print(f"✓ {piece.name}: {agree} agree with the package")
 
         return checked
 
@@ -63,7 +64,7 @@ def judge_function(
     """
     _require_function(piece, function)
     assert callable(function)
-    box = Sandbox([answer.__code__ for answer in answers])
+    box = box_for(function, [answer.__code__ for answer in answers])
     _judge_values(piece, box, function, cases)
     for case in cases[:2] if piece.gradients else ():
         _judge_gradients(piece, box, function, ours, case, {}, {})
@@ -96,7 +97,7 @@ def judge_module(
         )
     _require_function(piece, cls)
     assert callable(cls)
-    box = Sandbox([type(reference).forward.__code__])
+    box = box_for(cls, [type(reference).forward.__code__])
     positional, named = ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
     theirs = _value_of(piece, box.call(cls, *positional, **named), cls, positional, named)
     if not isinstance(theirs, nn.Module):
@@ -162,7 +163,7 @@ def _copies(inputs: Sequence[object], gradients: bool = False) -> list[Any]:
 
 
 def _judge_values(
-    piece: Piece, box: Sandbox, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
+    piece: Piece, box: Box, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
 ) -> None:
     """Hold the results for all inputs against ours, and see that inputs stay what they were."""
     found: list[tuple[Case, Verdict]] = []
@@ -209,7 +210,7 @@ def _judge_values(
 
 def _judge_gradients(
     piece: Piece,
-    box: Sandbox,
+    box: Box,
     function: Callable[..., Any],
     ours: Callable[..., Any],
     case: Case,
@@ -218,7 +219,7 @@ def _judge_gradients(
 ) -> None:
     """Send a random gradient back through both, and compare what arrives at inputs and parameters."""
     leaves = _copies(case.inputs, gradients=True)
-    given = [value * 1 if isinstance(value, Tensor) else value for value in leaves]
+    given = [value * 1 if isinstance(value, Tensor) and value.requires_grad else value for value in leaves]
     outcome = box.call(function, *given)
     got = first_of(piece, _value_of(piece, outcome, function, given, {}))
     assert isinstance(got, Tensor)

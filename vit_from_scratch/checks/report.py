@@ -24,7 +24,8 @@ class Piece:
         where: where to read again.
         exact: whether it only moves values about, so that not even rounding may differ.
         pair: whether a pair that begins with the result is as good.
-        gradients: whether a gradient can flow back from the result; none can from a count.
+        gradients: whether they have to flow back. Where not, the piece only measures something, and any type
+            of number will do.
     """
 
     name: str
@@ -94,6 +95,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
         return Verdict(
             plain=f"it returned a tensor on {got.device}: expected {expected.device}, where its input is."
         )
+    if not piece.gradients:
+        got = got.to(expected.dtype)
     if got.dtype != expected.dtype:
         return Verdict(plain=f"it returned {got.dtype}: expected {expected.dtype}, the type of its input.")
     if same(got, expected, piece.exact):
@@ -128,11 +131,12 @@ def _other_kind(piece: Piece, got: object, printed: str) -> str:
             return "it prints its result and returns None: end with `return` in place of `print`."
         return "it returned None: is a return missing?"
     if isinstance(got, np.ndarray):
-        return "it returned a NumPy array: expected a tensor. Stay in PyTorch, or gradients end here."
+        why = " Stay in PyTorch, or gradients end here." if piece.gradients else ""
+        return f"it returned a NumPy array: expected a tensor.{why}"
     if isinstance(got, tuple | list):
         kinds = ", ".join(type(part).__name__ for part in got[:4])
-        return f"it returned a {type(got).__name__} of {len(got)} ({kinds}): expected one tensor, "
-        f"{piece.result}."
+        kind = f"a {type(got).__name__} of {len(got)} ({kinds})"
+        return f"it returned {kind}: expected one tensor, {piece.result}."
     if isinstance(got, nn.Module):
         return f"it returned a layer ({type(got).__name__}): expected a tensor. Call the layer on the input."
     return f"it returned {type(got).__name__}: expected a tensor, {piece.result}."

@@ -8,11 +8,12 @@ import linecache
 import random
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -60,22 +61,49 @@ class Outcome:
     late: bool = False
 
 
+class Box(Protocol):
+    """Something that calls a reader's code and says what came of it."""
+
+    def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Outcome:
+        """Call it."""
+        ...
+
+
+class Elsewhere(ABC):
+    """A reader's piece that lives in another process, and brings along what calls it there."""
+
+    @abstractmethod
+    def box(self, answers: Collection[tuple[str, str]]) -> Box:
+        """Return what calls it, and notices when it calls one of these answers."""
+
+
+def box_for(piece: object, answers: Collection[CodeType]) -> Box:
+    """Return what calls a reader's piece.
+
+    Args:
+        piece: the function or class.
+        answers: code of the package that a reader is asked to write, and so may not call.
+    """
+    places = {(code.co_filename, code.co_qualname) for code in answers}
+    return piece.box(places) if isinstance(piece, Elsewhere) else Sandbox(places)
+
+
 @dataclass
 class Sandbox:
     """Calls a reader's code in a thread of its own.
 
     Attributes:
-        answers: code objects of the package that a reader is asked to write, and so may not call.
+        answers: file and name of each function that the code may not call.
     """
 
-    answers: Collection[object] = ()
+    answers: Collection[tuple[str, str]] = ()
 
     def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Outcome:
         """Call, and wait; nothing is raised but a KeyboardInterrupt of the reader's."""
         outcome, printed = Outcome(), _Printed()
 
         def watch(frame: FrameType, event: str, _argument: object) -> None:
-            if event == "call" and frame.f_code in self.answers:
+            if event == "call" and (frame.f_code.co_filename, frame.f_code.co_qualname) in self.answers:
                 outcome.copied = True
 
         def work() -> None:
@@ -86,6 +114,8 @@ class Sandbox:
                 # Where `watch` itself has no stack left, Python wraps the RecursionError.
                 outcome.error = error.__cause__ if isinstance(error.__cause__, RecursionError) else error
             finally:
+                if sys.getprofile() is not watch and outcome.error is None:  # somebody hid from it
+                    outcome.copied = True
                 sys.setprofile(None)
 
         thread = threading.Thread(target=work, daemon=True)

@@ -30,14 +30,14 @@ MUON_STEP = Piece(
     "muon_step",
     "muon_step(weight, gradient, rate, parts)",
     "(rows, columns)",
-    'chapter 8, "Remedy 5: a better optimiser"',
+    'chapter 8, exercise "A step of Muon"',
     gradients=False,
 )
 ERASE = Piece(
     "erase",
     "erase(images, centres, share)",
     "(B, C, H, W)",
-    'chapter 8, "Remedy 1: show it more"',
+    'chapter 8, exercise "Cutout by hand"',
     exact=True,
     gradients=False,
 )

@@ -25,12 +25,14 @@ SCHEDULE = Piece(
 ADAMW = Piece(
     "adamw", "adamw(weight, gradients, rate, decay)", "(n,)", 'chapter 7, "AdamW, Adam, SGD"', gradients=False
 )
-CLIPPED = Piece("clipped", "clipped(gradient, limit)", "(n,)", 'chapter 7, "The loop"', gradients=False)
+CLIPPED = Piece(
+    "clipped", "clipped(gradient, limit)", "(n,)", 'chapter 7, exercise "Shorten a gradient"', gradients=False
+)
 VOTES = Piece(
     "votes",
     "votes(train_images, train_labels, images, k, classes)",
     "(B, classes)",
-    'chapter 7, "Three parts"',
+    'chapter 7, exercise "The vote of the neighbours"',
     gradients=False,
 )
 
