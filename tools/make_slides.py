@@ -89,7 +89,9 @@ class SlideWriter:
             self.shown.append(text)
         elif text.startswith(">"):
             title, _, rest = text.partition("\n>\n")
-            self.shown.append(f"{title}\n>\n{'> ' + _first(rest.replace('> ', '', 1)) if rest else ''}".rstrip())
+            self.shown.append(
+                f"{title}\n>\n{'> ' + _first(rest.replace('> ', '', 1)) if rest else ''}".rstrip()
+            )
             self.notes.append(text)
         elif not text.startswith("<details"):
             if sum(part.startswith("- ") for part in self.shown) < MOST_SENTENCES:
@@ -137,7 +139,9 @@ def slides_of(executed: Path, catalogue: Catalogue) -> str:
             writer.code(cell)
     notebook.cells = writer.finish()
     config = Config({"TagRemovePreprocessor": {"enabled": True, "remove_input_tags": {"no-input"}}})
-    exporter = SlidesExporter(config=config, reveal_scroll=True, reveal_transition="none", reveal_theme="simple")
+    exporter = SlidesExporter(
+        config=config, reveal_scroll=True, reveal_transition="none", reveal_theme="simple"
+    )
     page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": executed.stem}})
     return page.replace("</head>", f"{STYLE}\n</head>", 1)
 

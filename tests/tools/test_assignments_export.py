@@ -12,7 +12,9 @@ from project_facts import ROOT, chapters
 from test_export_notebooks import DATA
 
 CHAPTERS = chapters()
-TRIVIAL = re.compile(r"(super\(\).*|pass|return \w+|return|else:|try:|\)|\]|\}|self\.(\w+) = \2|import \w+)")
+TRIVIAL = re.compile(
+    r"(```\w*|super\(\).*|pass|return \w+|return|else:|try:|\)|\]|\}|self\.(\w+) = \2|import \w+)"
+)
 
 
 def code_of(line):

@@ -44,7 +44,9 @@ from vit_from_scratch.checks.filters import (
     redraw,
     space_overlap,
 )
-from vit_from_scratch.checks.hybrid import bottleneck, same_padding, standardised_conv
+from vit_from_scratch.checks.hybrid import bottleneck, resnet_stem, same_padding, standardised_conv
+from vit_from_scratch.checks.hybrid_exercises import first_cost, pre_activation, window
+from vit_from_scratch.checks.norms import group_norm, standardised
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
 from vit_from_scratch.checks.positions import (
     additive_share,
@@ -53,11 +55,21 @@ from vit_from_scratch.checks.positions import (
     similarity_maps,
 )
 from vit_from_scratch.checks.sandbox import CheckFailed
+from vit_from_scratch.checks.small_data import erase, mixup, muon_step, neighbours, orthogonalised
 from vit_from_scratch.checks.tokens import token_sequence
+from vit_from_scratch.checks.training import (
+    adamw,
+    clipped,
+    cross_entropy,
+    schedule,
+    smoothed_cross_entropy,
+    votes,
+)
 from vit_from_scratch.checks.vit import vision_transformer
 
 __all__ = [
     "CheckFailed",
+    "adamw",
     "additive_share",
     "attention",
     "attention_distance",
@@ -67,22 +79,32 @@ __all__ = [
     "bottleneck",
     "centre_of_mass",
     "centred_similarity",
+    "clipped",
+    "cross_entropy",
     "encoder",
+    "erase",
+    "first_cost",
     "grid_position",
+    "group_norm",
     "half_overlap",
     "hide_patches",
     "layer_norm",
     "masked_attention",
     "mean_distance",
     "mean_vit",
+    "mixup",
     "mlp",
     "multi_head_attention",
+    "muon_step",
+    "neighbours",
     "optional_class_token",
+    "orthogonalised",
     "overlapping_patches",
     "participation_ratio",
     "patch_distances",
     "patch_embedding",
     "patchify",
+    "pre_activation",
     "predicted_operations",
     "predicted_parameters",
     "principal_angles",
@@ -91,16 +113,22 @@ __all__ = [
     "reach",
     "redraw",
     "resize_table",
+    "resnet_stem",
     "rollout",
     "same_padding",
+    "schedule",
     "share_by_ring",
     "share_on_object",
     "similarity_maps",
+    "smoothed_cross_entropy",
     "space_overlap",
+    "standardised",
     "standardised_conv",
     "streamed_attention",
     "stretch_positions",
     "token_sequence",
     "unpatchify",
     "vision_transformer",
+    "votes",
+    "window",
 ]

@@ -1,13 +1,17 @@
 """Checks of chapter 6: the pieces of the hybrid's ResNet."""
 
+import copy
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from einops import rearrange
+from torch import Tensor, nn
 
 from vit_from_scratch.checks.judging import check, judge_function, judge_module
+from vit_from_scratch.checks.norms import wrong_filters
 from vit_from_scratch.checks.report import Case, Piece, randomise
+from vit_from_scratch.checks.starts import starts_at_zero
 from vit_from_scratch.model import hybrid as ours
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
@@ -28,6 +32,7 @@ CONVOLUTION = Piece(
 BOTTLENECK = Piece(
     "Bottleneck", "Bottleneck(channels, width, stride)", "(B, 4 width, H', W')", 'chapter 6, "The bottleneck"'
 )
+STEM = Piece("Stem", "Stem(layers, width, dim)", "(B, N, D)", 'chapter 6, "The stack, in two variants"')
 CONFIG = ViTConfig(32, 8, stem=StemConfig("resnet", layers=(1, 1), width=8))
 """For the eps of the reference code."""
 
@@ -93,9 +98,7 @@ def standardised_conv(cls: Callable[[int, int, int, int], object]) -> None:
     randomise(reference)
     with torch.no_grad():
         reference.weight.mul_(1e-3)  # small filters, so that the eps and where it goes can be seen
-    eps, weight = reference.eps, reference.weight
-    centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
-    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    weight = reference.weight
 
     def cases() -> list[Case]:
         found = []
@@ -109,27 +112,10 @@ def standardised_conv(cls: Callable[[int, int, int, int], object]) -> None:
             standardised = reference.standardised()
             mistakes = {
                 "the filters are used as they are; standardise them each time": convolved(weight),
-                "the mean of the filters is not taken away": convolved(weight / (deviation + eps)),
-                "the filters are not divided by their deviation": convolved(centred),
-                "eps is added to the variance; the reference code adds it to the deviation": convolved(
-                    centred / (deviation.square() + eps).sqrt()
-                ),
-                "the filters are divided by the variance; divide by the deviation": convolved(
-                    centred / (deviation.square() + eps)
-                ),
-                "there is no eps; the reference code adds one to the deviation": convolved(
-                    centred / deviation
-                ),
-                "the deviation divides by n - 1; take the mean square (unbiased=False)": convolved(
-                    centred / (weight.std(dim=(1, 2, 3), keepdim=True) + eps)
-                ),
-                "one mean and deviation for all filters; each filter has its own": convolved(
-                    (weight - weight.mean()) / (weight.std(unbiased=False) + eps)
-                ),
-                "mean and deviation run over rows and columns alone; over the channels, too": convolved(
-                    (weight - weight.mean(dim=(2, 3), keepdim=True))
-                    / (weight.std(dim=(2, 3), keepdim=True, unbiased=False) + eps)
-                ),
+                **{
+                    sentence: convolved(filters)
+                    for sentence, filters in wrong_filters(weight, reference.eps).items()
+                },
                 "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": (
                     F.conv2d(images, standardised, stride=2, padding=1)
                 ),
@@ -151,7 +137,8 @@ def bottleneck(cls: Callable[[int, int, int], object]) -> None:
     ``norm3``, ``shortcut`` and ``shortcut_norm``, the last two `nn.Identity()` where nothing changes.
 
     Raises:
-        CheckFailed: if parameters or results differ; the message names a well-known mistake.
+        CheckFailed: if parameters or results differ, or a new unit's last norm has a scale other than 0; the
+            message names a well-known mistake.
     """
     for channels, stride in [(32, 1), (16, 2)]:
         reference = ours.Bottleneck(CONFIG, channels, 8, stride)
@@ -162,7 +149,10 @@ def bottleneck(cls: Callable[[int, int, int], object]) -> None:
             label = f"features of shape {tuple(features.shape)}"
             return [Case((features,), reference(features), _bottleneck_mistakes(reference, features), label)]
 
-        judge_module(BOTTLENECK, cls, (channels, 8, stride), reference, cases)
+        def started(module: nn.Module) -> None:
+            starts_at_zero(BOTTLENECK, module, ["norm3.weight"], "a new unit hands on what it got")
+
+        judge_module(BOTTLENECK, cls, (channels, 8, stride), reference, cases, started)
 
 
 def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[str, Tensor]:
@@ -186,4 +176,81 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
         "the last norm is missing": F.relu(short + third(F.relu(norm_2(second(start))))),
         "a ReLU follows the shortcut": F.relu(F.relu(short) + inner),
         "a GELU stands in place of the last ReLU": F.gelu(short + inner),
+    }
+
+
+@check(STEM)
+def resnet_stem(cls: Callable[[tuple[int, ...], int, int], object]) -> None:
+    """Check a class like :class:`vit_from_scratch.model.hybrid.ResNetStem`.
+
+    It is called as ``cls(layers, width, dim)``; submodules ``root``, ``root_norm``, ``stages`` (a list of
+    `nn.Sequential`, one a stage) and ``projection``, a linear layer.
+
+    Raises:
+        CheckFailed: if parameters or results differ; the message names a stage or pool that is out of step.
+    """
+    layers, width, dim = (2, 1), 8, 12
+    stem = StemConfig("resnet", layers=layers, width=width)
+    reference = ours.ResNetStem(ViTConfig(32, 8, dim=dim, heads=2, stem=stem))
+    randomise(reference)
+
+    def cases() -> list[Case]:
+        found = []
+        for shape in ((2, 3, 24, 40), (1, 3, 32, 16)):
+            images = torch.randn(shape)
+            label = f"images of shape {shape}, stages {layers}"
+            found.append(Case((images,), reference(images), _stem_mistakes(reference, images), label))
+        return found
+
+    judge_module(STEM, cls, (layers, width, dim), reference, cases)
+
+
+def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tensor]:
+    """What each wrong order, pool or stride gives."""
+    normed = reference.root_norm(reference.root(images))
+    root = F.relu(normed)
+    padded = ours.same_padding(root, 3, 2)
+
+    def staged(features: Tensor, stem: ours.ResNetStem = reference) -> Tensor:
+        for stage in stem.stages:
+            features = stage(features)
+        return features
+
+    def stem_with(stage: int, stride: int) -> ours.ResNetStem:
+        """The same weights, with another stride in the first unit of a stage."""
+        other = copy.deepcopy(reference)
+        unit = other.get_submodule(f"stages.{stage}.0")
+        for name in ("conv2", "shortcut"):
+            setattr(unit.get_submodule(name), "stride", (stride, stride))  # noqa: B010 - typed as a module
+        return other
+
+    def tokens(features: Tensor, order: str = "gh gw") -> Tensor:
+        return reference.projection(rearrange(features, f"b c gh gw -> b ({order}) c"))
+
+    features = staged(F.max_pool2d(padded, 3, 2))
+    batch, channels = features.shape[:2]
+    return {
+        "the max pool after the root is missing": tokens(staged(root)),
+        "the max pool is padded on both sides alike; pad as SAME": tokens(
+            staged(F.max_pool2d(root, 3, 2, 1))
+        ),
+        "the max pool is not padded; pad as SAME": tokens(staged(F.max_pool2d(root, 3, 2))),
+        "the max pool looks at 2 x 2 places; it looks at 3 x 3": tokens(staged(F.max_pool2d(root, 2, 2))),
+        "a mean stands in place of the max pool": tokens(staged(F.avg_pool2d(padded, 3, 2))),
+        "the ReLU after the root is missing": tokens(
+            staged(F.max_pool2d(ours.same_padding(normed, 3, 2), 3, 2))
+        ),
+        "the norm after the root is missing": tokens(
+            staged(F.max_pool2d(ours.same_padding(F.relu(reference.root(images)), 3, 2), 3, 2))
+        ),
+        "the first stage halves the map as well; the pool has done so, and it keeps the size": tokens(
+            staged(F.max_pool2d(padded, 3, 2), stem_with(0, 2))
+        ),
+        "a later stage does not halve the map; its first unit has a stride of 2": tokens(
+            staged(F.max_pool2d(padded, 3, 2), stem_with(1, 1))
+        ),
+        "the places come column by column; they come row by row, as patches do": tokens(features, "gw gh"),
+        "the projection to width D is missing": rearrange(features, "b c gh gw -> b (gh gw) c"),
+        "the map is reshaped without moving its channels to the end; (B, C', gh, gw) has to become "
+        "(B, gh, gw, C') first": reference.projection(features.reshape(batch, -1, channels)),
     }
