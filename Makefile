@@ -8,13 +8,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book test test-all train notebooks pictures lock format check clean
+.PHONY: help book slides test test-all train notebooks pictures lock format check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
+	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make train      train a ViT on scanned digits, about a minute"
-	@echo "make notebooks  write notebooks/*.ipynb from notebooks/*.md"
+	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make pictures   draw the picture of the README and the landing page anew"
 	@echo "make check      style, types, and whether generated files are fresh"
 	@echo "make format     let ruff put the style right"
@@ -25,12 +26,15 @@ $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is missing or older than Python 3.11; name another one, as in: make book PYTHON=python3.12" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev,instructor]'
 	@touch $@
 
 book: notebooks
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+slides: book
+	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
 	$(BIN)/pytest -m "not slow and not built"
@@ -50,7 +54,7 @@ pictures: $(INSTALLED)
 # The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
 lock: $(INSTALLED)
 	head -1 requirements.lock > requirements.new
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra book --extra dev --no-header --no-annotate --quiet | grep -vE '^(nvidia-|cuda-|triton)|sys_platform == .emscripten' >> requirements.new
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra book --extra dev --extra instructor --no-header --no-annotate --quiet | grep -vE '^(nvidia-|cuda-|triton)|sys_platform == .emscripten' >> requirements.new
 	mv requirements.new requirements.lock
 
 format: $(INSTALLED)

@@ -1,24 +1,29 @@
-"""Make a lecture of each chapter: _build/slides/NN_name.slides.html, from the executed chapters of the built book.
+"""Make a lecture of each chapter of the built book: _build/slides/NN_name.slides.html.
 
-Headings, equations, lists, figures and code stand on the slides, with the first sentence of each paragraph; the whole
-text stands in the notes (press S). Exercises become one slide with their titles.
+Headings, equations, lists, figures and code stand on the slides, with the first sentence of each paragraph;
+the whole text stands in the notes (press S). Exercises become one slide with their titles.
 """
 
 import argparse
+import contextlib
 import re
 import sys
 from pathlib import Path
 
+import jupytext
 import nbformat
 from chapter_export.blocks import BlockWriter
 from chapter_export.catalogue import Catalogue, read_catalogue
+from jupyter_cache import get_cache
 from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 from project_facts import ROOT, chapters
 from traitlets.config import Config
 
 MOST_SENTENCES = 4  # of a slide
+LONGEST_BESIDE_A_PICTURE = 8  # lines of code
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`$(])")
+TAG = re.compile(r"\\tag\{(\d+)\}")
 STYLE = """<style>
 .reveal { font-size: 26px; }
 .reveal h1 { font-size: 1.9em; } .reveal h2 { font-size: 1.4em; } .reveal h3 { font-size: 1.15em; }
@@ -27,8 +32,8 @@ STYLE = """<style>
 .reveal .slides section { height: 100%; overflow-y: auto; }
 .reveal pre, .reveal .jp-OutputArea-output pre { font-size: 17px; line-height: 1.35; margin: 0; width: 100%; }
 .reveal .jp-CodeMirrorEditor { font-size: 17px; }
-.reveal blockquote { width: auto; box-shadow: none; background: none; border-left: 4px solid #0072b2; font-style: normal;
-  padding: 0 0 0 .8em; margin: .5em 0; }
+.reveal blockquote { width: auto; box-shadow: none; background: none; border-left: 4px solid #0072b2;
+  font-style: normal; padding: 0 0 0 .8em; margin: .5em 0; }
 .reveal .jp-RenderedImage img, .reveal img { max-height: 430px; width: auto; margin: 0; }
 .reveal table { font-size: 20px; margin: 0; }
 .jp-InputPrompt, .jp-OutputPrompt { display: none !important; }
@@ -65,7 +70,9 @@ class SlideWriter:
         else:
             self.flush()
             self.kind = "-" if self.cells else "slide"
-        hidden = {"hide-input", "remove-input"} & set(cell.metadata.get("tags", []))
+        hidden = bool({"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])))
+        drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
+        hidden |= drawn and cell.source.count("\n") >= LONGEST_BESIDE_A_PICTURE
         cell = nbformat.from_dict(cell)
         cell.metadata = {"slideshow": {"slide_type": self.kind}}
         if hidden and cell.outputs:
@@ -128,10 +135,23 @@ def _first(text: str) -> str:
     return SENTENCE.split(" ".join(text.split()), maxsplit=1)[0]
 
 
-def slides_of(executed: Path, catalogue: Catalogue) -> str:
-    """Turn an executed chapter into a page of slides."""
-    notebook = nbformat.read(executed, as_version=4)
-    writer = SlideWriter(catalogue, executed.stem)
+def with_outputs(chapter: Path, root: Path) -> NotebookNode:
+    """Return a chapter's cells with the outputs that the built book shows.
+
+    Raises:
+        FileNotFoundError: the book has not been built from the chapter as it is.
+    """
+    caches = (root / "_build" / ".jupyter_cache").glob("*")
+    for folder in sorted(caches, key=lambda path: path.stat().st_mtime, reverse=True):
+        with contextlib.suppress(KeyError):
+            return get_cache(folder).merge_match_into_notebook(jupytext.read(chapter, fmt="md:myst"))[1]
+    raise FileNotFoundError(f"{chapter.name} is not in the built book: run `make book` first.")
+
+
+def slides_of(chapter: Path, catalogue: Catalogue, root: Path = ROOT) -> str:
+    """Turn a chapter into a page of slides."""
+    notebook = with_outputs(chapter, root)
+    writer = SlideWriter(catalogue, chapter.stem)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             writer.markdown(cell.source)
@@ -139,10 +159,9 @@ def slides_of(executed: Path, catalogue: Catalogue) -> str:
             writer.code(cell)
     notebook.cells = writer.finish()
     config = Config({"TagRemovePreprocessor": {"enabled": True, "remove_input_tags": {"no-input"}}})
-    exporter = SlidesExporter(
-        config=config, reveal_scroll=True, reveal_transition="none", reveal_theme="simple"
-    )
-    page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": executed.stem}})
+    look = {"reveal_scroll": True, "reveal_transition": "none", "reveal_theme": "simple"}
+    exporter = SlidesExporter(config=config, **look)
+    page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": chapter.stem}})
     return page.replace("</head>", f"{STYLE}\n</head>", 1)
 
 
@@ -151,19 +170,19 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("chapters", nargs="*", help="names or their beginnings, such as 03; none for all")
     wanted = options.parse_args(arguments).chapters
-    names = [path.stem for path in chapters(root) if not wanted or path.stem.startswith(tuple(wanted))]
-    if not names:
+    paths = [path for path in chapters(root) if not wanted or path.stem.startswith(tuple(wanted))]
+    if not paths:
         print(f"error: no chapter begins with {' or '.join(wanted)}.", file=sys.stderr)
         return 2
     catalogue = read_catalogue(root)
-    for name in names:
-        executed = root / "_build" / "jupyter_execute" / "notebooks" / f"{name}.ipynb"
-        if not executed.exists():
-            print(f"error: {executed} is missing: run `make book` first.", file=sys.stderr)
-            return 1
-        page = root / "_build" / "slides" / f"{name}.slides.html"
+    for path in paths:
+        page = root / "_build" / "slides" / f"{path.stem}.slides.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(slides_of(executed, catalogue), encoding="utf-8")
+        try:
+            page.write_text(slides_of(path, catalogue, root), encoding="utf-8")
+        except FileNotFoundError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
         print(f"wrote: {page.relative_to(root)}")
     return 0
 

@@ -35,14 +35,14 @@ RINGS = Piece(
     "share_by_ring",
     "share_by_ring(A, grid)",
     "(..., K), one share for each ring",
-    'chapter 13, the exercise "Rings"',
+    'chapter 13, exercise "Rings"',
     gradients=False,
 )
 REACH = Piece(
     "reach",
     "reach(attentions, grid, patch_size)",
     "(L, B)",
-    'chapter 13, the exercise "How far has it come?"',
+    'chapter 13, exercise "How far has it come?"',
     gradients=False,
 )
 

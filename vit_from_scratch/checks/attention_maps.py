@@ -22,21 +22,21 @@ HIDDEN = Piece(
     "hide_patches",
     "hide_patches(images, scores, count, patch_size)",
     "(B, C, H, W)",
-    'chapter 12, the exercise "Hide what a map points at"',
+    'chapter 12, exercise "Hide what a map points at"',
     gradients=False,
 )
 CENTRE = Piece(
     "centre_of_mass",
     "centre_of_mass(maps, patch_size)",
     "(B, 2)",
-    'chapter 12, the exercise "Does the map follow the cup?"',
+    'chapter 12, exercise "Does the map follow the cup?"',
     gradients=False,
 )
 BEST = Piece(
     "best_head",
     "best_head(shares)",
     "(2,)",
-    'chapter 12, the exercise "The best of 48 that know nothing"',
+    'chapter 12, exercise "The best of 48 that know nothing"',
     gradients=False,
 )
 

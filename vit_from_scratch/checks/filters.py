@@ -36,21 +36,21 @@ ANGLES = Piece(
     "principal_angles",
     "principal_angles(one, other)",
     "(k,), in degrees",
-    'chapter 15, the exercise "Angles between spaces"',
+    'chapter 15, exercise "Angles between spaces"',
     gradients=False,
 )
 REDRAWN = Piece(
     "redraw",
     "redraw(patches, patterns)",
     "(n, v)",
-    'chapter 15, the exercise "Redraw from raw filters"',
+    'chapter 15, exercise "Redraw from raw filters"',
     gradients=False,
 )
 HALVES = Piece(
     "half_overlap",
     "half_overlap(filters, k)",
     "(), a single number",
-    'chapter 15, the exercise "Would other filters give the same components?"',
+    'chapter 15, exercise "Would other filters give the same components?"',
     gradients=False,
 )
 

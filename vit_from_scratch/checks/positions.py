@@ -28,14 +28,14 @@ CENTRED = Piece(
     "centred_similarity",
     "centred_similarity(vectors)",
     "(N, N)",
-    'chapter 14, the exercise "Same model, other picture"',
+    'chapter 14, exercise "Same model, other picture"',
     gradients=False,
 )
 ADDITIVE = Piece(
     "additive_share",
     "additive_share(vectors, grid)",
     "(), a single number",
-    'chapter 14, the exercise "How much is row plus column?"',
+    'chapter 14, exercise "How much is row plus column?"',
     gradients=False,
 )
 
