@@ -74,6 +74,8 @@ class SlideWriter:
         drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
         hidden |= drawn and cell.source.count("\n") >= LONGEST_BESIDE_A_PICTURE
         cell = nbformat.from_dict(cell)
+        for output in cell.outputs:
+            output.get("metadata", {}).pop("needs_background", None)  # a slide is white
         cell.metadata = {"slideshow": {"slide_type": self.kind}}
         if hidden and cell.outputs:
             cell.metadata["tags"] = ["no-input"]
@@ -89,18 +91,18 @@ class SlideWriter:
             self.kind = "subslide" if text.startswith("###") else "slide"
             self.shown.append(text)
         elif text.startswith(("$$", "|", "![", "- ", "1. ", "```")):
-            self.shown.append(text)
-        elif text.startswith("> **") and "Your turn" in text.partition("\n")[0]:
-            self.flush()
-            self.kind = "subslide"
+            self.shown.append(TAG.sub(r" \\qquad (\1)", text))
+        elif text.startswith("> **Your turn"):
+            if not (self.kind == "slide" and len(self.shown) == 1):  # unless only a heading waits
+                self.flush()
+                self.kind = "subslide"
             self.shown.append(text)
         elif text.startswith(">"):
             title, _, rest = text.partition("\n>\n")
-            self.shown.append(
-                f"{title}\n>\n{'> ' + _first(rest.replace('> ', '', 1)) if rest else ''}".rstrip()
-            )
+            body = rest if rest.startswith("> -") else f"> {_first(rest.replace('> ', ''))}"
+            self.shown.append(f"{title}\n>\n{body}")
             self.notes.append(text)
-        elif not text.startswith("<details"):
+        elif not text.startswith(("<details", "**Needs**", "(")):
             if sum(part.startswith("- ") for part in self.shown) < MOST_SENTENCES:
                 self.shown.append(f"- {_first(text)}")
             self.notes.append(text)

@@ -304,6 +304,7 @@ def write_summary(place: Path, records: list[dict[str, Any]]) -> None:
 
 def _draw_mistakes(path: Path, common: list[tuple[str, int]]) -> None:
     from matplotlib.figure import Figure  # imported here: it takes a moment
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(9, 0.5 + 0.4 * len(common)), layout="constrained")
     axes = figure.subplots()
@@ -312,7 +313,7 @@ def _draw_mistakes(path: Path, common: list[tuple[str, int]]) -> None:
     axes.barh(places, [count for _, count in common], color="#0072B2")
     axes.set_yticks(places, [text.replace("$", r"\$") for text in texts], fontsize=8)
     axes.invert_yaxis()
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("notebooks with this mistake")
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)

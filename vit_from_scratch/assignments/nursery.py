@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import BinaryIO
+from typing import IO
 
 from vit_from_scratch.assignments.limits import take_network
 
@@ -37,7 +37,7 @@ class Nursery:
                 env={**os.environ, **ONE_THREAD},
             )
 
-    def new(self, megabytes: int) -> tuple[BinaryIO, BinaryIO, int]:
+    def new(self, megabytes: int) -> tuple[IO[bytes], IO[bytes], int]:
         """Return where to read from a new process, where to write to it, and its number.
 
         Raises:

@@ -142,6 +142,14 @@ class RemotePiece(Elsewhere):
         return _value_of(RemoteBox(self, []).call(self, *arguments, **named))
 
 
+class RemoteObject(RemotePiece, nn.Module):
+    """A module of the student's: as good where a function was asked for, and not where a class was."""
+
+    def __init__(self, process: StudentProcess, name: str) -> None:
+        nn.Module.__init__(self)
+        RemotePiece.__init__(self, process, name)
+
+
 def remote_piece(process: StudentProcess, name: str) -> object:
     """Return a student's piece as a check gets it: a proxy of what can be called, else a value like it.
 
@@ -153,7 +161,9 @@ def remote_piece(process: StudentProcess, name: str) -> object:
     reply, tensors = process.ask({"do": "look", "name": name})
     if reply.get("missing"):
         raise LookupError(name)
-    return RemotePiece(process, name) if reply.get("callable") else wire.unpack(reply["packed"], tensors)
+    if reply.get("callable"):
+        return RemoteObject(process, name) if reply["object"] else RemotePiece(process, name)
+    return wire.unpack(reply["packed"], tensors)
 
 
 class RemoteBox:
@@ -189,7 +199,7 @@ class RemoteBox:
         weights = [value for _, value in module.weights] if module else []
         leaves = [value for value in inputs if value.is_floating_point()]
         leaves += [value for value in weights if isinstance(value, nn.Parameter) and value.requires_grad]
-        gradients = any(value.requires_grad for value in inputs)
+        gradients = any(value.requires_grad for value in inputs) or not inputs
         sent: list[Tensor] = []
         packed = wire.pack(list(arguments), sent)
         message = {

@@ -10,7 +10,7 @@ import io
 import os
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import torch
 from torch import Tensor, nn
@@ -65,8 +65,8 @@ class Student:
         """Say what a name stands for."""
         name = message["name"]
         value = self.namespace.get(name)
-        if callable(value) and not isinstance(value, nn.Module):
-            return {"callable": True}, []
+        if callable(value):
+            return {"callable": True, "object": isinstance(value, nn.Module)}, []
         tensors: list[Tensor] = []
         return {"missing": name not in self.namespace, "packed": wire.pack(value, tensors)}, tensors
 
@@ -101,7 +101,10 @@ class Student:
         before = [value.detach().clone() for value in (*leaves, *weights)]
         if gradients:
             leaves = [value.requires_grad_(value.is_floating_point()) for value in leaves]
-            arguments = [value * 1 if isinstance(value, Tensor) else value for value in arguments]
+            arguments = [
+                value * 1 if isinstance(value, Tensor) and value.requires_grad else value
+                for value in arguments
+            ]
         reply, tensors, result = self._outcome(function, message["answers"], arguments, {})
         results = _tensors_in(result)
         self.graph = ([], [])
@@ -185,7 +188,7 @@ def _described(module: nn.Module) -> tuple[dict[str, Any], list[Tensor]]:
     return {"weights": entries, "loose": loose}, [value.detach() for _, value in weights]
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO, without_network: bool, megabytes: int) -> None:
+def serve(incoming: IO[bytes], outgoing: IO[bytes], without_network: bool, megabytes: int) -> None:
     """Answer messages until there are no more.
 
     Args:

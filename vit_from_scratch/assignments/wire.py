@@ -5,7 +5,7 @@ A pickle runs code where it is read, and the student's side is not to be trusted
 
 import json
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import safetensors.torch
@@ -20,7 +20,7 @@ class BrokenWire(Exception):
     """The other side is gone, or says what makes no sense."""
 
 
-def send(stream: BinaryIO, message: dict[str, Any], tensors: list[Tensor]) -> None:
+def send(stream: IO[bytes], message: dict[str, Any], tensors: list[Tensor]) -> None:
     """Write a message with its tensors."""
     text = json.dumps(message).encode()
     copies = {str(n): t.detach().clone(memory_format=torch.contiguous_format) for n, t in enumerate(tensors)}
@@ -29,7 +29,7 @@ def send(stream: BinaryIO, message: dict[str, Any], tensors: list[Tensor]) -> No
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[Tensor]]:
+def receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[Tensor]]:
     """Read a message with its tensors.
 
     Raises:
@@ -46,7 +46,7 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[Tensor]]:
         raise BrokenWire(str(error)) from error
 
 
-def _read(stream: BinaryIO, count: int) -> bytes:
+def _read(stream: IO[bytes], count: int) -> bytes:
     found = stream.read(count)
     if len(found) < count:
         raise BrokenWire("the other side is gone")
@@ -63,6 +63,8 @@ def pack(value: object, tensors: list[Tensor]) -> Any:
         return {"tensor": len(tensors) - 1}
     if isinstance(value, bool | int | float | str) or value is None:
         return {"value": value}
+    if isinstance(value, np.generic):
+        return pack(value.item(), tensors)
     if isinstance(value, tuple | list):
         return {"items": [pack(part, tensors) for part in value[:8]], "list": isinstance(value, list)}
     if isinstance(value, np.ndarray):

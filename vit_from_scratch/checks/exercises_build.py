@@ -106,7 +106,7 @@ def overlapping_patches(function: Callable[[Tensor, int, int], Tensor]) -> None:
     """Check a function ``(images, patch_size, stride)`` that cuts overlapping patches, (B, N, P P C).
 
     Images are (B, C, H, W). A window of P x P pixels moves by ``stride``; windows that would not fit are left
-    out. Patches come row by row, the values of each as :func:`patchify` orders them.
+    out. Patches come row by row, the values of each as ``patchify`` orders them.
 
     Raises:
         CheckFailed: if it differs; the message names the order of axes, or another stride.
@@ -348,7 +348,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
 def streamed_attention(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
     """Check attention that goes over the keys one at a time: ``(q, k, v)``, each (..., T, Dh).
 
-    The results are those of :func:`attention`, for scores of hundreds as well. That a row of weights is never
+    The results are those of ``attention``, for scores of hundreds as well. That a row of weights is never
     stored, this check cannot see.
 
     Raises:
