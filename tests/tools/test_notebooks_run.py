@@ -1,8 +1,8 @@
-"""A chapter runs from its .ipynb alone, in an empty folder."""
+"""A chapter runs from its .ipynb alone, in an empty folder; so does the one for students, unsolved."""
 
 import pytest
 from measure_chapters import run_notebook
-from project_facts import chapters
+from project_facts import ROOT, chapters
 
 
 @pytest.mark.slow
@@ -11,3 +11,11 @@ def test_the_exported_notebook_runs(path, monkeypatch):
     monkeypatch.setenv("VIT_BUDGET", "quick")
     monkeypatch.setenv("TQDM_DISABLE", "1")
     assert run_notebook(path.with_suffix(".ipynb")) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_the_notebook_for_students_runs_from_top_to_bottom_unsolved(path, monkeypatch):
+    monkeypatch.setenv("VIT_BUDGET", "quick")
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    assert run_notebook(ROOT / "exercises" / f"{path.stem}.ipynb") > 0
