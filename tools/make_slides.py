@@ -86,7 +86,7 @@ class SlideWriter:
         """Show or note one block."""
         if text.startswith("### Exercise"):
             self.exercises.append(text.splitlines()[0].removeprefix("### "))
-        elif text.startswith("#"):
+        elif text.startswith("#") and text != "## Exercises":
             self.flush()
             self.kind = "subslide" if text.startswith("###") else "slide"
             self.shown.append(text)
@@ -102,7 +102,7 @@ class SlideWriter:
             body = rest if rest.startswith("> -") else f"> {_first(rest.replace('> ', ''))}"
             self.shown.append(f"{title}\n>\n{body}")
             self.notes.append(text)
-        elif not text.startswith(("<details", "**Needs**", "(")):
+        elif not text.startswith(("<details", "**Needs**", "(", "#")):
             if sum(part.startswith("- ") for part in self.shown) < MOST_SENTENCES:
                 self.shown.append(f"- {_first(text)}")
             self.notes.append(text)
