@@ -4,6 +4,7 @@ execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
+assigned    what each chapter asks, for instructors
 tried       the log of runs and trials, made of their result files
 roles       {source}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
@@ -23,6 +24,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 from vit_book import (
+    assigned,
     citations,
     docstrings,
     downloads,
@@ -48,6 +50,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         docstrings,
         reference,
         recipes,
+        assigned,
         tried,
         downloads,
         page,

@@ -6,7 +6,6 @@ these names the folder of the cache, and a change of the key makes Sphinx read e
 """
 
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -38,21 +37,12 @@ def digest(root: Path, files: Iterable[Path], *words: str) -> str:
 def execution_key(root: Path, budget: str) -> str:
     """Name everything besides its own cells that a chapter's outputs depend on.
 
-    The chapters as assignments lie in the package, too, and change with every word of a chapter. Of them only
-    their points count, which the page for instructors prints.
+    The chapters as assignments lie in the package, too. They change with every word, and no chapter reads them.
     """
     assigned = root / "vit_from_scratch" / "assignments" / "chapters"
     files = [path for path in tree_files(root / "vit_from_scratch") if path.parent != assigned]
-    points = [points_of(path) for path in sorted(assigned.glob("*.ipynb"))]
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return digest(root, [*files, root / "requirements.lock"], budget, python, *points)
-
-
-def points_of(assignment: Path) -> str:
-    """List what there are points for in a chapter as an assignment."""
-    cells = json.loads(assignment.read_text(encoding="utf-8"))["cells"]
-    about = [cell["metadata"].get("nbgrader", {}) for cell in cells]
-    return f"{assignment.stem}: {[(one['grade_id'], one['points']) for one in about if 'points' in one]}"
+    return digest(root, [*files, root / "requirements.lock"], budget, python)
 
 
 def pages_key(root: Path) -> str:
