@@ -37,7 +37,7 @@ def digest(root: Path, files: Iterable[Path], *words: str) -> str:
 def execution_key(root: Path, budget: str) -> str:
     """Name everything besides its own cells that a chapter's outputs depend on.
 
-    The chapters as assignments lie in the package, too. They change with every word, and no chapter reads them.
+    The chapters as assignments lie in the package, too, and change with every word; no chapter reads them.
     """
     assigned = root / "vit_from_scratch" / "assignments" / "chapters"
     files = [path for path in tree_files(root / "vit_from_scratch") if path.parent != assigned]
