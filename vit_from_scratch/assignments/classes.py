@@ -246,8 +246,10 @@ def feedback_page(record: dict[str, Any]) -> str:
     for mark in record["marks"]:
         sign = {"right": "✓", "not right": "✗", "to do": "○", "to read": "…"}[mark["state"]]
         parts.append(f"<h2>{sign} {html.escape(mark['name'])}</h2>")
-        got = "to be read" if mark["state"] == "to read" else f"{mark['points']:g}"
-        parts.append(f"<p>{got} of {mark['of']:g} points, {mark['state']}.</p>")
+        if mark["state"] == "to read":
+            parts.append(f"<p>Up to {mark['of']:g} points; a person reads it.</p>")
+        else:
+            parts.append(f"<p>{mark['points']:g} of {mark['of']:g} points, {mark['state']}.</p>")
         if mark["message"]:
             parts.append(f"<pre>{html.escape(mark['message'])}</pre>")
     if record["remarks"]:
