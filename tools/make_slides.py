@@ -22,7 +22,7 @@ from traitlets.config import Config
 
 MOST_SENTENCES = 4  # of a slide
 LONGEST_BESIDE_A_PICTURE = 8  # lines of code
-SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`$(])")
+SENTENCE = re.compile(r"(?<=\D[.!?])\s+(?=[A-Z*`$(])")
 TAG = re.compile(r"\\tag\{(\d+)\}")
 STYLE = """<style>
 .reveal { font-size: 26px; }
@@ -36,7 +36,7 @@ STYLE = """<style>
   font-style: normal; padding: 0 0 0 .8em; margin: .5em 0; }
 .reveal .jp-RenderedImage img, .reveal img { max-height: 430px; width: auto; margin: 0; }
 .reveal table { font-size: 20px; margin: 0; }
-.jp-InputPrompt, .jp-OutputPrompt { display: none !important; }
+.jp-InputPrompt, .jp-OutputPrompt, .MJX_Assistive_MathML { display: none !important; }
 </style>"""
 
 
