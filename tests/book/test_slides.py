@@ -19,9 +19,6 @@ def test_a_chapter_becomes_a_lecture(path, built):
     assert len(headings) == len(sections) + 1  # the exercises come last, with their titles
     titles = re.findall(r"^```\{exercise\} (.+)$", text, re.MULTILINE)
     assert page.count("<li>Exercise ") == len(titles)
-    outside = re.sub(
-        r"^```\{solution-start\}.*?^```\{solution-end\}", "", text, flags=re.DOTALL | re.MULTILINE
-    )
     cells = make_slides.with_outputs(path, ROOT).cells
     end = next(place for place, cell in enumerate(cells) if "## Exercises" in cell.source)
     outputs = [output for cell in cells[:end] for output in cell.get("outputs", [])]
