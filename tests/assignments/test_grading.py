@@ -116,6 +116,24 @@ def test_an_attack_costs_its_points_gains_none_and_is_flagged(name, chapter, cel
     assert not said or any(said in str(one) for one in marks.suspicions)
 
 
+def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(chapter, handed_in, answers, tmp_path):
+    """After the answer ended the process, the cells above it run again, and this one then does the same."""
+    seen = tmp_path / "seen"
+    add = f"import os\nif os.path.exists({str(seen)!r}):\n    os._exit(1)\nopen({str(seen)!r}, 'w').close()"
+    notebook = handed_in(add=add, **answers | {"attention": ATTACKS["exit in the answer"][0]})
+    assert points(grade(chapter, cells_of(notebook))) == CHECKED | {"attention": 0}
+
+
+def test_what_has_its_uses_is_shown_and_costs_nothing(chapter, cells, answers):
+    own = (
+        "import gc\ntorch.backends.cudnn.deterministic = True\nprint('✓ my own test')\n"
+        f"open('notes.txt', 'w').close()\n{answers['attention']}"
+    )
+    marks = grade(chapter, cells(**answers | {"attention": own}))
+    assert points(marks) == CHECKED
+    assert len(marks.suspicions) == 4
+
+
 def test_tests_that_are_gone_are_flagged_and_count_all_the_same(chapter, cells, answers):
     kept = [cell for cell in cells(attention=answers["attention"]) if not cell.name.startswith("check-")]
     marks = grade(chapter, kept)

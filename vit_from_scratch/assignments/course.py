@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vit_from_scratch.assignments.grading import seeds_of
-from vit_from_scratch.assignments.notebooks import Chapter, read_chapter
+from vit_from_scratch.assignments.notebooks import TO_WRITE, Chapter, read_chapter
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 
@@ -24,7 +24,7 @@ c.CourseDirectory.course_id = {course!r}
 
 # What students find in place of an answer.
 c.ClearSolutions.code_stub = {{"python": 'raise NotImplementedError("your turn")'}}
-c.ClearSolutions.text_stub = "*Your answer.*"
+c.ClearSolutions.text_stub = {to_write!r}
 
 # A check that somebody deleted comes back, and counts.
 c.OverwriteCells.add_missing_cells = True
@@ -77,7 +77,7 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None) -> in
         write_atomically(out / "rubrics" / f"{chapter.name}.md", rubrics(chapter).encode())
     config = out / "nbgrader_config.py"
     if not config.exists():
-        write_atomically(config, CONFIG.format(course=out.resolve().name).encode())
+        write_atomically(config, CONFIG.format(course=out.resolve().name, to_write=TO_WRITE).encode())
     return seed
 
 

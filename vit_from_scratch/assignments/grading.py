@@ -11,7 +11,15 @@ from typing import Literal
 
 from vit_from_scratch import checks
 from vit_from_scratch.assignments.limits import Limits
-from vit_from_scratch.assignments.notebooks import Cell, Chapter, Task, brought_in, needed, plain_python
+from vit_from_scratch.assignments.notebooks import (
+    TO_WRITE,
+    Cell,
+    Chapter,
+    Task,
+    brought_in,
+    needed,
+    plain_python,
+)
 from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_from_scratch.assignments.suspicion import Suspicion, is_check, suspicions
 from vit_from_scratch.assignments.worksheet import STUB
@@ -98,12 +106,20 @@ class _Session:
         return f"stopped with {shorten(reply['error'], 150)}" if "error" in reply else ""
 
     def again(self) -> None:
-        """Start a new process, and run what ran before."""
-        self.process.close()
-        self.process = StudentProcess(self.limits)
-        self.process.start()
-        for source, place in self.ran:
-            self.process.ask({"do": "run", "source": source, "place": place})
+        """Start a new process, and run what ran before; a cell that does not run again is left out."""
+        complete = False
+        while not complete:
+            self.process.close()
+            self.process = StudentProcess(self.limits)
+            self.process.start()
+            complete = True
+            for number, (source, place) in enumerate(self.ran):
+                try:
+                    self.process.ask({"do": "run", "source": source, "place": place})
+                except (TimeoutError, ProcessEnded):
+                    del self.ran[number]
+                    complete = False
+                    break
 
     def judge(self, task: Task, seeds: tuple[int, ...]) -> str:
         """Check an answer, and return what is wrong with it, "" if nothing is."""
@@ -120,6 +136,8 @@ class _Session:
             return f"{task.name}: it did not come to an end."
         except ProcessEnded as error:
             return f"{task.name}: it {error}."
+        except Exception as error:  # of a reply that makes no sense; nothing that goes wrong here is right
+            return f"{task.name}: it could not be judged ({type(error).__name__})."
         finally:
             if not self.process.alive:
                 self.again()
@@ -153,8 +171,7 @@ def grade(
     session = _Session(limits)
     marks: dict[str, Mark] = {}
     remarks: list[str] = []
-    tasks = {task.cell_name: task for task in chapter.tasks if task.check}
-    waiting = dict(tasks)
+    waiting = {task.cell_name: task for task in chapter.tasks if task.check}
     try:
         since = 0
         for place, source in _plan(chapter, cells):
@@ -177,7 +194,7 @@ def grade(
     written = {cell.name: cell.source.strip() for cell in cells}
     for task in chapter.tasks:
         if not task.check:
-            state: State = "to do" if written.get(task.name, "") in ("", "*Your answer.*") else "to read"
+            state: State = "to do" if written.get(task.name, "") in ("", TO_WRITE) else "to read"
             marks[task.cell_name] = Mark(task, 0, state)
     ordered = [marks[task.cell_name] for task in chapter.tasks]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
@@ -206,10 +223,8 @@ def _judged(
         if own and MISSING in message:
             message = f"{task.name}: {MISSING}, because {own[-1]}."
     elif severe:
-        state, message = (
-            "not right",
-            f"{task.name}: no points, because {severe[0]}. Please come and talk about it.",
-        )
+        state = "not right"
+        message = f"{task.name}: no points, because {severe[0]}. Please come and talk about it."
     if state != "right":
         session.run(task.answer, f"the book's {task.name}")
     return Mark(task, task.points if state == "right" else 0, state, message)

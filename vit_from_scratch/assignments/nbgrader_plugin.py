@@ -5,6 +5,7 @@ first word. A cell that ends the kernel, or changes what the tests call, then de
 """
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from nbformat import NotebookNode
@@ -68,7 +69,7 @@ def _seeds(source: str) -> tuple[int, ...]:
 
 
 def _without_hidden(cell: Cell) -> Cell:
-    return Cell(cell.kind, HIDDEN.sub("", cell.source), cell.about, cell.assignment, cell.printed)
+    return replace(cell, source=HIDDEN.sub("", cell.source))
 
 
 def _output(mark: Mark) -> NotebookNode:

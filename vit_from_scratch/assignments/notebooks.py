@@ -14,6 +14,8 @@ from vit_from_scratch.errors import InputError, reason, unknown_name
 
 CHAPTERS = Path(__file__).parent / "chapters"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+TO_WRITE = "*Your answer.*"
+"""What students find in place of an answer in words."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
 
@@ -27,14 +29,12 @@ class Cell:
         source: its text.
         about: nbgrader's entry in its metadata.
         assignment: ours, in a chapter: which check looks at which piece, or for what a reader gives points.
-        printed: what the notebook shows as its output.
     """
 
     kind: str
     source: str
     about: dict[str, Any]
     assignment: dict[str, Any]
-    printed: str = ""
 
     @property
     def name(self) -> str:
@@ -173,7 +173,6 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
                 _joined(cell["source"]),
                 about if isinstance(about, dict) else {},
                 ours if isinstance(ours, dict) else {},
-                "".join(_joined(output.get("text", "")) for output in cell.get("outputs", [])),
             )
         )
     return found

@@ -261,7 +261,7 @@ class RemoteModule(nn.Module):
             *path, name = entry["name"].split(".")
             home = self._home(path)
             if entry["trained"]:
-                home.register_parameter(name, made[-1])  # type: ignore[arg-type]
+                setattr(home, name, made[-1])
             else:
                 home.register_buffer(name, made[-1])
         for name, is_tensor in described["loose"]:

@@ -26,10 +26,14 @@ PROCESS = {
     "urllib": {"*"},
     "requests": {"*"},
 }
-FILES = {"remove", "unlink", "rmtree", "rmdir", "rename", "replace_file", "truncate"}
+FILES = {"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "truncate"}
 OWN = {"checks", "sheet", "assignments"}
+SHARED = {"torch", "nn", "F", "np"}
 TAKEN = OWN | {name for name in vars(builtins) if name[0].isupper()}  # with all exceptions
-CALLS = {"exec", "eval", "compile", "__import__", "exit", "quit", "open", "globals", "setattr", "delattr"}
+ENDS = {"exec", "eval", "compile", "__import__", "exit", "quit"}
+OPENS = {"open", "globals", "setattr", "delattr"}
+HARMLESS_AT_TIMES = {"gc", "importlib", "multiprocessing", "requests", "socket", "urllib"}
+"""What has its uses outside of an attack: a person looks at it, and it costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,10 @@ def _in(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             yield f"gives `{node.id}` another meaning", True
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in TAKEN:
             yield f"gives `{node.name}` another meaning", True
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-            yield f"calls {node.func.id}()", True
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ENDS | OPENS:
+            yield f"calls {node.func.id}()", node.func.id in ENDS
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "✓" in node.value:
-            yield "prints the mark of a passed check", True
+            yield "prints the mark of a passed check", False
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, bool]]:
@@ -112,7 +116,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, bool]]:
         ):
             yield f"imports {whole}", False
         elif "*" in PROCESS.get(top, ()) or (module and whole.split(".")[-1] in PROCESS.get(top, ())):
-            yield f"imports {whole}", True
+            yield f"imports {whole}", top not in HARMLESS_AT_TIMES
 
 
 def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
@@ -123,12 +127,11 @@ def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[s
         root = root.value
     if not isinstance(root, ast.Name):
         return
-    if not isinstance(node.ctx, ast.Load) and (
-        root.id in modules or root.id in OWN | {"torch", "nn", "F", "np"}
-    ):
-        yield f"changes {text}", True
-    top = modules.get(root.id, root.id).split(".")[0]
+    whole = modules.get(root.id, root.id)
+    if not isinstance(node.ctx, ast.Load) and (root.id in modules or root.id in OWN | SHARED):
+        yield f"changes {text}", root.id in OWN or whole.startswith("vit_from_scratch")
+    top = whole.split(".")[0]
     if node.attr in PROCESS.get(top, ()) or (node.attr in FILES and root.id in (*modules, "os", "shutil")):
-        yield f"uses {text}", True
+        yield f"uses {text}", top not in HARMLESS_AT_TIMES
     if node.attr in ("__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"):
         yield f"uses {text}", True

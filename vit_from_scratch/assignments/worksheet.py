@@ -1,7 +1,6 @@
 """What a student's notebook calls `sheet`: it checks answers, and fills in for those that are to come."""
 
 import sys
-from collections.abc import MutableMapping
 from typing import Any
 
 from vit_from_scratch.assignments.notebooks import earlier_answers, read_chapter
@@ -22,7 +21,7 @@ class Worksheet:
         InputError: there is no such chapter.
     """
 
-    def __init__(self, chapter: str, namespace: MutableMapping[str, Any]) -> None:
+    def __init__(self, chapter: str, namespace: dict[str, Any]) -> None:
         self.chapter = read_chapter(chapter)
         self.namespace = namespace
         self.pieces = {task.name: task for task in self.chapter.tasks if task.check}
@@ -55,7 +54,7 @@ class Worksheet:
             message = f"{name}: yours is still to be written." if waiting else str(failure)
             print(message, file=sys.stderr)
             print(f"The cells below use the package's {name}.")
-            exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)  # type: ignore[arg-type]
+            exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
         else:
             self.states[name] = "right"
 
@@ -68,7 +67,7 @@ class Worksheet:
         Raises:
             InputError: no chapter asks for one of them.
         """
-        exec(compile(earlier_answers(names), "<the book's answers>", "exec"), self.namespace)  # type: ignore[arg-type]
+        exec(compile(earlier_answers(names), "<the book's answers>", "exec"), self.namespace)
         print(f"Here are the book's {', '.join(names)}.")
 
     def progress(self) -> None:
