@@ -9,9 +9,9 @@ from PIL import Image
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
-from vit_from_scratch.cli.weights import chosen_model
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.examples import photo
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
@@ -99,11 +99,11 @@ def test_a_runs_model_gets_pictures_scaled_as_in_the_run(tmp_path):
     torch.manual_seed(0)
     model = VisionTransformer(ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3))
     save_checkpoint(tmp_path / "model.safetensors", model)
-    assert chosen_model(str(tmp_path / "model.safetensors"))[2] == NORMALISATIONS["half"]
+    assert open_model(str(tmp_path / "model.safetensors")).scaling == NORMALISATIONS["half"]
     (tmp_path / "config.toml").write_text(
         '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
     )
-    assert chosen_model(str(tmp_path))[2] == NORMALISATIONS["imagenet"]
+    assert open_model(str(tmp_path)).scaling == NORMALISATIONS["imagenet"]
 
 
 def test_inspect_takes_models_of_your_own(cat, tmp_path):

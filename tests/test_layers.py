@@ -11,7 +11,7 @@ BELOW = {
     "data": {"model"},
     "training": {"data", "model", "plots"},  # plots: the curves of a run
     "inspection": {"training", "data", "model"},
-    "experiments": {"training", "data", "model"},
+    "experiments": {"training", "data", "model", "pretrained"},
     "pretrained": {"data", "model"},  # data: how images are scaled for a model
     "plots": set(),
     "checks": {"training", "data", "model", "inspection", "pretrained"},

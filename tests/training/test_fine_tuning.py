@@ -8,7 +8,9 @@ from PIL import Image
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.experiments.recipes import load_recipe
 from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import resize_positions
+from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.training import TrainConfig, train
 from vit_from_scratch.training.fine_tuning import adapted
 
@@ -92,3 +94,46 @@ def test_images_in_memory_are_enlarged_on_the_way(digits):
     scan = Image.fromarray(digits.test_images[0, 0].numpy()).resize((16, 16), Image.Resampling.BILINEAR)
     expected = digits.normalise(torch.from_numpy(np.array(scan)))
     assert torch.allclose(next(data.batches("test"))[0][0, 0], expected[0], atol=1 / 127)
+
+
+def test_a_model_of_colours_sees_grey_images_as_photos_of_three_equal_channels():
+    torch.manual_seed(0)
+    config = ViTConfig(16, 4, channels=3, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4)
+    coloured = VisionTransformer(config).eval()
+    grey = adapted(coloured, 16, 4, channels=1).eval()
+    images = torch.randn(2, 1, 16, 16)
+    expected = coloured(images.expand(-1, 3, -1, -1), return_intermediates=True)[1]["encoded"]
+    assert torch.allclose(grey(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("channels", "stem"), [(2, {}), (1, {"stem": StemConfig("conv", width=4)})])
+def test_other_channels_are_refused(channels, stem):
+    config = ViTConfig(16, 4, channels=3, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4, **stem)
+    with pytest.raises(InputError, match=rf"channels = {channels} for a model of 3: expected as many, or 1"):
+        adapted(VisionTransformer(config), 16, 4, channels=channels)
+
+
+def test_a_recipe_begins_from_a_name_or_a_runs_folder(digits, tmp_path):
+    data = replace(digits, config=replace(digits.config, image_size=64))
+    recipe = load_recipe("digits", {"weights": "tiny-imagenet", "data": {"image_size": 64}})
+    model = replace(recipe, model={}).build(data)
+    shipped = load_pretrained("tiny-imagenet")
+    assert torch.equal(model.encoder.blocks[3].mlp.hidden.weight, shipped.encoder.blocks[3].mlp.hidden.weight)
+    assert (model.config.channels, model.config.num_classes) == (1, 10)
+    save_checkpoint(tmp_path / "model.safetensors", shipped)
+    again = replace(recipe, model={}, weights=str(tmp_path)).build(data)
+    assert torch.equal(again.tokens.position, model.tokens.position)
+    assert recipe.start()["start"].keys() == {"name", "sha256"}
+
+
+def test_a_run_of_another_scaling_is_refused(pretrained, digits, tmp_path):
+    save_checkpoint(tmp_path / "model.safetensors", pretrained)
+    (tmp_path / "config.toml").write_text(
+        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    )
+    recipe = replace(load_recipe("digits"), weights=str(tmp_path), model={})
+    data = replace(digits, config=replace(digits.config, image_size=16))
+    with pytest.raises(
+        InputError, match=r"data.normalisation = 'half': expected 'imagenet', by which .* trained"
+    ):
+        recipe.build(data)

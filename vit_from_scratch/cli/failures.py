@@ -34,7 +34,10 @@ def explained(error: Exception, command: str | None) -> tuple[str, int]:
     if isinstance(error, DivergedError):
         return str(error), FAILED
     if is_out_of_memory(error):
-        return f"out of memory: {TRAINING if command in ('train', 'trials') else ANYTHING}", FAILED
+        return (
+            f"out of memory: {TRAINING if command in ('train', 'finetune', 'trials') else ANYTHING}",
+            FAILED,
+        )
     if isinstance(error, RecursionError):
         return "something is nested too deeply: expected lists and tables of a few levels.", FAILED
     if isinstance(error, OSError) and error.strerror:

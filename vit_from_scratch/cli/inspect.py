@@ -6,7 +6,8 @@ from typing import Any
 
 from vit_from_scratch.cli.figures import FIGURES, save_figures
 from vit_from_scratch.cli.options import own_path, refuse_existing, refuse_file
-from vit_from_scratch.cli.weights import add_weights, chosen_model
+from vit_from_scratch.cli.weights import add_weights
+from vit_from_scratch.experiments.trained_models import open_model
 
 
 def add_parser(commands: Any) -> None:
@@ -27,9 +28,10 @@ def inspect_command(options: argparse.Namespace) -> None:
     """Carry out `vit inspect`."""
     refuse_file(options.out)
     refuse_existing(options.out / name for name in FIGURES)
-    model, _, scaling = chosen_model(options.weights)
+    trained = open_model(options.weights)
+    model = trained.model
     from vit_from_scratch.data import load_photo  # imported here: it takes seconds
 
     photo = load_photo(options.image, model.config.image_shape, model.config.channels)
-    for name in save_figures(model, scaling, photo, options.out):
+    for name in save_figures(model, trained.scaling, photo, options.out):
         print(options.out / name)

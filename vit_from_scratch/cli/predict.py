@@ -6,8 +6,9 @@ from typing import Any
 
 from vit_from_scratch.cli.figures import save_attention
 from vit_from_scratch.cli.options import own_path, refuse_existing, refuse_file
-from vit_from_scratch.cli.weights import add_weights, chosen_model
+from vit_from_scratch.cli.weights import add_weights
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.trained_models import open_model
 
 
 def add_parser(commands: Any) -> None:
@@ -34,7 +35,8 @@ def add_parser(commands: Any) -> None:
 def predict_command(options: argparse.Namespace) -> None:
     """Carry out `vit predict`; the other pictures are still read when one cannot be."""
     targets = attention_files(options)
-    model, names, scaling = chosen_model(options.weights)
+    trained = open_model(options.weights)
+    model, names, scaling = trained.model, trained.class_names, trained.scaling
     top = min(3, len(names)) if options.top is None else options.top
     if not 1 <= top <= len(names):
         raise InputError(f"--top {top}: expected 1 to {len(names)}, the classes of {options.weights}.")

@@ -1,22 +1,13 @@
 """`vit train`: from a recipe to a trained, tested model."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import (
-    add_data_dir,
-    add_device,
-    chosen_device,
-    own_path,
-    own_weights,
-    parse_assignments,
-)
+from vit_from_scratch.cli.options import add_data_dir, chosen_device, own_weights
+from vit_from_scratch.cli.running import STOPPED, add_changes, add_places, asked_changes, train_recipe
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names
 from vit_from_scratch.experiments.suited import data_names, suited_recipe
-from vit_from_scratch.files import write_json, writing
-from vit_from_scratch.settings import merged
 
 EPILOG = """\
 examples:
@@ -50,33 +41,12 @@ def add_parser(commands: Any) -> None:
     what.add_argument(
         "--weights",
         type=own_weights,
-        metavar="FILE",
-        help="begin from this checkpoint (fine-tuning), such as a run's model.safetensors",
+        metavar="NAME",
+        help="begin from this model (a name, a run's folder, a checkpoint); see `vit finetune`, too",
     )
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
-    changes = parser.add_argument_group("changes to the recipe")
-    changes.add_argument("--epochs", type=int, help="passes over the training images")
-    changes.add_argument("--batch-size", type=int, help="images in a step")
-    changes.add_argument("--lr", type=float, dest="learning_rate", help="base learning rate")
-    changes.add_argument("--seed", type=int, help="initial weights, order, augmentation")
-    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
-    changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
-    where = parser.add_argument_group("where")
-    where.add_argument(
-        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
-    )
-    where.add_argument(
-        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
-    )
-    where.add_argument(
-        "--keep-epochs",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="N",
-        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
-    )
-    add_device(where)
+    add_changes(parser)
+    add_places(parser)
     parser.set_defaults(run=train_command)
 
 
@@ -95,42 +65,9 @@ def train_command(options: argparse.Namespace) -> None:
     try:
         if why:
             print(why, flush=True)
-        if many:
-            train_seeds(recipe, options, device)
-        else:
-            from vit_from_scratch.experiments import run  # imported here: it takes seconds
-
-            folder = options.out or Path("runs") / f"{recipe.name}-seed-{recipe.train.seed}"
-            result = run(recipe, folder, options.data_dir, device, print, keep=options.keep_epochs)
-            report(folder, result)
+        train_recipe(recipe, options, device, many)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "stopped. What the last finished epoch reached is kept; the same command goes on from there."
-        ) from None
-
-
-def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
-    """Run every seed, then print and write the summary."""
-    from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
-    from vit_from_scratch.experiments.summaries import check_summary
-
-    if options.results:
-        check_summary(options.results, recipe)
-    folder = options.out or Path("runs") / recipe.name
-    summary = run_seeds(recipe, folder, options.data_dir, device, print, report, options.keep_epochs)
-    if options.results:
-        with writing(options.results):
-            write_json(options.results, summary)
-    spread = summary["test_accuracy_std"]
-    print(
-        f"mean test accuracy {summary['test_accuracy_mean']:.4f}"
-        + (f" (standard deviation {spread:.4f})" if spread is not None else "")
-        + f" over seeds {' '.join(map(str, summary['seeds']))}; longest run {summary['seconds_max']:.0f} s"
-    )
-    if "baseline" in summary:
-        baseline = summary["baseline"]
-        print(f"{baseline['nearest_neighbours']} nearest neighbours: {baseline['test_accuracy']:.4f}")
-    print(f"summary: {folder / 'summary.json'}")
+        raise KeyboardInterrupt(STOPPED) from None
 
 
 def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
@@ -146,32 +83,9 @@ def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
             "expected one of --data and --recipe: "
             f"--data {' or '.join(data_names())}, --recipe {' or '.join(recipe_names())}."
         )
-    if options.seed is not None and options.seeds is not None:
-        raise InputError("expected --seed for one run or --seeds for several, not both.")
-    direct = {
-        name: getattr(options, name)
-        for name in ("epochs", "batch_size", "learning_rate", "seed")
-        if getattr(options, name) is not None
-    }
-    changes: dict[str, Any] = parse_assignments(options.set)
-    if direct:
-        changes = merged(changes, {"train": direct})
+    changes = asked_changes(options)
     if options.weights is not None:
         changes["weights"] = options.weights
-    if options.seeds is not None:
-        changes["seeds"] = options.seeds
-    elif options.seed is not None:
-        changes["seeds"] = [options.seed]
     if options.data is not None:
         return suited_recipe(options.data, changes)
     return load_recipe(options.recipe, changes), ""
-
-
-def report(folder: Path, result: dict[str, Any]) -> None:
-    """Print what a run reached."""
-    top5 = result.get("test_top5_accuracy")
-    print(
-        f"{folder}: test accuracy {result['test_accuracy']:.4f} on {result['test_images']:,} images, "
-        + (f"in the first five {top5:.4f}, " if top5 is not None else "")
-        + f"test loss {result['test_loss']:.4f}; {result['epochs']} epochs in {result['seconds']:.0f} s"
-    )

@@ -34,7 +34,7 @@ Of a folder of your own it is a tenth: see `vit_from_scratch.data.splits.usual_s
 USUAL_SIDES = {"tiny-imagenet": 64}
 """The side in pixels that photos are brought to unless told otherwise, where it is not 224."""
 
-Part = Literal["validation", "test"]
+Part = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ A batch is one indexing operation, so neither a GPU nor two CPU cores wait for P
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
@@ -122,8 +123,7 @@ class ImageData:
 
     def __repr__(self) -> str:
         """Say what is in it in one line."""
-        parts = {"train": self.train_labels, "validation": self.validation_labels, "test": self.test_labels}
-        counts = ", ".join(f"{len(labels):,} {part}" for part, labels in parts.items())
+        counts = ", ".join(f"{self.size_of(part):,} {part}" for part in get_args(Part))
         shape = " x ".join(map(str, self.image_shape))
         return f"ImageData({self.config.name!r}: {counts} images of {shape}, {self.num_classes} classes)"
 

@@ -8,7 +8,7 @@ wanted size already need no work of their own: whole batches of them are changed
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -76,7 +76,7 @@ class PhotoData:
 
     def size_of(self, part: Part) -> int:
         """The number of photos in a part."""
-        return len(self.validation if part == "validation" else self.source.test)
+        return len(self._photos(part)[1])
 
     def training_batches(
         self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
@@ -159,8 +159,7 @@ class PhotoData:
 
     def __repr__(self) -> str:
         """Say what is in it in one line."""
-        sizes = {"train": self.training_size} | {part: self.size_of(part) for part in ("validation", "test")}
-        counts = ", ".join(f"{size:,} {part}" for part, size in sizes.items())
+        counts = ", ".join(f"{self.size_of(part):,} {part}" for part in get_args(Part))
         shape = " x ".join(map(str, self.image_shape))
         return f"PhotoData({self.config.name!r}: {counts} photos as {shape}, {self.num_classes} classes)"
 

@@ -1,7 +1,6 @@
 """Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -11,6 +10,7 @@ from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.errors import InputError, shown, unknown_name
 from vit_from_scratch.experiments.packaged import load_result, packaged_names, packaged_text
 from vit_from_scratch.experiments.paper import paper_names, paper_table
+from vit_from_scratch.experiments.trained_models import KNOWN, checkpoint_path, open_model
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import with_stem_table
@@ -50,8 +50,9 @@ class Recipe:
         aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
         seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
         neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
-        weights: a checkpoint to begin from (fine-tuning, section 3.2): its model with a zero head and resized
-            positions; "" to begin from random weights.
+        weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
+            name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
+            begin from random weights.
         data: the [data] table.
         model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
         train: the [train] table.
@@ -107,22 +108,26 @@ class Recipe:
         Raises:
             InputError: `weights` cannot be read, or do not fit.
         """
-        from vit_from_scratch.model.checkpoints import load_checkpoint
         from vit_from_scratch.model.vit import VisionTransformer
-        from vit_from_scratch.training.fine_tuning import adapted
+        from vit_from_scratch.training.fine_tuning import adapted, takes_channels
 
         if not self.weights:
             return VisionTransformer(self.model_config(data))
         channels, *size = data.image_shape
-        pretrained = load_checkpoint(self.weights)
-        if pretrained.config.channels != channels:
-            theirs = pretrained.config.channels
+        trained = open_model(self.weights, "weights")
+        if not takes_channels(trained.model, channels):
+            theirs = trained.model.config.channels
             raise InputError(
                 f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
                 ": expected as many; begin from other weights."
             )
-        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes}
-        return adapted(pretrained, **(decided | self.model))
+        if trained.normalisation not in (None, self.data.normalisation):
+            raise InputError(
+                f"data.normalisation = {self.data.normalisation!r}: expected {trained.normalisation!r}, "
+                f"by which {self.weights} was trained; set data.normalisation to it."
+            )
+        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
+        return adapted(trained.model, **(decided | self.model))
 
     def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer":
         """Build the recipe's model with the weights of its seed, drawn on the CPU whatever the device."""
@@ -136,7 +141,9 @@ class Recipe:
         """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
         if not self.weights:
             return {}
-        return {"start": {"sha256": sha256(Path(self.weights))}}
+        if self.weights in KNOWN:
+            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256}}
+        return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))}}
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""

@@ -81,15 +81,9 @@ def run(
         raise InputError(
             f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
         )
-    model, start = recipe.seeded(data).to(device), recipe.start()
+    start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
-        callbacks = [
-            run_folder,
-            KeepEpochs(out_dir / "epochs", keep),
-            Announcement(out_dir, say),
-            ProgressBar(f"{recipe.name}, seed {seed}"),
-        ]
-        history = train(model, data, recipe.train, callbacks=callbacks)
+        model, history = _trained(recipe, data, device, run_folder, say, keep)
         if run_folder.result.exists():
             return read_result(out_dir, seed)
         batches = data.to(device).batches("test", workers=recipe.train.workers)
@@ -101,6 +95,52 @@ def run(
         with writing(run_folder.result):
             write_json(run_folder.result, result)
     return result
+
+
+def train_only(
+    recipe: Recipe,
+    out_dir: Path,
+    data: ImageData | PhotoData,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+) -> list[EpochMetrics]:
+    """Train a recipe with its own seed as `run` does, and leave the test images alone; `run` then goes on.
+
+    Args:
+        recipe: what to train.
+        out_dir: the run's folder.
+        data: the recipe's.
+        device: where to train.
+        say: as in `run`.
+
+    Returns:
+        The metrics of each epoch.
+
+    Raises:
+        InputError: as in `run`.
+        DivergedError: as in `run`.
+    """
+    with RunFolder(out_dir, recipe.start()) as run_folder:
+        return _trained(recipe, data, device, run_folder, say)[1]
+
+
+def _trained(
+    recipe: Recipe,
+    data: ImageData | PhotoData,
+    device: str,
+    folder: RunFolder,
+    say: Callable[[str], None],
+    keep: Sequence[int] = (),
+) -> tuple[VisionTransformer, list[EpochMetrics]]:
+    """Train a recipe's model in a folder, or load what is finished there; return it and its epochs."""
+    model = recipe.seeded(data).to(device)
+    callbacks = [
+        folder,
+        KeepEpochs(folder.path / "epochs", keep),
+        Announcement(folder.path, say),
+        ProgressBar(f"{recipe.name}, seed {recipe.train.seed}"),
+    ]
+    return model, train(model, data, recipe.train, callbacks=callbacks)
 
 
 def _result(

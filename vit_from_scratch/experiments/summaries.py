@@ -8,6 +8,7 @@ from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.recipes import Recipe
+from vit_from_scratch.experiments.transfers import Transfers
 from vit_from_scratch.experiments.trials import Trials, runs_of
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.training.run_settings import differences
@@ -15,12 +16,12 @@ from vit_from_scratch.training.run_settings import differences
 SUMMARY = "summary.json"
 
 
-def check_summary(path: str | os.PathLike[str], made_by: Recipe | Trials) -> None:
+def check_summary(path: str | os.PathLike[str], made_by: Recipe | Trials | Transfers) -> None:
     """Look at what a new summary would replace, before anything is trained.
 
     Args:
         path: where the summary goes.
-        made_by: the recipe, with its seeds, or the page of trials that it is to tell of.
+        made_by: the recipe, with its seeds, or the page of trials or transfers that it is to tell of.
 
     Raises:
         InputError: a file lies there that is no summary, or that tells of runs that the new one will not.
@@ -50,8 +51,14 @@ def check_summary(path: str | os.PathLike[str], made_by: Recipe | Trials) -> Non
         )
 
 
-def _runs(made_by: Recipe | Trials) -> dict[str, Any]:
+def _runs(made_by: Recipe | Trials | Transfers) -> dict[str, Any]:
     """Return each run's settings by what a summary calls it: by its seed, or by the trial's name."""
+    if isinstance(made_by, Transfers):
+        return {
+            f"{task}, {start}, seed {seed}": _without_rate(recipe.tables())
+            for (task, start), recipe in made_by.pairs().items()
+            for seed in made_by.seeds
+        }
     if isinstance(made_by, Trials):
         tables = {name: _without_seed(recipe.tables()) for name, recipe in made_by.recipes().items()}
         return {_of_seed(name, seed): found for name, found in tables.items() for seed in made_by.seeds}
@@ -66,6 +73,12 @@ def _told(summary: Any) -> tuple[str, dict[str, Any]]:
             for trial in summary["trials"]
             for run in runs_of(trial)
         }
+    if "pairs" in summary:
+        return summary["name"], {
+            f"{pair['task']}, {pair['start']}, seed {run['seed']}": _without_rate(pair["config"])
+            for pair in summary["pairs"]
+            for run in pair["runs"]
+        }
     config = _without_seed(summary["config"])
     return summary["recipe"], {f"seed {run['seed']}": config for run in summary["runs"]}
 
@@ -79,3 +92,9 @@ def _without_seed(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables [data], [model] and [train] without the seed, which each run has for itself."""
     train = {key: value for key, value in tables["train"].items() if key != "seed"}
     return {"data": tables["data"], "model": with_stem_table(tables["model"]), "train": train}
+
+
+def _without_rate(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables without seed and learning rate, which a sweep chooses."""
+    kept = _without_seed(tables)
+    return kept | {"train": {key: v for key, v in kept["train"].items() if key != "learning_rate"}}

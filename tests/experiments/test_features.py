@@ -1,0 +1,169 @@
+"""`vit features` and `vit probe`: files of frozen features, and classifiers on them."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from vit_from_scratch import InputError
+from vit_from_scratch.cli import main
+from vit_from_scratch.experiments.extraction import features_of
+from vit_from_scratch.experiments.feature_files import read_features
+from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
+from vit_from_scratch.experiments.trained_models import TrainedModel
+from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_from_scratch.training.features import extract_features
+
+
+@pytest.fixture
+def weights(make_model, tmp_path):
+    model = make_model(dropout=0.0)
+    torch.nn.init.normal_(model.tokens.class_token)
+    save_checkpoint(tmp_path / "start.safetensors", model)
+    return str(tmp_path / "start.safetensors")
+
+
+def written(weights, folder, part, *more):
+    path = folder / f"{part}.safetensors"
+    command = [
+        "features",
+        "--weights",
+        weights,
+        "--data",
+        "digits",
+        "--part",
+        part,
+        "--out",
+        str(path),
+        *more,
+    ]
+    assert main(command) == 0
+    return path
+
+
+def test_a_file_holds_the_features_of_the_part_and_where_they_came_from(
+    weights, digits, make_model, tmp_path, capsys
+):
+    features = read_features(written(weights, tmp_path, "validation", "--layer", "1", "--token", "mean"))
+    assert "237 images, 16 values each" in capsys.readouterr().out
+    model = make_model(dropout=0.0).eval()
+    torch.nn.init.normal_(model.tokens.class_token)
+    expected, labels = extract_features(model, digits.batches("validation"), 1, "mean")
+    assert torch.equal(features.labels, labels)
+    assert features.values.shape == expected.shape
+    origin = features.origin
+    assert (origin.data, origin.part, origin.layer, origin.token) == ("digits", "validation", 1, "mean")
+    assert origin.class_names == digits.class_names
+
+
+def test_features_are_those_of_the_model(make_model, digits):
+    model = make_model(dropout=0.0).eval()
+    trained = TrainedModel("mine", model, tuple("0123456789"), None)
+    for part, labels in (("train", digits.train_labels), ("test", digits.test_labels)):
+        found = features_of(trained, "digits", part)
+        expected, _ = extract_features(model, digits.batches(part))
+        assert torch.allclose(found.values, expected, atol=1e-6)
+        assert torch.equal(found.labels, labels)
+    larger = features_of(trained, "digits", "test", image_size=16)
+    assert larger.origin.image_size == (16, 16)
+    assert not torch.allclose(larger.values, found.values, atol=1e-2)
+
+
+def test_npy_files_are_for_other_tools(weights, digits, tmp_path):
+    path = tmp_path / "test.npy"
+    assert (
+        main(["features", "--weights", weights, "--data", "digits", "--part", "test", "--out", str(path)])
+        == 0
+    )
+    assert np.load(path).shape == (360, 16)
+    assert np.array_equal(np.load(tmp_path / "test.labels.npy"), digits.test_labels.numpy())
+
+
+def test_probes_equal_scikit_learns_own(digits):
+    parts = {
+        part: (getattr(digits, f"{part}_images").flatten(1).float(), getattr(digits, f"{part}_labels"))
+        for part in ("train", "validation", "test")
+    }
+    (inputs, labels), (others, answers) = parts["train"], parts["test"]
+    accuracy, strength = linear_probe(parts["train"], parts["validation"], parts["test"])
+    scale = StandardScaler().fit(inputs.numpy())
+    theirs = LogisticRegression(C=strength, max_iter=300).fit(scale.transform(inputs.numpy()), labels.numpy())
+    assert accuracy == pytest.approx(theirs.score(scale.transform(others.numpy()), answers.numpy()), abs=3e-3)
+    assert accuracy > 0.95
+    unit = [values / values.norm(dim=1, keepdim=True) for values in (inputs, others)]
+    near = KNeighborsClassifier(5, weights="distance", algorithm="brute").fit(unit[0].numpy(), labels.numpy())
+    expected = near.score(unit[1].numpy(), answers.numpy())
+    assert neighbours_accuracy(parts["train"], parts["test"], 5) == pytest.approx(expected, abs=6e-3)
+
+
+def test_probes_run_from_the_command_line(weights, tmp_path, capsys):
+    files = {part: str(written(weights, tmp_path, part)) for part in ("train", "validation", "test")}
+    capsys.readouterr()
+    options = [item for part, file in files.items() for item in (f"--{part}", file)]
+    assert main(["probe", *options, "--shots", "1", "10", "--draws", "3"]) == 0
+    said = capsys.readouterr().out
+    for start in ("linear probe: 0.", "20 nearest neighbours: 0.", "1-shot: 0.", "10-shot: 0."):
+        assert start in said
+    assert main(["probe", "--train", files["train"], "--test", files["test"]]) == 0
+    assert "linear probe" not in capsys.readouterr().out
+
+
+def test_features_of_another_model_layer_or_class_are_not_compared(weights, make_model, tmp_path, capsys):
+    train = written(weights, tmp_path, "train")
+    save_checkpoint(tmp_path / "other.safetensors", make_model(seed=5))
+    (tmp_path / "elsewhere").mkdir()
+    cases = {
+        "another model": written(str(tmp_path / "other.safetensors"), tmp_path / "elsewhere", "test"),
+        "another layer": written(weights, tmp_path, "test", "--layer", "1"),
+    }
+    for said, test in cases.items():
+        assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
+        assert f"has features of {said} than" in capsys.readouterr().err
+
+
+def test_more_shots_than_a_class_has_images_are_refused(weights, tmp_path, capsys):
+    test = written(weights, tmp_path, "test")
+    assert main(["probe", "--train", str(test), "--test", str(test), "--shots", "500"]) == 2
+    assert "shots = 500: expected 1 to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--layer", "7"], "layer 7: expected 0 to 2"),
+        (["--image-size", "10"], "patch_size 4"),
+        (["--image-size", "0"], "--image-size 0: expected a side in pixels"),
+        (["--out", "features.txt"], "ends in .safetensors or .npy"),
+    ],
+)
+def test_wrong_input_is_one_sentence(weights, arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["features", "--weights", weights, "--data", "digits", "--out", "f.safetensors", *arguments]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.glob("f*"))
+
+
+def test_an_older_file_is_not_overwritten(weights, tmp_path, capsys):
+    path = written(weights, tmp_path, "test")
+    content = path.read_bytes()
+    assert main(["features", "--weights", weights, "--data", "digits", "--out", str(path)]) == 2
+    assert "exists: expected no such file" in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
+    with pytest.raises(InputError, match=r"holds no features: expected features as `vit features` writes"):
+        read_features(type(tmp_path)(weights))
+    with pytest.raises(InputError, match="no file at"):
+        read_features(tmp_path / "nothing.safetensors")
+
+
+def test_neighbours_beyond_the_voters_are_refused():
+    part = (torch.randn(6, 2), torch.arange(6) % 2)
+    with pytest.raises(InputError, match="neighbours = 7: expected 1 to 6"):
+        neighbours_accuracy(part, part, 7)

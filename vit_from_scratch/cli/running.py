@@ -1,0 +1,114 @@
+"""What `vit train` and the commands like it share: options that change a recipe, and running it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.cli.options import add_device, own_path, parse_assignments
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.recipes import Recipe
+from vit_from_scratch.files import write_json, writing
+from vit_from_scratch.settings import merged
+
+STOPPED = "stopped. What the last finished epoch reached is kept; the same command goes on from there."
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Add the options that change a recipe."""
+    changes = parser.add_argument_group("changes to the recipe")
+    changes.add_argument("--epochs", type=int, help="passes over the training images")
+    changes.add_argument("--batch-size", type=int, help="images in a step")
+    changes.add_argument("--lr", type=float, dest="learning_rate", help="base learning rate")
+    changes.add_argument("--seed", type=int, help="initial weights, order, augmentation")
+    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
+    changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where a run goes and where it is computed."""
+    where = parser.add_argument_group("where")
+    where.add_argument(
+        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
+    )
+    where.add_argument(
+        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
+    )
+    where.add_argument(
+        "--keep-epochs",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
+    )
+    add_device(where)
+
+
+def asked_changes(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the changes to a recipe that the options ask for, as nested tables.
+
+    Raises:
+        InputError: --seed and --seeds together, or a --set that cannot be read.
+    """
+    if options.seed is not None and options.seeds is not None:
+        raise InputError("expected --seed for one run or --seeds for several, not both.")
+    direct = {
+        name: getattr(options, name)
+        for name in ("epochs", "batch_size", "learning_rate", "seed")
+        if getattr(options, name) is not None
+    }
+    changes: dict[str, Any] = parse_assignments(options.set)
+    if direct:
+        changes = merged(changes, {"train": direct})
+    if options.seeds is not None:
+        changes["seeds"] = options.seeds
+    elif options.seed is not None:
+        changes["seeds"] = [options.seed]
+    return changes
+
+
+def train_recipe(recipe: Recipe, options: argparse.Namespace, device: str, many: bool) -> None:
+    """Run a recipe, with its own seed or with each of its seeds, and print what it reached."""
+    if many:
+        train_seeds(recipe, options, device)
+        return
+    from vit_from_scratch.experiments import run  # imported here: it takes seconds
+
+    folder = options.out or Path("runs") / f"{recipe.name}-seed-{recipe.train.seed}"
+    result = run(recipe, folder, options.data_dir, device, print, keep=options.keep_epochs)
+    report(folder, result)
+
+
+def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str, folder: Path | None = None) -> None:
+    """Run every seed, in a folder other than --out if one is given, then print and write the summary."""
+    from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
+    from vit_from_scratch.experiments.summaries import check_summary
+
+    if options.results:
+        check_summary(options.results, recipe)
+    if folder is None:
+        folder = Path(options.out or f"runs/{recipe.name}")
+    summary = run_seeds(recipe, folder, options.data_dir, device, print, report, options.keep_epochs)
+    if options.results:
+        with writing(options.results):
+            write_json(options.results, summary)
+    spread = summary["test_accuracy_std"]
+    print(
+        f"mean test accuracy {summary['test_accuracy_mean']:.4f}"
+        + (f" (standard deviation {spread:.4f})" if spread is not None else "")
+        + f" over seeds {' '.join(map(str, summary['seeds']))}; longest run {summary['seconds_max']:.0f} s"
+    )
+    if "baseline" in summary:
+        baseline = summary["baseline"]
+        print(f"{baseline['nearest_neighbours']} nearest neighbours: {baseline['test_accuracy']:.4f}")
+    print(f"summary: {folder / 'summary.json'}")
+
+
+def report(folder: Path, result: dict[str, Any]) -> None:
+    """Print what a run reached."""
+    top5 = result.get("test_top5_accuracy")
+    print(
+        f"{folder}: test accuracy {result['test_accuracy']:.4f} on {result['test_images']:,} images, "
+        + (f"in the first five {top5:.4f}, " if top5 is not None else "")
+        + f"test loss {result['test_loss']:.4f}; {result['epochs']} epochs in {result['seconds']:.0f} s"
+    )

@@ -1,0 +1,59 @@
+"""`vit transfer`: starting points against tasks, each fine-tuned alike."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path
+from vit_from_scratch.cli.running import STOPPED
+from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
+from vit_from_scratch.files import write_json, writing
+
+
+def add_parser(commands: Any) -> None:
+    """Add `transfer` to the commands."""
+    parser = commands.add_parser(
+        "transfer",
+        help="compare what a model may begin from",
+        description="Fine-tune several starting points on several tasks: for each pair a sweep of learning "
+        "rates on held-out images, then a run for each seed at the best one, tested once. A page that was "
+        "stopped goes on with the same command.",
+    )
+    known = ", ".join(transfer_names())
+    parser.add_argument("page", metavar="PAGE", help=f"{known}, or a TOML file of your own")
+    parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
+    parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
+    add_data_dir(parser)
+    add_device(parser)
+    parser.set_defaults(run=transfer_command)
+
+
+def transfer_command(options: argparse.Namespace) -> None:
+    """Carry out `vit transfer`."""
+    page = load_transfers(options.page)
+    folder = options.out or Path("runs") / page.name
+    device = chosen_device(options.device)
+    from vit_from_scratch.experiments.summaries import check_summary
+    from vit_from_scratch.experiments.transfer_runs import run_transfers  # imported here: it takes seconds
+
+    if options.results:
+        check_summary(options.results, page)
+    try:
+        summary = run_transfers(page, folder, options.data_dir, device, print, report)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(STOPPED) from None
+    if options.results:
+        with writing(options.results):
+            write_json(options.results, summary)
+    print(f"summary: {folder / 'summary.json'}")
+
+
+def report(pair: dict[str, Any]) -> None:
+    """Print what a pair reached."""
+    spread = pair["test_accuracy_std"]
+    print(
+        f"{pair['test_accuracy_mean']:.4f} test accuracy"
+        + (f" (standard deviation {spread:.4f}, {len(pair['runs'])} seeds)" if spread is not None else "")
+        + f" at rate {pair['chosen']:g}: {pair['task']}, {pair['start']}",
+        flush=True,
+    )

@@ -1,0 +1,150 @@
+"""Few-shot accuracy as in the paper (section 4.1): least squares on frozen features, in closed form."""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_labels, require_tensor
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Accuracies of a classifier that has seen k images of each class, over several draws of these images.
+
+    Attributes:
+        shots: images a class, k.
+        accuracies: one a draw, 0 to 1.
+    """
+
+    shots: int
+    accuracies: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the draws."""
+        return statistics.fmean(self.accuracies)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the 95 % interval of the mean over draws (Student's t); NaN for a single draw."""
+        if len(self.accuracies) < 2:
+            return math.nan, math.nan
+        from scipy.stats import t  # imported here: it takes half a second
+
+        count = len(self.accuracies)
+        half = float(t.ppf(0.975, count - 1)) * statistics.stdev(self.accuracies) / math.sqrt(count)
+        return self.mean - half, self.mean + half
+
+
+def ridge_classifier(
+    features: Tensor, labels: Tensor, classes: int, penalty: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Fit the linear map from features to targets of -1 and 1 that has the least squared error.
+
+    .. math:: \\min_{W, b} \\sum_i \\lVert W^\\top x_i + b - y_i \\rVert^2 + \\lambda \\lVert W \\rVert^2,
+        \\qquad y_i \\in \\{-1, 1\\}^K
+
+    With both sides centred, b drops out and W = (X^T X + lambda I)^{-1} X^T Y. With fewer images than
+    features the same W is X^T (X X^T + lambda I)^{-1} Y, a smaller system.
+
+    Args:
+        features: X, (N, D).
+        labels: (N,) class numbers.
+        classes: K.
+        penalty: lambda, above 0; it does not act on b.
+
+    Returns:
+        W (D, K) and b (K,), float64.
+
+    Raises:
+        InputError: features that are no matrix, labels that do not fit them, or no penalty.
+    """
+    require_tensor(features, "features", "(N, D)")
+    if features.ndim != 2 or not len(features):
+        raise InputError(f"features of shape {tuple(features.shape)}: expected (N, D), a row for each image.")
+    require_labels(labels, len(features), classes)
+    if not penalty > 0:
+        raise InputError(f"penalty = {penalty}: expected a number above 0.")
+    inputs = features.double()
+    targets = 2 * torch.nn.functional.one_hot(labels, classes).double() - 1  # (N, K), -1 or 1
+    centre, offset = inputs.mean(dim=0), targets.mean(dim=0)  # (D,), (K,)
+    inputs, targets = inputs - centre, targets - offset
+    count, width = inputs.shape
+    if count < width:
+        gram = inputs @ inputs.T + penalty * torch.eye(count, dtype=torch.float64, device=inputs.device)
+        weight = inputs.T @ torch.linalg.solve(gram, targets)  # (D, K)
+    else:
+        gram = inputs.T @ inputs + penalty * torch.eye(width, dtype=torch.float64, device=inputs.device)
+        weight = torch.linalg.solve(gram, inputs.T @ targets)  # (D, K)
+    return weight, offset - centre @ weight
+
+
+def few_shot_accuracy(
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    shots: int,
+    draws: int = 10,
+    penalty: float = 1.0,
+    seed: int = 0,
+) -> FewShot:
+    """Measure frozen features by classifiers that see k images of each class.
+
+    Features are first brought to mean 0 and standard deviation 1, by those of the training features, so that
+    one penalty suits any layer and model.
+
+    Args:
+        train: features (N, D) and labels (N,) to draw from.
+        test: likewise, to measure on.
+        shots: images a class, k.
+        draws: how often images are drawn anew; a draw's classifier sees no other images.
+        penalty: as in `ridge_classifier`.
+        seed: decides the draws.
+
+    Raises:
+        InputError: k is larger than a class, or features and labels that do not fit.
+    """
+    classes = int(train[1].max()) + 1 if len(train[1]) else 0
+    for (features, labels), name in ((train, "training"), (test, "test")):
+        require_tensor(features, f"{name} features", "(N, D)")
+        require_labels(labels, len(features), classes, f"{name} labels")
+    if train[0].shape[1:] != test[0].shape[1:]:
+        raise InputError(
+            f"features of {train[0].shape[1]} and of {test[0].shape[1]} values: expected those of one model "
+            "and layer on both sides."
+        )
+    smallest = int(torch.bincount(train[1], minlength=classes).min()) if classes else 0
+    if not 1 <= shots <= smallest:
+        raise InputError(
+            f"shots = {shots}: expected 1 to {smallest}, the images of the smallest class to draw from."
+        )
+    if draws < 1:
+        raise InputError(f"draws = {draws}: expected at least 1.")
+    inputs, measured = standardised(train[0], test[0])
+    generator = torch.Generator().manual_seed(seed)
+    accuracies = []
+    for _ in range(draws):
+        chosen = draw_shots(train[1], shots, generator)  # (K k,)
+        weight, offset = ridge_classifier(inputs[chosen], train[1][chosen], classes, penalty)
+        found = (measured.double() @ weight + offset).argmax(dim=1)
+        accuracies.append((found == test[1]).double().mean().item())
+    return FewShot(shots, tuple(accuracies))
+
+
+def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:
+    """Draw k images of each class, without putting any back; return their numbers, (K k,)."""
+    order = torch.randperm(len(labels), generator=generator)
+    by_class = order[torch.argsort(labels[order], stable=True)]  # class by class, at random within
+    counts = torch.bincount(labels)
+    starts = counts.cumsum(0) - counts  # (K,)
+    return by_class[(starts[:, None] + torch.arange(shots)).flatten()]
+
+
+def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    """Bring features (N, D) to mean 0 and deviation 1 by the first ones'; a constant value becomes 0."""
+    mean, std = train.mean(dim=0), train.std(dim=0)
+    scale = torch.where(std > 0, 1 / std, 0.0)
+    return tuple((features - mean) * scale for features in (train, *others))
