@@ -3,6 +3,12 @@
 from torch import nn
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
+from vit_from_scratch.model.stem_cost import (
+    conv_stem_multiplications,
+    conv_stem_parameters,
+    resnet_stem_multiplications,
+    resnet_stem_parameters,
+)
 
 #: Images of JFT-300M, the paper's largest pre-training set (section 4.1).
 JFT_IMAGES = 303_000_000
@@ -39,31 +45,6 @@ def dense(before: int, after: int) -> int:
     return (before + 1) * after
 
 
-def conv_stem_parameters(config: ViTConfig) -> int:
-    """Parameters of a convolutional stem: 3 x 3 kernels, each with a norm's scale and shift."""
-    total, before = 0, config.channels
-    for index in range(config.patch_size.bit_length()):
-        after = config.stem.width * 2**index
-        total += (9 * before + 2) * after
-        before = after
-    return total + dense(before, config.dim)
-
-
-def resnet_stem_parameters(config: ViTConfig) -> int:
-    """Parameters of a hybrid's ResNet: kernels, each with a norm's scale and shift, and the projection."""
-    kernel = 49 if config.stem.root_stride == 4 else 9
-    channels = config.stem.width
-    total = (kernel * config.channels + 2) * channels
-    for stage, units in enumerate(config.stem.layers):
-        narrow = config.stem.width * 2**stage
-        wide = 4 * narrow
-        total += (channels + 2) * (narrow + wide)  # the first unit's 1 x 1, and its shortcut
-        total += (units - 1) * (wide + 2) * narrow  # the 1 x 1 of the others
-        total += units * ((9 * narrow + 2) * narrow + (narrow + 2) * wide)  # 3 x 3, and 1 x 1 to the wide one
-        channels = wide
-    return total + dense(channels, config.dim)
-
-
 def forward_flops(config: ViTConfig) -> int:
     """Floating-point operations of one forward pass for one image.
 
@@ -87,35 +68,13 @@ def forward_flops(config: ViTConfig) -> int:
     return 2 * (embedding + config.depth * block + head)
 
 
-def conv_stem_multiplications(config: ViTConfig) -> int:
-    """Multiply-adds of a convolutional stem for one image: 3 x 3 kernels, then 1 x 1 to the width D."""
-    height, width = config.image_shape
-    total, before = 0, config.channels
-    for index in range(config.patch_size.bit_length()):
-        after = config.stem.width * 2**index
-        total += (height >> index) * (width >> index) * 9 * before * after
-        before = after
-    return total + config.num_patches * before * config.dim
+def training_flops(config: ViTConfig) -> int:
+    """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
-
-def resnet_stem_multiplications(config: ViTConfig) -> int:
-    """Multiply-adds of a hybrid's ResNet for one image, and of the 1 x 1 projection to the width D."""
-    height, width = config.image_shape
-    large = config.stem.root_stride == 4
-    total = (
-        (height * width // (4 if large else 1)) * (49 if large else 9) * config.channels * config.stem.width
-    )
-    places = height * width // config.stem.root_stride**2
-    channels = config.stem.width
-    for stage, units in enumerate(config.stem.layers):
-        narrow = config.stem.width * 2**stage
-        total += places * channels * narrow  # the first unit's 1 x 1, before the stride
-        places = places // 4 if stage else places
-        total += places * channels * 4 * narrow  # its shortcut
-        channels = 4 * narrow
-        total += (units - 1) * places * channels * narrow  # the 1 x 1 of the others
-        total += units * places * narrow * (9 * narrow + 4 * narrow)  # 3 x 3, and 1 x 1 to the wide one
-    return total + config.num_patches * channels * config.dim
+    Every matrix product of the forward pass comes back as two: one gives the gradient of its input, one that
+    of its weights. (The first layer's input needs no gradient, which is left out of account, as is usual.)
+    """
+    return 3 * forward_flops(config)
 
 
 def pretraining_exaflops(
@@ -133,7 +92,7 @@ def pretraining_exaflops(
         3 forward passes (a backward pass costs two) x images x epochs / 10^18.
     """
     config = variant_config(variant, image_size=image_size)
-    return 3 * forward_flops(config) * images * epochs / 1e18
+    return training_flops(config) * images * epochs / 1e18
 
 
 def parameter_table(model: nn.Module, depth: int = 2) -> str:
