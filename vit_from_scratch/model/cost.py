@@ -51,30 +51,41 @@ def forward_flops(config: ViTConfig) -> int:
     Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
     are left out, as is usual: they come to about one per cent at the paper's sizes.
     """
-    tokens, dim = config.num_tokens, config.dim
+    dim = config.dim
     embedding = config.num_patches * config.patch_values * dim
     if config.stem.kind == "conv":
         embedding = conv_stem_multiplications(config)
     elif config.stem.kind == "resnet":
         embedding = resnet_stem_multiplications(config)
+    width = config.representation_size or dim
+    head = width * config.num_classes + (dim * width if config.representation_size else 0)
+    return 2 * (embedding + head) + config.depth * block_flops(config)
+
+
+def block_flops(config: ViTConfig) -> int:
+    """Floating-point operations of one block for one image, counted as by :func:`forward_flops`."""
+    tokens, dim = config.num_tokens, config.dim
     qkv_and_projection = tokens * dim * 4 * dim
     scores_and_gathering = 2 * tokens * tokens * dim
     mlp = 2 * tokens * dim * config.mlp_dim
     if config.mlp == "local":
         mlp += config.num_patches * 9 * config.mlp_dim
-    block = qkv_and_projection + scores_and_gathering + mlp
-    width = config.representation_size or dim
-    head = width * config.num_classes + (dim * width if config.representation_size else 0)
-    return 2 * (embedding + config.depth * block + head)
+    return 2 * (qkv_and_projection + scores_and_gathering + mlp)
 
 
-def training_flops(config: ViTConfig) -> int:
+def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
     """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
     Every matrix product of the forward pass comes back as two: one gives the gradient of its input, one that
-    of its weights. (The first layer's input needs no gradient, which is left out of account, as is usual.)
+    of its weights. (Nobody needs the image's gradient, yet that of the first layer's input is counted, as is
+    usual.)
+
+    Args:
+        config: the model.
+        checkpointing: whether the blocks are computed again in the backward pass, to spare memory.
     """
-    return 3 * forward_flops(config)
+    again = config.depth * block_flops(config) if checkpointing else 0
+    return 3 * forward_flops(config) + again
 
 
 def pretraining_exaflops(

@@ -110,11 +110,14 @@ def activation_memory(
         raise unknown_name("attention", attention, ATTENTIONS)
     require(1 <= batch <= LARGEST_BATCH, "batch", batch, f"at least 1 image, at most {LARGEST_BATCH:,}")
     size = PRECISIONS[precision]
-    block, kept = block_activations(config, size, attention), size * config.num_tokens * config.dim
-    blocks = (config.depth - 1) * kept + block if checkpointing else config.depth * block
+    block, end = block_activations(config, size, attention), end_activations(config, size)
+    rest = config.depth * block + end
+    if checkpointing:  # when the last block is computed again, what came behind it has gone
+        kept = size * config.num_tokens * config.dim
+        rest = (config.depth - 1) * kept + max(block, kept + end)
     filters = sum(layer.weights for layer in stem_layers(config)) if config.stem.kind == "resnet" else 0
     standardised = (4 + size) * filters  # centred, and as they are applied
-    return batch * (stem_activations(config, size) + blocks + end_activations(config, size)) + standardised
+    return batch * (stem_activations(config, size) + rest) + standardised
 
 
 def block_activations(config: ViTConfig, size: int, attention: str) -> int:
@@ -158,7 +161,7 @@ def stem_activations(config: ViTConfig, size: int) -> int:
 
 
 def end_activations(config: ViTConfig, size: int) -> int:
-    """Bytes kept for one image behind the last block: norm, pooling, head and loss; `size` is that of a value.
+    """Bytes kept for one image behind the last block, by norm, pooling, head and loss; `size` is a value's.
 
     Whoever keeps the class token's vector keeps the whole sequence, in whose memory it lies.
     """
@@ -174,7 +177,7 @@ def end_activations(config: ViTConfig, size: int) -> int:
 def copied_weights(config: ViTConfig) -> int:
     """Numbers in the matrices and kernels of which autocast keeps a copy for the backward pass.
 
-    They give the gradients of their inputs. So the first layer has none: nobody asks for the image's gradient.
+    They give the gradients of their inputs. So the first layer has none: nobody asks for the image's.
     (The filters of a ResNet are counted where they are standardised, among the activations.)
     """
     dim, hidden = config.dim, config.mlp_dim

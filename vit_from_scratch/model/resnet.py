@@ -122,8 +122,8 @@ class ResNet(nn.Module):
         require_tensor(images, "images", f"(B, {self.channels}, H, W)")
         if images.ndim != 4 or images.shape[1] != self.channels:
             raise InputError(
-                f"images of shape {tuple(images.shape)}: expected (B, {self.channels}, H, W), which the model "
-                "was built for; convert the images, or build the model for theirs."
+                f"images of shape {tuple(images.shape)}: expected (B, {self.channels}, H, W), which the "
+                "model was built for; convert the images, or build the model for theirs."
             )
         return self.head(self.features(images))
 

@@ -44,7 +44,7 @@ class Convolution(NamedTuple):
 
 
 def conv_stem_layers(config: ViTConfig) -> list[Convolution]:
-    """Return the 3 x 3 convolutions of a convolutional stem; its projection to the width D is not among them."""
+    """Return the 3 x 3 convolutions of a convolutional stem, without its projection to the width D."""
     height, width = config.image_shape
     channels = [config.channels, *(config.stem.width * 2**i for i in range(config.patch_size.bit_length()))]
     return [
@@ -54,7 +54,7 @@ def conv_stem_layers(config: ViTConfig) -> list[Convolution]:
 
 
 def resnet_stem_layers(config: ViTConfig) -> list[Convolution]:
-    """Return the convolutions of a hybrid's ResNet; its projection to the width D is not among them."""
+    """Return the convolutions of a hybrid's ResNet, without its projection to the width D."""
     height, width = config.image_shape
     channels, stride = config.stem.width, config.stem.root_stride
     root = (7, 2) if stride == 4 else (3, 1)
