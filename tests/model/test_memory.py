@@ -1,11 +1,14 @@
 """The bytes that are worked out are those that torch keeps."""
 
 import math
+import weakref
 from collections import Counter
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
@@ -63,7 +66,9 @@ class Kept:
         self.times, self.now, self.most = Counter(), 0, 0
 
     def hooks(self):
-        return torch.autograd.graph.saved_tensors_hooks(lambda tensor: Piece(self, tensor), lambda p: p.tensor)
+        return torch.autograd.graph.saved_tensors_hooks(
+            lambda tensor: Piece(self, tensor), lambda p: p.tensor
+        )
 
     def change(self, tensor, by):
         storage = tensor.untyped_storage()
@@ -134,6 +139,38 @@ def test_a_model_of_the_usual_size(monkeypatch):
     config = variant_config("Ti/16")
     measured = most_kept(config, 2, "float32", "explicit", monkeypatch)
     assert activation_memory(config, 2, attention="explicit") == pytest.approx(measured, abs=16)
+
+
+class Living(TorchDispatchMode):
+    """Follow the bytes that operations allocate until nobody holds them any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        def storages(values):
+            return [t.untyped_storage() for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
+
+        old = {storage._cdata for storage in storages((args, kwargs))}
+        result = func(*args, **(kwargs or {}))
+        for storage in storages(result):
+            place = storage._cdata
+            if place not in old and place not in self.storages:
+                self.storages[place] = storage.nbytes()
+                weakref.finalize(storage, self.storages.pop, place)
+        return result
+
+
+@pytest.mark.parametrize("name", ["Ti/16", "R50+Ti/16"])
+def test_what_is_allocated_after_a_forward_pass_is_what_autograd_keeps(name):
+    config = variant_config(name, image_size=96, num_classes=10)
+    model, images = VisionTransformer(config), torch.randn(2, 3, 96, 96)
+    with Living() as living:
+        loss = F.cross_entropy(model(images), torch.zeros(2, dtype=torch.long))
+        allocated = sum(living.storages.values())
+    assert loss.requires_grad
+    assert activation_memory(config, 2) == pytest.approx(allocated, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", ["fused", "explicit"])

@@ -30,7 +30,7 @@ def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
     4% of a ResNet at 224 pixels. A compiler that counts can leave them out, as it knows the result.
 
     Args:
-        model: takes images (B, C, H, W); its :class:`StandardisedConv` layers are looked at.
+        model: takes images (B, C, H, W); its `StandardisedConv` layers are looked at.
         image: (C, H, W) of the image.
     """
     wasted = 0

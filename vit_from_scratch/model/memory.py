@@ -48,7 +48,10 @@ class TrainingMemory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All of it: the most that is there at once if gradients are, as with accumulation.
+
+        A step that begins without gradients needs less, because they come as the activations go.
+        """
         return sum(self)
 
 

@@ -163,9 +163,7 @@ def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNe
     return ResNet(resnet_config(name), channels, num_classes)
 
 
-def _conv(
-    config: StemConfig, channels: int, features: int, kernel: int, stride: int = 1
-) -> EvenlyPaddedConv:
+def _conv(config: StemConfig, channels: int, features: int, kernel: int, stride: int = 1) -> EvenlyPaddedConv:
     return EvenlyPaddedConv(channels, features, kernel, stride, config.conv_eps, config.eps_on_variance)
 
 
