@@ -46,18 +46,8 @@ def test_a_training_step_of_the_large_model(capsys):
 
 
 def test_every_option_of_the_step_reaches_the_count(capsys):
-    options = [
-        "--batch",
-        "3",
-        "--attention",
-        "explicit",
-        "--optimiser",
-        "sgd",
-        "--checkpointing",
-        "--classes",
-        "9",
-    ]
-    lines = printed(capsys, "S/32", *options)
+    options = ["--batch", "3", "--attention", "explicit", "--optimiser", "sgd", "--checkpointing"]
+    lines = printed(capsys, "S/32", *options, "--classes", "9")
     config = variant_config("S/32", num_classes=9)
     memory = training_memory(config, 3, "float32", "explicit", True, "sgd")
     assert value(lines, "activations") == pytest.approx(memory.activations, rel=5e-3)
@@ -87,7 +77,8 @@ def test_table_6_is_printed_row_by_row(capsys):
     for cells, row in zip(rows, TABLE_6, strict=True):
         cost = recomputed_cost(row.name, row.epochs)
         assert cells[:3] == [row.name, str(row.epochs), str(row.exaflops)]
-        for number, share, expected in zip(cells[3::2], cells[4::2], cost, strict=True):
+        counts = (cost.exaflops, cost.without_padding)
+        for number, share, expected in zip(cells[3::2], cells[4::2], counts, strict=True):
             assert float(number) == pytest.approx(expected, abs=0.051)
             difference = float(share.removesuffix("%")) / 100
             assert row.exaflops * (1 + difference) == pytest.approx(expected, rel=1e-4)

@@ -132,7 +132,28 @@ def test_an_unknown_resnet_is_refused(name):
         build_resnet(name)
 
 
-@pytest.mark.parametrize("images", [None, torch.zeros(3, 64, 64), torch.zeros(1, 1, 64, 64)])
-def test_what_is_no_batch_of_images_is_refused(images):
-    with pytest.raises(InputError, match=r"images of .*: expected .*\(B, 3, H, W\)"):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((StemConfig("conv"),), "kind = 'conv': expected 'resnet'"),
+        ((SMALL, 0), "channels = 0: expected at least 1"),
+        ((SMALL, 3, 0), "num_classes = 0: expected at least 1"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ResNet(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (None, r"images of type NoneType: expected a tensor \(B, 3, H, W\)"),
+        (torch.zeros(3, 64, 64), r"images of shape \(3, 64, 64\): expected \(B, 3, H, W\)"),
+        (torch.zeros(1, 1, 64, 64), r"images of shape \(1, 1, 64, 64\): expected \(B, 3, H, W\)"),
+        (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "images of type torch.uint8: expected torch.float32"),
+    ],
+)
+def test_what_is_no_batch_of_images_is_refused(images, message):
+    with pytest.raises(InputError, match=message):
         ResNet(SMALL)(images)

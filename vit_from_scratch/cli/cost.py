@@ -119,7 +119,7 @@ def print_table_6() -> None:
         cost = recomputed_cost(row.name, row.epochs)
         cells = "".join(
             f"{value:>{width}.1f}{value / row.exaflops - 1:>+12.2%}"
-            for value, width in zip(cost, (12, 17), strict=True)
+            for value, width in ((cost.exaflops, 12), (cost.without_padding, 17))
         )
         print(f"{row.name:<16}{row.epochs:>7}{row.exaflops:>10}{cells}")
     print(

@@ -17,16 +17,17 @@ Where the recomputed and the reported number differ:
   recomputed 834 is half.
 """
 
+import dataclasses
 import functools
-from typing import NamedTuple
 
 from vit_from_scratch.model.config import variant_config
 
 
-class Pretraining(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Pretraining:
     """A row of Table 6, as reported: pre-training on JFT-300M, and accuracies in % after fine-tuning.
 
-    Attributes:
+    Args:
         name: of the model, as in the table.
         epochs: passes over the 303 million images.
         imagenet: top-1 accuracy on ImageNet, and so on for the other data sets.
@@ -49,10 +50,11 @@ class Pretraining(NamedTuple):
     exaflops: int
 
 
-class RecomputedCost(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class RecomputedCost:
     """A pre-training's cost in exaFLOPs by our count.
 
-    Attributes:
+    Args:
         exaflops: all of it.
         without_padding: without multiplications of the zeros around a feature map; the same for a plain ViT.
     """
@@ -81,7 +83,10 @@ TABLE_6: tuple[Pretraining, ...] = (
     Pretraining("R50x1+ViT-L/16", 7, 86.60, 89.72, 99.18, 93.64, 97.03, 99.40, 859),
     Pretraining("R50x1+ViT-L/16", 14, 87.12, 89.76, 99.31, 93.89, 97.36, 99.11, 1668),
 )
-"""The 18 rows, in the table's order."""
+"""The 18 rows, in the table's order.
+
+:meta hide-value:
+"""
 
 
 def recomputed_cost(name: str, epochs: float) -> RecomputedCost:

@@ -1,4 +1,7 @@
-"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
+"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs.
+
+The bytes of a training step are counted in `vit_from_scratch.model.memory`.
+"""
 
 from torch import nn
 

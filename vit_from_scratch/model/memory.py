@@ -10,7 +10,7 @@ On a GPU two things differ: a dropout mask has one byte a value, and autocast wo
 and the explicit softmax in float32, so that in bfloat16 somewhat more is kept.
 """
 
-from typing import NamedTuple
+import dataclasses
 
 from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.model.config import ViTConfig
@@ -29,10 +29,11 @@ ATTENTIONS = ("fused", "explicit")
 LARGEST_BATCH = 2**31
 
 
-class TrainingMemory(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class TrainingMemory:
     """Bytes of a training step on one device.
 
-    Attributes:
+    Args:
         weights: the parameters, in float32.
         gradients: one number a parameter.
         optimiser: what the optimiser remembers between two steps.
@@ -52,7 +53,7 @@ class TrainingMemory(NamedTuple):
 
         A step that begins without gradients needs less, because they come as the activations go.
         """
-        return sum(self)
+        return self.weights + self.gradients + self.optimiser + self.copies + self.activations
 
 
 def training_memory(

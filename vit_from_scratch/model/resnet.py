@@ -16,6 +16,7 @@ from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.hybrid import GROUPS, StandardisedConv
 from vit_from_scratch.model.stem_config import StemConfig
+from vit_from_scratch.settings import require
 
 #: Residual units in each stage, by the number of layers.
 DEPTHS: dict[int, tuple[int, ...]] = {
@@ -71,14 +72,20 @@ class ResNet(nn.Module):
     """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head.
 
     Args:
-        config: ``layers``, ``width``, ``root_stride`` (4, or 1 for small images) and the eps; its ``kind`` is
-            not looked at.
+        config: of the kind ``"resnet"``, with ``layers``, ``width``, ``root_stride`` (4, or 1 for small
+            images) and the eps.
         channels: channels C of the images.
         num_classes: classes K.
+
+    Raises:
+        InputError: for another kind, or less than one channel or class.
     """
 
     def __init__(self, config: StemConfig, channels: int = 3, num_classes: int = 1000) -> None:
         super().__init__()
+        require(config.kind == "resnet", "kind", config.kind, "'resnet', as in StemConfig('resnet')")
+        require(channels >= 1, "channels", channels, "at least 1")
+        require(num_classes >= 1, "num_classes", num_classes, "at least 1")
         self.channels = channels
         self.large_root = config.root_stride == 4
         self.root = _conv(config, channels, config.width, *((7, 2) if self.large_root else (3, 1)))
@@ -117,13 +124,18 @@ class ResNet(nn.Module):
             Logits (B, K).
 
         Raises:
-            InputError: for anything but a tensor of four axes and C channels.
+            InputError: for anything but floats of four axes and C channels.
         """
         require_tensor(images, "images", f"(B, {self.channels}, H, W)")
         if images.ndim != 4 or images.shape[1] != self.channels:
             raise InputError(
                 f"images of shape {tuple(images.shape)}: expected (B, {self.channels}, H, W), which the "
                 "model was built for; convert the images, or build the model for theirs."
+            )
+        if not images.is_floating_point():
+            raise InputError(
+                f"images of type {images.dtype}: expected {self.head.weight.dtype}, scaled and normalised; "
+                "for bytes try images.float() / 255."
             )
         return self.head(self.features(images))
 

@@ -1,15 +1,16 @@
 """What the convolutions of a stem cost: each one as five numbers, and sums over them."""
 
+import dataclasses
 from itertools import pairwise
-from typing import NamedTuple
 
 from vit_from_scratch.model.config import ViTConfig
 
 
-class Convolution(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Convolution:
     """A convolution of a stem, with the norm that follows it.
 
-    Attributes:
+    Args:
         kernel: side of a filter.
         stride: step.
         before: input channels.
