@@ -2,6 +2,7 @@ from .attention import MultiHeadSelfAttention
 from .config import ViTConfig
 from .encoder import Block, Encoder, Mlp
 from .patches import PatchEmbedding, patchify, unpatchify
+from .resnet import ResNet, build_resnet
 from .stem_config import StemConfig
 from .tokens import TokenSequence
 from .vit import VisionTransformer, build_model
@@ -12,11 +13,13 @@ __all__ = [
     "Mlp",
     "MultiHeadSelfAttention",
     "PatchEmbedding",
+    "ResNet",
     "StemConfig",
     "TokenSequence",
     "ViTConfig",
     "VisionTransformer",
     "build_model",
+    "build_resnet",
     "patchify",
     "unpatchify",
 ]

@@ -1,8 +1,17 @@
-"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
+"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs.
+
+The bytes of a training step are counted in `vit_from_scratch.model.memory`.
+"""
 
 from torch import nn
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
+from vit_from_scratch.model.stem_cost import (
+    conv_stem_multiplications,
+    conv_stem_parameters,
+    resnet_stem_multiplications,
+    resnet_stem_parameters,
+)
 
 #: Images of JFT-300M, the paper's largest pre-training set (section 4.1).
 JFT_IMAGES = 303_000_000
@@ -39,83 +48,47 @@ def dense(before: int, after: int) -> int:
     return (before + 1) * after
 
 
-def conv_stem_parameters(config: ViTConfig) -> int:
-    """Parameters of a convolutional stem: 3 x 3 kernels, each with a norm's scale and shift."""
-    total, before = 0, config.channels
-    for index in range(config.patch_size.bit_length()):
-        after = config.stem.width * 2**index
-        total += (9 * before + 2) * after
-        before = after
-    return total + dense(before, config.dim)
-
-
-def resnet_stem_parameters(config: ViTConfig) -> int:
-    """Parameters of a hybrid's ResNet: kernels, each with a norm's scale and shift, and the projection."""
-    kernel = 49 if config.stem.root_stride == 4 else 9
-    channels = config.stem.width
-    total = (kernel * config.channels + 2) * channels
-    for stage, units in enumerate(config.stem.layers):
-        narrow = config.stem.width * 2**stage
-        wide = 4 * narrow
-        total += (channels + 2) * (narrow + wide)  # the first unit's 1 x 1, and its shortcut
-        total += (units - 1) * (wide + 2) * narrow  # the 1 x 1 of the others
-        total += units * ((9 * narrow + 2) * narrow + (narrow + 2) * wide)  # 3 x 3, and 1 x 1 to the wide one
-        channels = wide
-    return total + dense(channels, config.dim)
-
-
 def forward_flops(config: ViTConfig) -> int:
     """Floating-point operations of one forward pass for one image.
 
     Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
     are left out, as is usual: they come to about one per cent at the paper's sizes.
     """
-    tokens, dim = config.num_tokens, config.dim
+    dim = config.dim
     embedding = config.num_patches * config.patch_values * dim
     if config.stem.kind == "conv":
         embedding = conv_stem_multiplications(config)
     elif config.stem.kind == "resnet":
         embedding = resnet_stem_multiplications(config)
+    width = config.representation_size or dim
+    head = width * config.num_classes + (dim * width if config.representation_size else 0)
+    return 2 * (embedding + head) + config.depth * block_flops(config)
+
+
+def block_flops(config: ViTConfig) -> int:
+    """Floating-point operations of one block for one image, counted as by :func:`forward_flops`."""
+    tokens, dim = config.num_tokens, config.dim
     qkv_and_projection = tokens * dim * 4 * dim
     scores_and_gathering = 2 * tokens * tokens * dim
     mlp = 2 * tokens * dim * config.mlp_dim
     if config.mlp == "local":
         mlp += config.num_patches * 9 * config.mlp_dim
-    block = qkv_and_projection + scores_and_gathering + mlp
-    width = config.representation_size or dim
-    head = width * config.num_classes + (dim * width if config.representation_size else 0)
-    return 2 * (embedding + config.depth * block + head)
+    return 2 * (qkv_and_projection + scores_and_gathering + mlp)
 
 
-def conv_stem_multiplications(config: ViTConfig) -> int:
-    """Multiply-adds of a convolutional stem for one image: 3 x 3 kernels, then 1 x 1 to the width D."""
-    height, width = config.image_shape
-    total, before = 0, config.channels
-    for index in range(config.patch_size.bit_length()):
-        after = config.stem.width * 2**index
-        total += (height >> index) * (width >> index) * 9 * before * after
-        before = after
-    return total + config.num_patches * before * config.dim
+def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
+    """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
+    Every matrix product of the forward pass comes back as two: one gives the gradient of its input, one that
+    of its weights. (Nobody needs the image's gradient, yet that of the first layer's input is counted, as is
+    usual.)
 
-def resnet_stem_multiplications(config: ViTConfig) -> int:
-    """Multiply-adds of a hybrid's ResNet for one image, and of the 1 x 1 projection to the width D."""
-    height, width = config.image_shape
-    large = config.stem.root_stride == 4
-    total = (
-        (height * width // (4 if large else 1)) * (49 if large else 9) * config.channels * config.stem.width
-    )
-    places = height * width // config.stem.root_stride**2
-    channels = config.stem.width
-    for stage, units in enumerate(config.stem.layers):
-        narrow = config.stem.width * 2**stage
-        total += places * channels * narrow  # the first unit's 1 x 1, before the stride
-        places = places // 4 if stage else places
-        total += places * channels * 4 * narrow  # its shortcut
-        channels = 4 * narrow
-        total += (units - 1) * places * channels * narrow  # the 1 x 1 of the others
-        total += units * places * narrow * (9 * narrow + 4 * narrow)  # 3 x 3, and 1 x 1 to the wide one
-    return total + config.num_patches * channels * config.dim
+    Args:
+        config: the model.
+        checkpointing: whether the blocks are computed again in the backward pass, to spare memory.
+    """
+    again = config.depth * block_flops(config) if checkpointing else 0
+    return 3 * forward_flops(config) + again
 
 
 def pretraining_exaflops(
@@ -133,7 +106,7 @@ def pretraining_exaflops(
         3 forward passes (a backward pass costs two) x images x epochs / 10^18.
     """
     config = variant_config(variant, image_size=image_size)
-    return 3 * forward_flops(config) * images * epochs / 1e18
+    return training_flops(config) * images * epochs / 1e18
 
 
 def parameter_table(model: nn.Module, depth: int = 2) -> str:

@@ -68,10 +68,13 @@ class StandardisedConv(nn.Conv2d):
             return weight / (variance + self.eps).sqrt()
         return weight / (variance.sqrt() + self.eps)
 
+    def padded(self, input: Tensor) -> Tensor:
+        """Return the input with the zeros around it that the filters also run over."""
+        return same_padding(input, self.kernel_size[0], self.stride[0])
+
     def forward(self, input: Tensor) -> Tensor:
         """Map (B, channels, H, W) to (B, features, ceil(H / stride), ceil(W / stride))."""
-        padded = same_padding(input, self.kernel_size[0], self.stride[0])
-        return F.conv2d(padded, self.standardised(), stride=self.stride)
+        return F.conv2d(self.padded(input), self.standardised(), stride=self.stride)
 
 
 class Bottleneck(nn.Module):

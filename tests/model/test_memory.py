@@ -1,0 +1,243 @@
+"""The bytes that are worked out are those that torch keeps."""
+
+import math
+import weakref
+from collections import Counter
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.model import attention
+from vit_from_scratch.model.config import variant_config
+from vit_from_scratch.model.cost import parameters_of
+from vit_from_scratch.model.memory import OPTIMISERS, activation_memory, training_memory
+from vit_from_scratch.training.config import TrainConfig
+from vit_from_scratch.training.optimisers import build_optimiser
+
+SIZES = {
+    "image_size": (32, 48),
+    "patch_size": 4,
+    "dim": 24,
+    "depth": 3,
+    "heads": 3,
+    "mlp_dim": 40,
+    "num_classes": 7,
+}
+
+PLAIN = [
+    {},
+    {"depth": 1, "heads": 1},
+    {"channels": 1, "patch_size": 1, "image_size": 8},
+    {"dropout": 0.1},
+    {"mlp": "local"},
+    {"mlp": "local", "dropout": 0.1},
+    {"class_token": False, "pool": "gap", "norm": "pooled"},
+    {"pool": "gap"},
+    {"norm": "pooled"},
+    {"norm": "none"},
+    {"norm": "none", "pool": "gap"},
+    {"position": "learned_2d"},
+    {"position": "sincos_2d"},
+    {"position": "none", "gelu": "tanh"},
+    {"representation_size": 20, "qkv_bias": False},
+    {"initialisation": "mimetic"},
+]
+
+STEMS = [
+    {"stochastic_depth": 0.3},
+    {"stem": {"kind": "conv", "width": 4}, "dropout": 0.1},
+    {"stem": {"kind": "conv", "width": 4}, "patch_size": 1, "image_size": 8},
+    {"stem": {"kind": "resnet", "width": 8, "layers": (2, 1, 2), "root_stride": 1}},
+    {"stem": {"kind": "resnet", "width": 8, "layers": (2,)}, "dropout": 0.1},
+    {"stem": {"kind": "resnet", "width": 32, "layers": (2, 1)}, "patch_size": 8},
+]
+
+
+class Kept:
+    """Follow the bytes that autograd keeps, each piece of memory once and weights apart."""
+
+    def __init__(self, model):
+        self.weights = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
+        self.times, self.now, self.most = Counter(), 0, 0
+
+    def hooks(self):
+        return torch.autograd.graph.saved_tensors_hooks(
+            lambda tensor: Piece(self, tensor), lambda p: p.tensor
+        )
+
+    def change(self, tensor, by):
+        storage = tensor.untyped_storage()
+        place = storage.data_ptr()
+        before = self.times[place]
+        self.times[place] += by
+        if place not in self.weights and 0 in (before, before + by):
+            self.now += by * storage.nbytes()
+            self.most = max(self.most, self.now)
+
+
+class Piece:
+    """A kept tensor; autograd drops it when its operation has been differentiated."""
+
+    def __init__(self, kept, tensor):
+        self.kept, self.tensor = kept, tensor
+        kept.change(tensor, 1)
+
+    def __del__(self):
+        self.kept.change(self.tensor, -1)
+
+
+class Checkpointed(torch.nn.Module):
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def forward(self, tokens, return_weights=False):
+        return checkpoint(lambda t: self.block(t)[0], tokens, use_reentrant=True), None
+
+
+def most_kept(config, batch, precision, kind, monkeypatch, checkpointing=False) -> int:
+    """Return the most bytes that autograd keeps at once during a training step."""
+    monkeypatch.setattr(attention, "fused_is_faster", lambda q: kind == "fused")
+    model = VisionTransformer(config).train()
+    kept = Kept(model)
+    if checkpointing:
+        model.encoder.blocks = torch.nn.ModuleList(map(Checkpointed, model.encoder.blocks))
+    images = torch.randn(batch, config.channels, *config.image_shape)
+    with kept.hooks():
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            loss = F.cross_entropy(model(images), torch.zeros(batch, dtype=torch.long))
+        loss.backward()
+    assert kept.most > 0
+    return kept.most
+
+
+@pytest.mark.parametrize("kind", ["fused", "explicit"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("options", PLAIN, ids=str)
+def test_activations_are_what_autograd_keeps(options, precision, kind, monkeypatch):
+    config = ViTConfig.from_dict(SIZES | options)
+    memory = training_memory(config, 3, precision, kind)
+    measured = most_kept(config, 3, precision, kind, monkeypatch)
+    assert measured - 16 <= memory.activations + memory.copies <= measured  # but for a scalar of the loss
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("options", STEMS, ids=str)
+def test_with_convolutions_only_the_norms_statistics_are_left_out(options, precision, monkeypatch):
+    config = ViTConfig.from_dict(SIZES | options)
+    memory = training_memory(config, 3, precision)
+    measured = most_kept(config, 3, precision, "fused", monkeypatch)
+    assert 0.99 * measured <= memory.activations + memory.copies <= measured
+
+
+def test_a_model_of_the_usual_size(monkeypatch):
+    config = variant_config("Ti/16")
+    measured = most_kept(config, 2, "float32", "explicit", monkeypatch)
+    assert activation_memory(config, 2, attention="explicit") == pytest.approx(measured, abs=16)
+
+
+class Living(TorchDispatchMode):
+    """Follow the bytes that operations allocate until nobody holds them any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        def storages(values):
+            return [t.untyped_storage() for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
+
+        old = {storage._cdata for storage in storages((args, kwargs))}
+        result = func(*args, **(kwargs or {}))
+        for storage in storages(result):
+            place = storage._cdata
+            if place not in old and place not in self.storages:
+                self.storages[place] = storage.nbytes()
+                weakref.finalize(storage, self.storages.pop, place)
+        return result
+
+
+@pytest.mark.parametrize("name", ["Ti/16", "R50+Ti/16"])
+def test_what_is_allocated_after_a_forward_pass_is_what_autograd_keeps(name):
+    config = variant_config(name, image_size=96, num_classes=10)
+    model, images = VisionTransformer(config), torch.randn(2, 3, 96, 96)
+    with Living() as living:
+        loss = F.cross_entropy(model(images), torch.zeros(2, dtype=torch.long))
+        allocated = sum(living.storages.values())
+    assert loss.requires_grad
+    assert activation_memory(config, 2) == pytest.approx(allocated, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["fused", "explicit"])
+@pytest.mark.parametrize("options", [{"depth": 1}, {}, {"depth": 6}, {"num_classes": 50_000}], ids=str)
+def test_checkpointed_blocks_are_there_in_full_one_at_a_time(options, kind, monkeypatch):
+    config = ViTConfig.from_dict(SIZES | options)
+    measured = most_kept(config, 3, "float32", kind, monkeypatch, checkpointing=True)
+    assert activation_memory(config, 3, "float32", kind, True) == pytest.approx(measured, abs=16)
+
+
+def test_without_checkpointing_a_block_more_is_a_block_more():
+    def at(depth, checkpointing):
+        config = ViTConfig.from_dict(SIZES | {"depth": depth})
+        return activation_memory(config, checkpointing=checkpointing)
+
+    tokens = 8 * 12 + 1  # 32 x 48 pixels in patches of 4, and the class token
+    values = 4 * tokens * (8 * 24 + 2 * 40)
+    assert at(5, False) - at(4, False) == values + 4 * tokens * (4 + 3)  # statistics: 2 norms, 3 heads
+    assert at(5, True) - at(4, True) == 4 * tokens * 24
+
+
+def test_explicit_attention_grows_with_the_square_of_the_tokens():
+    def weights_of(size):
+        config = variant_config("B/16", image_size=size)
+        return activation_memory(config, attention="explicit") - activation_memory(config)
+
+    for size, tokens in ((224, 197), (448, 785)):
+        assert weights_of(size) == 4 * 12 * 12 * (tokens**2 - tokens)  # less what the fused kernel keeps
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_weights_gradients_and_the_optimisers_state_are_torchs(name):
+    config = ViTConfig.from_dict(SIZES)
+    model = VisionTransformer(config)
+    optimiser = build_optimiser(model, TrainConfig(optimiser=name, momentum=0.9))
+    model(torch.randn(2, 3, 32, 48)).square().sum().backward()
+    optimiser.step()
+    memory = training_memory(config, optimiser=name)
+    weights, gradients = (
+        sum(t.nbytes for t in tensors)
+        for tensors in (model.parameters(), (p.grad for p in model.parameters()))
+    )
+    held = [t for state in optimiser.state.values() for t in state.values() if t is not None and t.ndim]
+    assert (memory.weights, memory.gradients) == (weights, gradients)
+    assert memory.optimiser == sum(t.nbytes for t in held)
+    assert memory.total == weights + gradients + memory.optimiser + memory.activations
+
+
+def test_sizes_that_no_memory_holds_are_counted_exactly():
+    config = variant_config("H/14", image_size=14 * 4096)
+    tokens = 4096**2 + 1
+    memory = training_memory(config, 2**31, attention="explicit")
+    assert memory.activations > 2**31 * 32 * 4 * 16 * tokens**2
+    assert memory.optimiser == 8 * parameters_of(config)
+    assert math.isfinite(float(memory.total))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch": 0}, "batch = 0: expected at least 1 image"),
+        ({"batch": 2**31 + 1}, "expected at least 1 image, at most 2,147,483,648"),
+        ({"precision": "float16"}, "unknown precision 'float16': expected one of 'float32', 'bfloat16'"),
+        ({"attention": "flash"}, "unknown attention 'flash'"),
+        ({"optimiser": "muon"}, "unknown optimiser 'muon'"),
+    ],
+)
+def test_wrong_input_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        training_memory(variant_config("Ti/16"), **arguments)

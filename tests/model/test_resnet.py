@@ -1,0 +1,159 @@
+"""BiT's ResNets: the same results as timm's with the same weights, and as many parameters."""
+
+from functools import partial
+
+import pytest
+import timm
+import torch
+from timm.layers import GroupNormAct, StdConv2d
+from timm.models.resnetv2 import ResNetV2
+
+from vit_from_scratch import InputError
+from vit_from_scratch.model.cost import count_parameters
+from vit_from_scratch.model.resnet import PreActivationBottleneck, ResNet, build_resnet, resnet_config
+from vit_from_scratch.model.stem_config import StemConfig
+
+SMALL = StemConfig(
+    "resnet", width=32, layers=(2, 1, 3, 1), norm_eps=1e-5, conv_eps=1e-8, eps_on_variance=True
+)
+
+
+def timms_small() -> ResNetV2:
+    """A miniature of `resnetv2_50x1_bit`: every layer's kind is that of the large one."""
+    return ResNetV2(
+        SMALL.layers,
+        channels=(128, 256, 512, 1024),
+        stem_chs=32,
+        num_classes=7,
+        stem_type="fixed",
+        conv_layer=partial(StdConv2d, eps=1e-8),
+        norm_layer=partial(GroupNormAct, num_groups=32),
+        zero_init_last=False,
+    )
+
+
+def in_our_names(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """timm's weights with our names; its head is a 1 x 1 convolution."""
+    changes = (
+        ("stem.conv.", "root."),
+        (".blocks.", "."),
+        ("downsample.conv.", "shortcut."),
+        ("head.fc.", "head."),
+    )
+    ours = {}
+    for name, tensor in weights.items():
+        for old, new in changes:
+            name = name.replace(old, new)
+        ours[name] = tensor.flatten(1) if name == "head.weight" else tensor
+    return ours
+
+
+@pytest.fixture
+def pair() -> tuple[ResNetV2, ResNet]:
+    """timm's miniature, with no weight as it is drawn or zeroed, and ours with the same weights."""
+    torch.manual_seed(0)
+    peer = timms_small().double().eval()
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    ours = ResNet(SMALL, num_classes=7).double()
+    ours.load_state_dict(in_our_names(peer.state_dict()))
+    return peer, ours
+
+
+@pytest.mark.parametrize("size", [(64, 64), (96, 64), (65, 71)])
+def test_same_weights_same_logits_as_timms(pair, size):
+    peer, ours = pair
+    images = torch.randn(2, 3, *size, dtype=torch.float64)
+    with torch.no_grad():
+        expected, found = peer(images), ours(images)
+    assert expected.std() > 0.1
+    assert torch.allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_same_weights_same_gradients_as_timms(pair):
+    peer, ours = pair
+    images = torch.randn(2, 3, 64, 64, dtype=torch.float64)
+    for model in pair:
+        model(images).square().sum().backward()
+    theirs = in_our_names({name: p.grad for name, p in peer.named_parameters()})
+    for name, parameter in ours.named_parameters():
+        scale = theirs[name].abs().max()
+        assert torch.allclose(parameter.grad, theirs[name], rtol=0, atol=1e-10 * scale), name
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        ("50x1", "resnetv2_50x1_bit"),
+        ("ResNet50x3", "resnetv2_50x3_bit"),
+        ("R101x1", "resnetv2_101x1_bit"),
+        ("ResNet152x2", "resnetv2_152x2_bit"),
+    ],
+)
+def test_the_papers_resnets_have_as_many_parameters_as_timms(name, peer):
+    with torch.device("meta"):
+        theirs = timm.create_model(peer, num_classes=1000)
+        assert count_parameters(build_resnet(name)) == sum(p.numel() for p in theirs.parameters())
+
+
+def test_a_width_factor_widens_and_a_depth_deepens():
+    assert resnet_config("152x2").width == 2 * resnet_config("152x1").width == 128
+    # Of three convolutions a unit, the root and the head: 50 layers are so called for 1 + 3 x 16 + 1.
+    for depth in (50, 101, 152, 200):
+        assert 1 + 3 * sum(resnet_config(f"{depth}x1").layers) + 1 == depth
+
+
+def test_nothing_follows_the_sum():
+    unit = PreActivationBottleneck(SMALL, 128, 32, 1)
+    torch.nn.init.zeros_(unit.conv3.weight)
+    features = torch.randn(2, 128, 5, 5)
+    assert torch.equal(unit(features), features), "negative values pass by"
+
+
+def test_an_untrained_resnet_has_no_opinion():
+    logits = ResNet(SMALL, num_classes=7)(torch.randn(2, 3, 64, 64))
+    assert torch.equal(logits, torch.zeros(2, 7))
+
+
+def test_a_small_root_halves_nothing():
+    config = StemConfig("resnet", width=8, layers=(1, 1), root_stride=1)
+    sizes = []
+    model = ResNet(config, channels=1, num_classes=4)
+    for stage in model.stages:
+        stage.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape[1:])))
+    assert model(torch.randn(1, 1, 8, 12)).shape == (1, 4)
+    assert sizes == [(32, 8, 12), (64, 4, 6)]
+
+
+@pytest.mark.parametrize("name", ["50", "51x1", "50x0", "50x17", "ViT50x1", "50x1 ", None])
+def test_an_unknown_resnet_is_refused(name):
+    with pytest.raises(InputError, match=r"unknown ResNet .*: expected 50, 101, 152, 200 layers"):
+        build_resnet(name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((StemConfig("conv"),), "kind = 'conv': expected 'resnet'"),
+        ((SMALL, 0), "channels = 0: expected at least 1"),
+        ((SMALL, 3, 0), "num_classes = 0: expected at least 1"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ResNet(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (None, r"images of type NoneType: expected a tensor \(B, 3, H, W\)"),
+        (torch.zeros(3, 64, 64), r"images of shape \(3, 64, 64\): expected \(B, 3, H, W\)"),
+        (torch.zeros(1, 1, 64, 64), r"images of shape \(1, 1, 64, 64\): expected \(B, 3, H, W\)"),
+        (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "images of type torch.uint8: expected torch.float32"),
+    ],
+)
+def test_what_is_no_batch_of_images_is_refused(images, message):
+    with pytest.raises(InputError, match=message):
+        ResNet(SMALL)(images)
