@@ -6,6 +6,7 @@ from pathlib import Path
 import bank_build
 import bank_inspect
 import bank_train
+import bank_transfer
 import pytest
 import right_answers
 import torch
@@ -20,9 +21,15 @@ from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, r
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
 CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
-BANKS = (right_answers, bank_build, bank_inspect, bank_train)
+BANKS = (right_answers, bank_build, bank_inspect, bank_train, bank_transfer)
 RIGHT = {check: piece for bank in BANKS for check, piece in bank.RIGHT.items()}
-WRONG = [*wrong_answers.WRONG, *bank_build.WRONG, *bank_inspect.WRONG, *bank_train.WRONG]
+WRONG = [
+    *wrong_answers.WRONG,
+    *bank_build.WRONG,
+    *bank_inspect.WRONG,
+    *bank_train.WRONG,
+    *bank_transfer.WRONG,
+]
 
 
 def points(marks):
@@ -166,8 +173,9 @@ def process():
         f"import torch, {', '.join(names)}\nfrom vit_from_scratch.checks import sandbox\n"
         "torch.optim.AdamW([torch.ones(1, requires_grad=True)]).step()\n"  # imports for seconds
         "sandbox.LIMIT_SECONDS = 0.5\n"
-        "WRONG = [*wrong_answers.WRONG, *bank_build.WRONG, *bank_inspect.WRONG, *bank_train.WRONG]\n"
-        "RIGHT = {}\nfor bank in (right_answers, bank_build, bank_inspect, bank_train):\n"
+        "WRONG = [*wrong_answers.WRONG, *bank_build.WRONG, *bank_inspect.WRONG]\n"
+        "WRONG += [*bank_train.WRONG, *bank_transfer.WRONG]\n"
+        "RIGHT = {}\nfor bank in (right_answers, bank_build, bank_inspect, bank_train, bank_transfer):\n"
         "    RIGHT |= {check.__name__: pieces for check, pieces in bank.RIGHT.items()}"
     )
     reply, _ = student.ask({"do": "run", "source": source, "place": "bank"})

@@ -7,6 +7,7 @@ from collections import Counter
 import bank_build
 import bank_inspect
 import bank_train
+import bank_transfer
 import numpy as np
 import pytest
 import right_answers
@@ -17,8 +18,8 @@ from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
-RIGHT = right_answers.RIGHT | bank_build.RIGHT | bank_inspect.RIGHT | bank_train.RIGHT
-WRONG = wrong_answers.WRONG + bank_build.WRONG + bank_inspect.WRONG + bank_train.WRONG
+RIGHT = right_answers.RIGHT | bank_build.RIGHT | bank_inspect.RIGHT | bank_train.RIGHT | bank_transfer.RIGHT
+WRONG = wrong_answers.WRONG + bank_build.WRONG + bank_inspect.WRONG + bank_train.WRONG + bank_transfer.WRONG
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])

@@ -44,6 +44,13 @@ from vit_from_scratch.checks.filters import (
     redraw,
     space_overlap,
 )
+from vit_from_scratch.checks.fine_tuning import (
+    decay_to_start,
+    grey_weight,
+    least_squares,
+    nearest_mean,
+    polyak,
+)
 from vit_from_scratch.checks.hybrid import bottleneck, resnet_stem, same_padding, standardised_conv
 from vit_from_scratch.checks.hybrid_exercises import first_cost, pre_activation, window
 from vit_from_scratch.checks.norms import group_norm, standardised
@@ -81,14 +88,17 @@ __all__ = [
     "centred_similarity",
     "clipped",
     "cross_entropy",
+    "decay_to_start",
     "encoder",
     "erase",
     "first_cost",
+    "grey_weight",
     "grid_position",
     "group_norm",
     "half_overlap",
     "hide_patches",
     "layer_norm",
+    "least_squares",
     "masked_attention",
     "mean_distance",
     "mean_vit",
@@ -96,6 +106,7 @@ __all__ = [
     "mlp",
     "multi_head_attention",
     "muon_step",
+    "nearest_mean",
     "neighbours",
     "optional_class_token",
     "orthogonalised",
@@ -104,6 +115,7 @@ __all__ = [
     "patch_distances",
     "patch_embedding",
     "patchify",
+    "polyak",
     "pre_activation",
     "predicted_operations",
     "predicted_parameters",

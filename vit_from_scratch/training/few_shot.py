@@ -88,7 +88,7 @@ def few_shot_accuracy(
     test: tuple[Tensor, Tensor],
     shots: int,
     draws: int = 10,
-    penalty: float = 1.0,
+    penalty: float = 10.0,
     seed: int = 0,
 ) -> FewShot:
     """Measure frozen features by classifiers that see k images of each class.

@@ -1,0 +1,112 @@
+"""Measure what the features of every layer are worth on CIFAR-10, and write a result that ships.
+
+    python tools/measure_features.py --data-dir DEST [--images 10000]
+
+The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out and test
+photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw from the training
+photos, the linear probe chooses its penalty on the held-out ones; both are measured on the test photos. Pixels get the
+same classifiers. Which layer is best is read off the held-out photos.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_from_scratch import VisionTransformer
+from vit_from_scratch.data import DataConfig, ImageData, open_dataset
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.probes import linear_probe
+from vit_from_scratch.files import write_json
+from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.pretrained import load_pretrained
+from vit_from_scratch.training.few_shot import few_shot_accuracy
+
+RESULT = Path("vit_from_scratch/experiments/results/features_tiny_imagenet.json")
+TOKENS = ("class", "mean")
+SHOTS, DRAWS = (1, 5, 20, 100), 10
+PARTS = ("train", "validation", "test")
+
+
+@torch.no_grad()
+def described(model: VisionTransformer, data: ImageData, part: str) -> Tensor:
+    """Return the features of a part at every layer, (layers, 2, N, D): z_0 to z_L, and the normalised z_L."""
+    found = []
+    with evaluating(model):
+        for images, _ in data.batches(part, 250):
+            tokens = model.tokens(model.patch_embedding(images))
+            layers = [tokens]
+            for block in model.encoder.blocks:
+                layers.append(block(layers[-1])[0])
+            layers.append(model.encoder.norm(layers[-1]))
+            found.append(torch.stack([torch.stack([z[:, 0], z[:, 1:].mean(1)]) for z in layers]))
+    return torch.cat(found, dim=2)
+
+
+def measured(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
+    """Return few-shot accuracies with their intervals, on held-out and on test photos."""
+    row: dict[str, Any] = {}
+    for shots in SHOTS:
+        held_out = few_shot_accuracy(parts["train"], parts["validation"], shots, DRAWS)
+        tested = few_shot_accuracy(parts["train"], parts["test"], shots, DRAWS)
+        low, high = tested.interval
+        row[str(shots)] = {
+            "validation": held_out.mean,
+            "test": tested.mean,
+            "low": low,
+            "high": high,
+        }
+    return row
+
+
+def probed(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, float]:
+    """Return what a linear probe on all training photos reaches."""
+    accuracy, strength = linear_probe(parts["train"], parts["validation"], parts["test"])
+    return {"test": accuracy, "C": strength}
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--images", type=int, default=10_000, help="training photos")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    trained = load_pretrained("tiny-imagenet")
+    torch.manual_seed(0)
+    models = {"trained": trained, "untrained": VisionTransformer(trained.config)}
+    config = DataConfig("cifar10", validation_size=2_000, train_size=options.images, image_size=64)
+    data = open_dataset(config, options.data_dir)
+    assert isinstance(data, ImageData)
+    labels = {part: getattr(data, f"{part}_labels") for part in PARTS}
+    result: dict[str, Any] = {
+        "command": f"python tools/measure_features.py --data-dir DEST --images {options.images}",
+        "data": {"name": "cifar10", "image_size": 64} | {part: len(labels[part]) for part in PARTS},
+        "shots": SHOTS,
+        "draws": DRAWS,
+        "tokens": TOKENS,
+        "models": {},
+    }
+    pixels = {part: (getattr(data, f"{part}_images").flatten(1).float(), labels[part]) for part in PARTS}
+    result["pixels"] = {"few_shot": measured(pixels)}
+    for name, model in models.items():
+        features = {part: described(model, data, part) for part in PARTS}
+        rows = []
+        for layer in range(model.config.depth + 2):
+            row = {}
+            for index, token in enumerate(TOKENS):
+                if layer or index:  # the class token of z_0 is the same for all images
+                    parts = {part: (features[part][layer, index], labels[part]) for part in PARTS}
+                    row[token] = {"few_shot": measured(parts)}
+                    if layer == model.config.depth + 1:
+                        row[token]["linear_probe"] = probed(parts)
+            rows.append(row)
+            print(name, layer, {token: found["few_shot"]["20"]["test"] for token, found in row.items()}, flush=True)
+        result["models"][name] = rows
+    write_json(RESULT, result | environment(1, "cpu"))
+
+
+if __name__ == "__main__":
+    main()
