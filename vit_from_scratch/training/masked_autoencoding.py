@@ -17,6 +17,7 @@ from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.tokens import sincos_2d
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 from vit_from_scratch.training.outcomes import Outcome
 from vit_from_scratch.training.self_supervised import (
     MEASURING_SEED,
@@ -100,6 +101,10 @@ class MaskedAutoencoder(SelfSupervised):
                 f"masked pixels with mlp = {config.mlp!r}: expected 'dense', since neighbours are missing "
                 "where patches are hidden; choose that, or masked patches."
             )
+        fits = decoder_heads >= 1 and decoder_dim >= 1 and decoder_dim % 4 == decoder_dim % decoder_heads == 0
+        expected = f"a multiple of 4 and of decoder_heads = {decoder_heads}"
+        require(fits, "decoder_dim", decoder_dim, expected)
+        require(decoder_depth >= 1, "decoder_depth", decoder_depth, "at least 1")
         sizes = {"dim": decoder_dim, "depth": decoder_depth, "heads": decoder_heads}
         self._settings = {"share": share} | {f"decoder_{name}": size for name, size in sizes.items()}
         places = {"image_size": config.image_size, "patch_size": config.patch_size, "position": "sincos_2d"}

@@ -41,7 +41,9 @@ class SelfSupervised(nn.Module, ABC):
     ) -> None:
         super().__init__()
         if not isinstance(vit, VisionTransformer) or vit.config.stem.kind != "patch":
-            given = f"stem {vit.config.stem.kind!r}" if isinstance(vit, VisionTransformer) else type(vit)
+            given = (
+                f"stem {vit.config.stem.kind!r}" if isinstance(vit, VisionTransformer) else type(vit).__name__
+            )
             raise InputError(
                 f"{self.objective} for a model with {given}: expected a VisionTransformer with "
                 "stem = 'patch', where a token is one patch and nothing else; choose that stem."
