@@ -1,4 +1,4 @@
-"""The command line, `vit COMMAND`: train, recipes, trials, evaluate, predict, inspect, cost, assignment."""
+"""The command line, `vit COMMAND`: train, pretrain-masked, recipes, trials, evaluate, predict and more."""
 
 import argparse
 import os
@@ -7,7 +7,17 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from vit_from_scratch.cli import assignment, cost, evaluate, inspect, predict, recipes, train, trials
+from vit_from_scratch.cli import (
+    assignment,
+    cost,
+    evaluate,
+    inspect,
+    predict,
+    pretrain_masked,
+    recipes,
+    train,
+    trials,
+)
 from vit_from_scratch.cli.failures import FAILED, INTERRUPTED, explained
 from vit_from_scratch.cli.streams import complain, lost_output, prepare_streams
 from vit_from_scratch.errors import InputError
@@ -32,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser with one subcommand for each module beside this one."""
     parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (train, recipes, trials, evaluate, predict, inspect, cost, assignment):
+    for module in (train, pretrain_masked, recipes, trials, evaluate, predict, inspect, cost, assignment):
         module.add_parser(commands)
     return parser
 

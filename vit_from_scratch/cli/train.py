@@ -1,6 +1,7 @@
 """`vit train`: from a recipe to a trained, tested model."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from vit_from_scratch.cli.options import (
     own_path,
     own_weights,
     parse_assignments,
+    resumable,
 )
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names
+from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names, require_classes
 from vit_from_scratch.experiments.suited import data_names, suited_recipe
 from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
@@ -39,6 +41,29 @@ def add_parser(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    changes = add_recipe_options(parser)
+    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
+    where = parser.add_argument_group("where")
+    where.add_argument(
+        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
+    )
+    where.add_argument(
+        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
+    )
+    where.add_argument(
+        "--keep-epochs",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
+    )
+    add_device(where)
+    parser.set_defaults(run=train_command)
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what names a recipe and changes it; return the group of the changes, for more of them."""
     what = parser.add_argument_group("what to run")
     what.add_argument(
         "--recipe", metavar="NAME", help=f"{', '.join(recipe_names())}, or a TOML file of your own"
@@ -59,25 +84,8 @@ def add_parser(commands: Any) -> None:
     changes.add_argument("--batch-size", type=int, help="images in a step")
     changes.add_argument("--lr", type=float, dest="learning_rate", help="base learning rate")
     changes.add_argument("--seed", type=int, help="initial weights, order, augmentation")
-    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
     changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
-    where = parser.add_argument_group("where")
-    where.add_argument(
-        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
-    )
-    where.add_argument(
-        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
-    )
-    where.add_argument(
-        "--keep-epochs",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="N",
-        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
-    )
-    add_device(where)
-    parser.set_defaults(run=train_command)
+    return changes
 
 
 def train_command(options: argparse.Namespace) -> None:
@@ -86,13 +94,14 @@ def train_command(options: argparse.Namespace) -> None:
     if options.show:
         print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
         return
+    require_classes(recipe, "`vit train`")
     device = chosen_device(options.device)
     many = options.seeds is not None or (options.recipe is not None and options.seed is None)
     if options.results and not many:
         raise InputError(
             "--results takes the summary of several seeds: give --seeds, or --recipe without --seed."
         )
-    try:
+    with resumable():
         if why:
             print(why, flush=True)
         if many:
@@ -103,10 +112,6 @@ def train_command(options: argparse.Namespace) -> None:
             folder = options.out or Path("runs") / f"{recipe.name}-seed-{recipe.train.seed}"
             result = run(recipe, folder, options.data_dir, device, print, keep=options.keep_epochs)
             report(folder, result)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "stopped. What the last finished epoch reached is kept; the same command goes on from there."
-        ) from None
 
 
 def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
@@ -133,10 +138,16 @@ def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str) -> Non
     print(f"summary: {folder / 'summary.json'}")
 
 
-def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
+def chosen_recipe(
+    options: argparse.Namespace, beneath: Mapping[str, Any] | None = None
+) -> tuple[Recipe, str]:
     """Return the recipe that the options name, with their changes laid over it, and why it was chosen.
 
     The reason is a sentence where settings were chosen for a data set, else "".
+
+    Args:
+        options: as typed.
+        beneath: changes that a command makes, laid over the recipe before those that were typed.
 
     Raises:
         InputError: no recipe and no data set, both, an unknown name or a wrong value.
@@ -162,6 +173,7 @@ def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
         changes["seeds"] = options.seeds
     elif options.seed is not None:
         changes["seeds"] = [options.seed]
+    changes = merged(beneath or {}, changes)
     if options.data is not None:
         return suited_recipe(options.data, changes)
     return load_recipe(options.recipe, changes), ""
