@@ -61,12 +61,14 @@ def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> No
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
     scaling = {"mean": module.normalise.mean, "std": module.normalise.std}
-    metadata = {
+    about = {
         "objective": module.objective,
-        "vit_config": json.dumps(module.vit.config.to_dict()),
-        "settings": json.dumps(module.settings | {"normalise": scaling}),
+        "vit_config": module.vit.config.to_dict(),
+        "normalise": scaling,
+        "settings": module.settings,
     }
-    write_atomically(Path(path), serialise(tensors, metadata))
+    # One entry: several would come in another order each time, and equal runs should leave equal bytes.
+    write_atomically(Path(path), serialise(tensors, {"pretraining": json.dumps(about)}))
 
 
 def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
@@ -80,20 +82,28 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
     if not path.is_file():
         raise InputError(f"no pre-training at {path}: expected a {PRETRAINING} of a run; check the path.")
     tensors, metadata = read_safetensors(path, OURS)
-    task = TASKS.get(metadata.get("objective", ""))
-    if task is None or not {"vit_config", "settings"} <= metadata.keys():
+    if "pretraining" not in metadata:
         raise InputError(f"{path} holds no pre-training: expected {OURS}.")
-    config = config_of_checkpoint(path, metadata["vit_config"], tensors)
+    wrong = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
     try:
-        settings = json.loads(metadata["settings"])
-        scaling = {name: tuple(map(float, values)) for name, values in settings.pop("normalise").items()}
-        normalise = Normalisation(**scaling)
+        about = json.loads(metadata["pretraining"])
+        task, settings = TASKS[about["objective"]], about["settings"]
+        scaling = {name: tuple(map(float, values)) for name, values in about["normalise"].items()}
+        normalise, vit_config = Normalisation(**scaling), json.dumps(about["vit_config"])
+    except wrong as error:
+        raise _wrong_settings(path, error) from None
+    config = config_of_checkpoint(path, vit_config, tensors)
+    try:
         with torch.device("meta"):  # no memory yet: shapes are compared first
             expected = task(VisionTransformer(config), normalise, **settings).state_dict()
-    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        raise InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.") from None
+    except wrong as error:
+        raise _wrong_settings(path, error) from None
     if problems := misfits(tensors, expected):
         raise InputError(f"{path} does not fit its own settings ({problems}): expected {OURS}.")
     module = task(VisionTransformer(config), normalise, **settings)
     module.load_state_dict(tensors)
     return module.eval()
+
+
+def _wrong_settings(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.")
