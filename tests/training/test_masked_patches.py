@@ -1,6 +1,7 @@
 """Masked patch prediction (appendix B.1.2): what is corrupted, what is asked, and what is not seen."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.model.patches import patchify
 from vit_from_scratch.training import MaskedPatchPrediction, colour_targets, corrupt
-from vit_from_scratch.training.masked_patches import draw_corruption
+from vit_from_scratch.training.patch_corruption import draw_corruption
 
 IMAGES = torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
@@ -30,7 +31,8 @@ def test_in_each_image_exactly_the_share_of_patches_is_chosen(patches, share):
 
 
 def test_of_the_chosen_eight_in_ten_are_masked_one_is_replaced_and_one_stays():
-    which, masked, source = draw_corruption(1000, 64, 0.5, seeded())
+    corruption = draw_corruption(1000, 64, 0.5, seeded())
+    which, masked, source = corruption.which, corruption.masked, corruption.source
     replaced = source != torch.arange(64_000).view(1000, 64)
     assert not (masked & replaced).any()
     assert not ((masked | replaced) & ~which).any(), "what was not chosen stays as it is"
@@ -43,10 +45,11 @@ def test_another_patch_is_never_the_patch_itself():
     """Of two patches the other is known."""
     embeddings = torch.arange(2.0).view(1, 2, 1)
     for seed in range(300):
-        _, masked, source = draw_corruption(1, 2, 0.5, seeded(seed))
+        corruption = draw_corruption(1, 2, 0.5, seeded(seed))
         corrupted, which = corrupt(embeddings, torch.tensor([7.0]), seeded(seed))
-        stays = (~which | (source == torch.arange(2)))[..., None]
-        expected = torch.where(stays, embeddings, 1 - embeddings).masked_fill(masked[..., None], 7.0)
+        stays = (~which | (corruption.source == torch.arange(2)))[..., None]
+        expected = torch.where(stays, embeddings, 1 - embeddings)
+        expected = expected.masked_fill(corruption.masked[..., None], 7.0)
         assert torch.equal(corrupted, expected)
 
 
@@ -178,7 +181,7 @@ def test_a_patch_that_is_left_has_influence(make_task):
 def test_it_works_with_any_plain_stem_and_reads_what_the_vit_encodes(make_task, fields):
     model = make_task(**fields).eval()
     corruption = draw_corruption(4, 16, 0.5, seeded())
-    nothing = corruption._replace(masked=corruption.masked & False, source=torch.arange(64).view(4, 16))
+    nothing = replace(corruption, masked=corruption.masked & False, source=torch.arange(64).view(4, 16))
     _, inside = model.vit(IMAGES, return_intermediates=True)
     patches = inside["encoded"][:, -16:]  # (B, N, D), class token left out
     if fields.get("norm") == "pooled":

@@ -114,7 +114,7 @@ def run(
 def _measurement(recipe: Recipe, measured: Evaluation | HeldOut) -> dict[str, Any]:
     """Return what was measured in the end, by the names that it has in result.json."""
     if isinstance(measured, HeldOut):
-        numbers = {f"validation_{name}": number for name, number in measured._asdict().items()}
+        numbers = {f"validation_{name}": number for name, number in dataclasses.asdict(measured).items()}
         return {"objective": recipe.objective, **numbers}
     top5 = {} if measured.top5_accuracy is None else {"test_top5_accuracy": measured.top5_accuracy}
     loss = {"test_loss": measured.loss, "test_images": measured.images}

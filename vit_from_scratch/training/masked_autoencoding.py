@@ -4,7 +4,8 @@ Three quarters of the patches are hidden. The encoder sees the others alone, whi
 small decoder paints what is hidden. It asks for pixels where `masked_patches` asks for one colour a patch.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +51,8 @@ def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tenso
     return (patches - mean) / std, mean, std
 
 
-class Reconstruction(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
     """What a model painted, for drawing.
 
     Attributes:

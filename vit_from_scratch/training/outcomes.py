@@ -5,14 +5,15 @@ own task, so it returns an `Outcome`. These few functions are all that the train
 """
 
 import typing
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Outcome:
     """How a self-supervised model did on a batch, image by image.
 
     Attributes:
@@ -55,13 +56,15 @@ def share_right(output: Tensor | Outcome, labels: Tensor) -> Tensor | None:
 
 def joined(outputs: list[Tensor] | list[Outcome]) -> Tensor | Outcome:
     """Put the outputs for the pieces of a batch together again."""
-    if isinstance(first := outputs[0], Tensor):
+    if isinstance(outputs[0], Tensor):
         return torch.cat(typing.cast(list[Tensor], outputs))
-    losses, right = zip(*outputs, strict=True)
-    return Outcome(torch.cat(losses), None if first.right is None else torch.cat(right))
+    pieces = typing.cast(list[Outcome], outputs)
+    right = [piece.right for piece in pieces if piece.right is not None]
+    return Outcome(torch.cat([piece.loss for piece in pieces]), torch.cat(right) if right else None)
 
 
-class HeldOut(NamedTuple):
+@dataclass(frozen=True)
+class HeldOut:
     """How a self-supervised model did on held-out images.
 
     Attributes:

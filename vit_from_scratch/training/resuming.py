@@ -1,6 +1,7 @@
 """A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
 
-config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
+config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint;
+                         objective, where no label is read
 metrics.jsonl            a line an epoch
 checkpoint.safetensors   the state after the last epoch; gone once the run is finished
 model.safetensors        the finished model, weights and configuration

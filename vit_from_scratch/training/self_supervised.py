@@ -124,7 +124,7 @@ def choose_patches(
     Returns:
         (B, N), true where a patch is chosen.
     """
-    order = uniform(batch, num_patches, generator, device).argsort(dim=1)  # a permutation of 0 to N - 1
+    order = uniform(batch, num_patches, generator, device).argsort(dim=1, stable=True)  # 0 to N - 1
     return order < hidden_count(share, num_patches)
 
 
