@@ -109,6 +109,23 @@ def test_an_overlay_is_bright_where_attention_is_and_dark_where_none_is():
     assert shown[-1, 0].max() == 0
 
 
+def test_each_photo_has_a_row_with_what_was_seen_and_answered():
+    photos, seen, answer = (torch.full((2, 3, 4, 4), share) for share in (0.25, 0.5, 0.75))
+    axes = plots.masked_rows(photos, seen, answer)
+    shown = [[float(ax.images[0].get_array().mean()) for ax in row] for row in axes]
+    assert shown == [[0.25, 0.5, 0.75]] * 2
+    assert [ax.get_title() for ax in axes.flat] == ["photo", "seen", "answer", "", "", ""]
+
+
+@pytest.mark.parametrize("seen", [torch.zeros(1, 3, 4, 4), torch.zeros(2, 3, 4, 8)])
+def test_pictures_of_other_photos_are_refused(seen):
+    photos = torch.zeros(2, 3, 4, 4)
+    with pytest.raises(InputError, match=r"pictures of shapes \(2, 3, 4, 4\), .*expected three times"):
+        plots.masked_rows(photos, seen, photos)
+    with pytest.raises(InputError, match=r"shapes \(0, 3, 4, 4\)"):
+        plots.masked_rows(photos[:0], photos[:0], photos[:0])
+
+
 def test_similarity_maps_stand_in_their_patches_places():
     similarity = torch.arange(36.0).reshape(2, 3, 2, 3) / 36
     shown = plots.position_similarity(similarity).images[0].get_array()

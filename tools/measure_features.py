@@ -2,10 +2,10 @@
 
     python tools/measure_features.py --data-dir DEST [--images 10000]
 
-The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out and test
-photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw from the training
-photos, the linear probe chooses its penalty on the held-out ones; both are measured on the test photos. Pixels get the
-same classifiers. Which layer is best is read off the held-out photos.
+The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out and
+test photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw from the
+training photos, the linear probe chooses its penalty on the held-out ones; both are measured on the test photos.
+Pixels get the same classifiers. Which layer is best is read off the held-out photos.
 """
 
 import argparse
@@ -69,7 +69,9 @@ def probed(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, float]:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--images", type=int, default=10_000, help="training photos")
     options = parser.parse_args()
@@ -103,7 +105,12 @@ def main() -> None:
                     if layer == model.config.depth + 1:
                         row[token]["linear_probe"] = probed(parts)
             rows.append(row)
-            print(name, layer, {token: found["few_shot"]["20"]["test"] for token, found in row.items()}, flush=True)
+            print(
+                name,
+                layer,
+                {token: found["few_shot"]["20"]["test"] for token, found in row.items()},
+                flush=True,
+            )
         result["models"][name] = rows
     write_json(RESULT, result | environment(1, "cpu"))
 

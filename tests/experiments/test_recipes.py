@@ -11,6 +11,7 @@ import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.cli import build_parser
+from vit_from_scratch.cli.pretrain_masked import beneath
 from vit_from_scratch.cli.train import chosen_recipe
 from vit_from_scratch.data.augmentation import PRESETS, Augmentation
 from vit_from_scratch.experiments.paper import paper_names
@@ -31,10 +32,17 @@ def test_every_recipe_says_what_it_claims_and_how_to_run_it(name):
     assert recipe.claim.endswith(".")
     program, *arguments = shlex.split(recipe.command)
     typed = build_parser().parse_args(arguments)
-    assert (program, typed.command, typed.recipe) == ("vit", "train", name)
-    assert typed.results == Path(f"vit_from_scratch/experiments/results/{name}.json")
+    if recipe.objective == "classes":
+        assert (program, typed.command, typed.recipe) == ("vit", "train", name)
+        assert typed.results == Path(f"vit_from_scratch/experiments/results/{name}.json")
+        assert recipe.expect.keys() == {"test_accuracy"}
+    else:
+        assert (program, typed.command, typed.recipe) == ("vit", "pretrain-masked", name)
+        assert beneath(typed) == {}
+        measured = "accuracy" if recipe.objective == "masked-patches" else "loss"
+        assert recipe.expect.keys() == {f"validation_{measured}"}
     assert chosen_recipe(typed) == (recipe, ""), "the command changes nothing"
-    assert 0 < recipe.expect["test_accuracy"] < 1
+    assert all(0 < least < 1 for least in recipe.expect.values())
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -53,6 +61,14 @@ def test_the_small_cifar_recipe_has_the_posters_size():
         "heads": 4,
         "mlp_dim": 192,
     }
+
+
+def test_the_two_recipes_without_labels_differ_in_what_they_ask_alone():
+    patches, pixels = (load_recipe(f"tiny-imagenet-masked-{name}") for name in ("patches", "pixels"))
+    assert (patches.objective, pixels.objective) == ("masked-patches", "masked-pixels")
+    assert patches.tables() == pixels.tables()
+    assert patches.train.steps == 2100
+    assert patches.model == load_recipe("tiny-imagenet-plain").model
 
 
 def test_the_digits_claim_is_about_five_seeds_and_all_training_images():
@@ -141,6 +157,14 @@ def test_settings_survive_toml():
             r"option of \[train\] 'epohcs'.*did you mean 'epochs'",
         ),
         ("[data]\nname = 'digits'\n[model]\nheds = 1", r"option of \[model\] 'heds'.*did you mean 'heads'"),
+        (
+            "objective = 'patches'\n[data]\nname = 'digits'",
+            r"unknown objective 'patches': expected one of 'classes', 'masked-patches', 'masked-pixels'",
+        ),
+        (
+            "objective = 'masked-pixels'\nneighbours = 3\n[data]\nname = 'digits'",
+            r"neighbours = 3: expected 0 with objective = 'masked-pixels'",
+        ),
         ("[data]\nnam = 'digits'", r"option of \[data\] 'nam'.*did you mean 'name'"),
         ("[data]\nsplit_seed = 0", r"\[data\] has no 'name': expected a string"),
         ("[train]\nepochs = 1", r"the file has no 'data': expected a table"),

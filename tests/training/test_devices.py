@@ -64,6 +64,24 @@ def test_a_training_step_stays_on_the_models_device(few_digits, gpu, variant, op
     assert {parameter.grad.device for parameter in state.model.parameters()} == {gpu}
 
 
+@pytest.mark.parametrize("objective", ["masked-patches", "masked-pixels"])
+def test_a_step_without_labels_and_its_validation_stay_there(make_task, colours, gpu, objective):
+    with unset_fake_temporarily():
+        model = make_task(objective)
+    config = TrainConfig(batch_size=16, accumulation=2)
+    data, model = colours.to(gpu), model.to(gpu)
+    state = TrainingState(model, data, config, build_optimiser(model, config))
+    images, labels = next(iter(data.training_batches(16, Augmentation(flip=True), seed=0)))
+    outcome = loop.train_step(state, data.normalise(images), labels)
+    assert {outcome.loss.device, state.loss.device, state.gradient_norm.device} == {gpu}
+    reached = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    assert {gradient.device for gradient in reached} == {gpu}
+    with unset_fake_temporarily():
+        generator = torch.Generator().manual_seed(0)
+    for images, _ in data.batches("validation"):
+        assert model(images, generator).loss.device == gpu
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_validation_stays_on_the_models_device(few_digits, gpu, variant):
     state = state_on(gpu, few_digits, TrainConfig(), **VARIANTS[variant])

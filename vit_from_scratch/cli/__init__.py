@@ -15,6 +15,7 @@ from vit_from_scratch.cli import (
     finetune,
     inspect,
     predict,
+    pretrain_masked,
     probe,
     recipes,
     train,
@@ -48,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     for module in (
         train,
         finetune,
+        pretrain_masked,
         recipes,
         trials,
         transfer,

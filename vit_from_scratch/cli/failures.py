@@ -4,6 +4,9 @@ from vit_from_scratch.errors import DivergedError, InputError, reason, shown
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
+TRAINS = ("train", "finetune", "pretrain-masked", "trials", "transfer")
+"""The commands that train."""
+
 TRAINING = (
     "the model or the batch is too large for this device. Try train.accumulation=2 or more, "
     "train.precision=bfloat16, a smaller batch or a smaller model; for a run, in another folder."
@@ -34,10 +37,7 @@ def explained(error: Exception, command: str | None) -> tuple[str, int]:
     if isinstance(error, DivergedError):
         return str(error), FAILED
     if is_out_of_memory(error):
-        return (
-            f"out of memory: {TRAINING if command in ('train', 'finetune', 'trials') else ANYTHING}",
-            FAILED,
-        )
+        return f"out of memory: {TRAINING if command in TRAINS else ANYTHING}", FAILED
     if isinstance(error, RecursionError):
         return "something is nested too deeply: expected lists and tables of a few levels.", FAILED
     if isinstance(error, OSError) and error.strerror:

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, chosen_device
+from vit_from_scratch.cli.options import add_data_dir, chosen_device, resumable
 from vit_from_scratch.cli.running import (
-    STOPPED,
     add_changes,
     add_places,
+    add_seeds,
     asked_changes,
     train_recipe,
     train_seeds,
@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
         "--sweep", type=float, nargs="*", metavar="RATE", help="choose the learning rate on held-out images"
     )
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
-    add_changes(parser)
+    add_seeds(add_changes(parser))
     add_places(parser)
     parser.set_defaults(run=finetune_command)
 
@@ -70,14 +70,12 @@ def finetune_command(options: argparse.Namespace) -> None:
         print(f"# {why}\n{recipe.to_toml()}", end="")
         return
     device = chosen_device(options.device)
-    try:
+    with resumable():
         print(why, flush=True)
         if options.sweep is None:
             train_recipe(recipe, options, device, many)
         else:
             sweep(recipe, options, device)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(STOPPED) from None
 
 
 def sweep(recipe: Recipe, options: argparse.Namespace, device: str) -> None:

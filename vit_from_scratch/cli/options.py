@@ -1,10 +1,11 @@
 """Options that several commands share, and what they mean."""
 
 import argparse
+import contextlib
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ def chosen_device(name: str | None) -> str:
             f"--device {name}: {reason(error).rstrip('.')}. Expected a device of this machine, such as cpu."
         ) from None
     return name
+
+
+@contextlib.contextmanager
+def resumable() -> Iterator[None]:
+    """Let Ctrl-C during a run say how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped. What the last finished epoch reached is kept; the same command goes on from there."
+        ) from None
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:

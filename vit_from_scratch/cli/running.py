@@ -10,18 +10,21 @@ from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
 
-STOPPED = "stopped. What the last finished epoch reached is kept; the same command goes on from there."
 
-
-def add_changes(parser: argparse.ArgumentParser) -> None:
-    """Add the options that change a recipe."""
+def add_changes(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options that change a recipe; return their group, for more of them."""
     changes = parser.add_argument_group("changes to the recipe")
     changes.add_argument("--epochs", type=int, help="passes over the training images")
     changes.add_argument("--batch-size", type=int, help="images in a step")
     changes.add_argument("--lr", type=float, dest="learning_rate", help="base learning rate")
     changes.add_argument("--seed", type=int, help="initial weights, order, augmentation")
-    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
     changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
+    return changes
+
+
+def add_seeds(changes: argparse._ArgumentGroup) -> None:
+    """Add --seeds to the options that change a recipe."""
+    changes.add_argument("--seeds", type=int, nargs="+", metavar="N", help="one run for each, and a summary")
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

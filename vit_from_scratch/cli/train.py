@@ -1,13 +1,15 @@
 """`vit train`: from a recipe to a trained, tested model."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, chosen_device, own_weights
-from vit_from_scratch.cli.running import STOPPED, add_changes, add_places, asked_changes, train_recipe
+from vit_from_scratch.cli.options import add_data_dir, chosen_device, own_weights, resumable
+from vit_from_scratch.cli.running import add_changes, add_places, add_seeds, asked_changes, train_recipe
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names
+from vit_from_scratch.experiments.recipes import Recipe, load_recipe, recipe_names, require_classes
 from vit_from_scratch.experiments.suited import data_names, suited_recipe
+from vit_from_scratch.settings import merged
 
 EPILOG = """\
 examples:
@@ -30,6 +32,13 @@ def add_parser(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_seeds(add_recipe_options(parser))
+    add_places(parser)
+    parser.set_defaults(run=train_command)
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what names a recipe and changes it; return the group of the changes, for more of them."""
     what = parser.add_argument_group("what to run")
     what.add_argument(
         "--recipe", metavar="NAME", help=f"{', '.join(recipe_names())}, or a TOML file of your own"
@@ -45,9 +54,7 @@ def add_parser(commands: Any) -> None:
         help="begin from this model (a name, a run's folder, a checkpoint); see `vit finetune`, too",
     )
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
-    add_changes(parser)
-    add_places(parser)
-    parser.set_defaults(run=train_command)
+    return add_changes(parser)
 
 
 def train_command(options: argparse.Namespace) -> None:
@@ -56,24 +63,29 @@ def train_command(options: argparse.Namespace) -> None:
     if options.show:
         print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
         return
+    require_classes(recipe, "`vit train`")
     device = chosen_device(options.device)
     many = options.seeds is not None or (options.recipe is not None and options.seed is None)
     if options.results and not many:
         raise InputError(
             "--results takes the summary of several seeds: give --seeds, or --recipe without --seed."
         )
-    try:
+    with resumable():
         if why:
             print(why, flush=True)
         train_recipe(recipe, options, device, many)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(STOPPED) from None
 
 
-def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
+def chosen_recipe(
+    options: argparse.Namespace, beneath: Mapping[str, Any] | None = None
+) -> tuple[Recipe, str]:
     """Return the recipe that the options name, with their changes laid over it, and why it was chosen.
 
     The reason is a sentence where settings were chosen for a data set, else "".
+
+    Args:
+        options: as typed.
+        beneath: changes that a command makes, laid over the recipe before those that were typed.
 
     Raises:
         InputError: no recipe and no data set, both, an unknown name or a wrong value.
@@ -86,6 +98,7 @@ def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
     changes = asked_changes(options)
     if options.weights is not None:
         changes["weights"] = options.weights
+    changes = merged(beneath or {}, changes)
     if options.data is not None:
         return suited_recipe(options.data, changes)
     return load_recipe(options.recipe, changes), ""

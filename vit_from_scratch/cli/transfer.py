@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path
-from vit_from_scratch.cli.running import STOPPED
+from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path, resumable
 from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
 from vit_from_scratch.files import write_json, writing
 
@@ -38,10 +37,8 @@ def transfer_command(options: argparse.Namespace) -> None:
 
     if options.results:
         check_summary(options.results, page)
-    try:
+    with resumable():
         summary = run_transfers(page, folder, options.data_dir, device, print, report)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(STOPPED) from None
     if options.results:
         with writing(options.results):
             write_json(options.results, summary)

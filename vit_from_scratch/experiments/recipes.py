@@ -1,7 +1,7 @@
 """Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import tomli_w
 
@@ -30,10 +30,11 @@ if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
     from vit_from_scratch.data.in_memory import ImageData
     from vit_from_scratch.data.streaming import PhotoData
     from vit_from_scratch.model.vit import VisionTransformer
+    from vit_from_scratch.training.self_supervised import SelfSupervised
 
 CLAIM = ("claim", "command", "expect", "aim")
 """What a recipe says of the run that it describes, and of no other."""
-UNSAID = {"seeds": [0]}
+UNSAID = {"seeds": [0], "objective": "classes", "neighbours": 0}
 """What holds for a recipe that does not say it."""
 
 
@@ -45,14 +46,17 @@ class Recipe:
         name: the file's name without `.toml`.
         claim: what the run is to show, in a sentence.
         command: what to type.
-        expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}. It is written before
-            the first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
+        expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}; without labels
+            {"validation_accuracy": ...}, or a {"validation_loss": ...} at most. It is written before the
+            first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
         aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
         seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
         neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
         weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
             name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
             begin from random weights.
+        objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
+            "masked-pixels" (not the paper's).
         data: the [data] table.
         model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
         train: the [train] table.
@@ -69,6 +73,7 @@ class Recipe:
     seeds: tuple[int, ...] = (0,)
     neighbours: int = 0
     weights: str = ""
+    objective: Literal["classes", "masked-patches", "masked-pixels"] = "classes"
     data: DataConfig
     model: dict[str, Any] = field(default_factory=dict)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -84,6 +89,8 @@ class Recipe:
         require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
         require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
         require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
+        measured = self.objective == "classes" or not self.neighbours
+        require(measured, "neighbours", self.neighbours, f"0 with objective = {self.objective!r}")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -129,13 +136,18 @@ class Recipe:
         decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
         return adapted(trained.model, **(decided | self.model))
 
-    def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer":
-        """Build the recipe's model with the weights of its seed, drawn on the CPU whatever the device."""
+    def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer | SelfSupervised":
+        """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
+
+        Without labels it is the model inside a self-supervised one.
+        """
         import torch
+
+        from vit_from_scratch.training.pretraining import with_objective
 
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
-            return self.build(data)
+            return with_objective(self.build(data), self.objective, data.normalise)
 
     def start(self) -> dict[str, Any]:
         """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
@@ -153,12 +165,22 @@ class Recipe:
         """Return the whole recipe, defaults written out, as TOML."""
         named = ("claim", "command", "aim", "neighbours", "weights", "expect")
         top = {key: value for key in named if (value := getattr(self, key))}
+        top |= {} if self.objective == "classes" else {"objective": self.objective}
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
 
 
 def check_name(name: str) -> None:
     """Refuse the name of a recipe or a page that cannot name a folder inside `runs`: "..", of `...toml`."""
     require("/" not in name and name.strip(". ") != "", "the file's name", name, "one with letters or digits")
+
+
+def require_classes(recipe: Recipe, purpose: str) -> None:
+    """Raise an `InputError` if a recipe reads no labels, where a purpose needs classes."""
+    if recipe.objective != "classes":
+        raise InputError(
+            f"{recipe.name} has objective = {recipe.objective!r}: expected 'classes' for {purpose}. "
+            "Run it with `vit pretrain-masked`, and fine-tune what it leaves."
+        )
 
 
 def recipe_names() -> list[str]:
@@ -182,11 +204,21 @@ def recipe_rows() -> list[tuple[str, ...]]:
             where = result["hardware"]["gpu"] or f"CPU, {threads} thread{'s' if threads > 1 else ''}"
             reached = f"{result['test_accuracy_mean']:.1%}"
             time = f"{result['seconds_max'] / 60:.1f} min ({where})"
-        expected = f"{recipe.expect['test_accuracy']:.1%}"
-        rows.append(
-            (name, recipe.data.name, reached, expected, f"{recipe.aim:.0%}" if recipe.aim else "", time)
-        )
+        aim = f"{recipe.aim:.0%}" if recipe.aim else ""
+        rows.append((name, recipe.data.name, reached, _expected(recipe), aim, time))
     return rows
+
+
+def _expected(recipe: Recipe) -> str:
+    """Say in a table's cell what a repeat of a recipe should reach."""
+    match recipe.expect:
+        case {"test_accuracy": share}:
+            return f"{share:.1%}"
+        case {"validation_accuracy": share}:
+            return f"{share:.1%} of hidden colours"
+        case {"validation_loss": loss}:
+            return f"a loss of {loss:.2f} at most"
+    return ""
 
 
 def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:

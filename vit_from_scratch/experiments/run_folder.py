@@ -17,17 +17,11 @@ from vit_from_scratch.training.guards import misfit
 from vit_from_scratch.training.resuming import MODEL
 from vit_from_scratch.training.run_settings import CONFIG, differences, read_settings
 
-NUMBERS = (
-    "test_accuracy",
-    "test_loss",
-    "test_images",
-    "seed",
-    "epochs",
-    "seconds",
-    "parameters",
-    "forward_flops",
-)
+NUMBERS = ("seed", "epochs", "seconds", "parameters", "forward_flops")
 """What every result has."""
+
+TESTED, HELD_OUT = ("test_accuracy", "test_loss", "test_images"), ("validation_loss", "validation_images")
+"""What a result has besides: of a run with labels, and of one without. Pixels have no accuracy."""
 
 ORIGIN = ("hardware", "versions", "commit")
 """Where a run's number came from; a summary says it once, and again for a run that differs."""
@@ -50,6 +44,11 @@ def evaluate_run(
         InputError: the folder is no finished run, or its data cannot be found.
     """
     settings = read_settings(folder)
+    if (objective := settings.get("objective", "classes")) != "classes":
+        raise InputError(
+            f"{folder} has objective = {objective!r} and knows no classes: expected a run on classes. "
+            "Fine-tune it first; its result.json has the held-out loss."
+        )
     result = read_result(folder)
     model = load_checkpoint(folder / MODEL).to(device)
     if changed := differences({"model": model.config.to_dict()}, {"model": settings["model"]}):
@@ -88,7 +87,8 @@ def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): expected a run's result. Restore it.") from error
-    for key in NUMBERS:
+    labelled = not isinstance(result, dict) or "objective" not in result
+    for key in (*(TESTED if labelled else HELD_OUT), *NUMBERS):
         number = result.get(key) if isinstance(result, dict) else None
         if not isinstance(number, int | float):
             raise InputError(f"{path} has no number {key!r}: expected a run's result. Restore it.")

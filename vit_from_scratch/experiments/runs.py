@@ -7,24 +7,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.recipes import Recipe
+from vit_from_scratch.experiments.recipes import Recipe, require_classes
 from vit_from_scratch.experiments.run_folder import ORIGIN, read_result
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.files import locked, remove_leftovers, sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
-from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
+from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.metrics import read_metrics
+from vit_from_scratch.training.outcomes import HeldOut
 from vit_from_scratch.training.resuming import RunFolder
-from vit_from_scratch.training.state import EpochMetrics, TrainingState
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
 PER_SEED = ("seed", "test_accuracy", "test_top5_accuracy", "test_loss", "seconds", "date")
 """What a summary takes over from each run's result, if it is there: few classes have no top-5 accuracy."""
@@ -55,6 +57,8 @@ def run(
 ) -> dict[str, Any]:
     """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
 
+    A recipe without labels is measured on the held-out training images, and no test image is touched.
+
     Args:
         recipe: what to run.
         out_dir: the run's folder.
@@ -81,13 +85,17 @@ def run(
         raise InputError(
             f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
         )
+    part = "test" if recipe.objective == "classes" else "validation"
+    if not data.size_of(part):
+        raise InputError(
+            f"{recipe.name} has no {part} images to measure on: expected some; set data.validation_size."
+        )
     start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
         model, history = _trained(recipe, data, device, run_folder, say, keep)
         if run_folder.result.exists():
             return read_result(out_dir, seed)
-        batches = data.to(device).batches("test", workers=recipe.train.workers)
-        measured = evaluate_batches(model, batches)
+        measured = measure(model, data.to(device).batches(part, workers=recipe.train.workers))
         result = _result(recipe, model, measured, history)
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
@@ -131,7 +139,7 @@ def _trained(
     folder: RunFolder,
     say: Callable[[str], None],
     keep: Sequence[int] = (),
-) -> tuple[VisionTransformer, list[EpochMetrics]]:
+) -> tuple[nn.Module, list[EpochMetrics]]:
     """Train a recipe's model in a folder, or load what is finished there; return it and its epochs."""
     model = recipe.seeded(data).to(device)
     callbacks = [
@@ -143,21 +151,28 @@ def _trained(
     return model, train(model, data, recipe.train, callbacks=callbacks)
 
 
-def _result(
-    recipe: Recipe, model: VisionTransformer, measured: Evaluation, history: Sequence[EpochMetrics]
-) -> dict[str, Any]:
-    """Return the numbers of a run that just ended."""
+def _measurement(recipe: Recipe, measured: Evaluation | HeldOut) -> dict[str, Any]:
+    """Return what was measured in the end, by the names that it has in result.json."""
+    if isinstance(measured, HeldOut):
+        numbers = {f"validation_{name}": number for name, number in dataclasses.asdict(measured).items()}
+        return {"objective": recipe.objective, **numbers}
     top5 = {} if measured.top5_accuracy is None else {"test_top5_accuracy": measured.top5_accuracy}
+    loss = {"test_loss": measured.loss, "test_images": measured.images}
+    return {"test_accuracy": measured.accuracy, **top5, **loss}
+
+
+def _result(
+    recipe: Recipe, model: nn.Module, measured: Evaluation | HeldOut, history: Sequence[EpochMetrics]
+) -> dict[str, Any]:
+    """Return the numbers of a run that just ended; its size is the ViT's, without what only a task needs."""
+    vit = as_vit(model, "a run")
     return {
-        "test_accuracy": measured.accuracy,
-        **top5,
-        "test_loss": measured.loss,
-        "test_images": measured.images,
+        **_measurement(recipe, measured),
         "seed": recipe.train.seed,
         "epochs": len(history),
         "seconds": sum(epoch.seconds for epoch in history),
-        "parameters": count_parameters(model),
-        "forward_flops": forward_flops(model.config),
+        "parameters": count_parameters(vit),
+        "forward_flops": forward_flops(vit.config),
     }
 
 
@@ -188,6 +203,7 @@ def run_seeds(
     Raises:
         InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
     """
+    require_classes(recipe, "a summary of seeds")
     path = out_dir / SUMMARY
     check_summary(path, recipe)
     data = open_dataset(recipe.data, data_dir)  # once for all seeds, and before anything is written

@@ -85,6 +85,23 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     return recipe, sentence
 
 
+def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
+    """Return what is laid over settings for classes so that they serve an objective that reads no labels.
+
+    Args:
+        base: the recipe with these settings; None where they are chosen to suit a data set.
+        objective: "masked-patches" or "masked-pixels".
+
+    Returns:
+        Nested tables of changes: nothing is done to labels, nothing is blanked on the way, and some images
+        are held out.
+    """
+    off = {"erase": 0.0, "mixup": 0.0, "cutmix": 0.0}
+    held_out = {} if base is None or base.data.validation_size else {"data": {"validation_size": None}}
+    changes = {"objective": objective, "neighbours": 0}
+    return changes | held_out | {"train": {"label_smoothing": 0.0, "augmentation": off}}
+
+
 def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str, Any]:
     """Choose settings for photos.
 

@@ -11,6 +11,7 @@ from typing import Any
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.recipes import require_classes
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.experiments.trials import Trials
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
@@ -62,6 +63,7 @@ def _run_trials(
     threads = max(recipe.train.threads for recipe in recipes.values())
     origin = environment(threads, device)  # of the code that trains, should it change meanwhile
     for name, recipe in recipes.items():
+        require_classes(recipe, f"trial {name!r}, which compares accuracies")
         data = open_dataset(recipe.data, data_dir)
         if not data.size_of("validation"):
             raise InputError(f"trial {name!r} holds no images out: expected data.validation_size above 0.")

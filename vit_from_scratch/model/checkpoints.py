@@ -54,7 +54,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
             f"{path} holds tensors but no ViT configuration: expected a file that save_checkpoint wrote; "
             "build the model yourself to load weights from elsewhere."
         )
-    config = _configuration(path, metadata["vit_config"], tensors)
+    config = config_of_checkpoint(path, metadata["vit_config"], tensors)
     model = VisionTransformer(config)
     if problems := misfits(tensors, model.state_dict()):
         raise InputError(f"{path} does not fit its own configuration ({problems}): expected {OURS}.")
@@ -65,7 +65,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
     return model.eval()
 
 
-def _configuration(path: Path, text: str, tensors: Mapping[str, Tensor]) -> ViTConfig:
+def config_of_checkpoint(path: Path, text: str, tensors: Mapping[str, Tensor]) -> ViTConfig:
     """Read the configuration of a checkpoint, and refuse one that describes far more than stands beside it.
 
     A file that is damaged, or made to harm, may claim sizes that no memory holds, or that would take hours to

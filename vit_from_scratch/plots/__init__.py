@@ -13,6 +13,7 @@ from vit_from_scratch.plots.inspection import (
     filters,
     position_similarity,
 )
+from vit_from_scratch.plots.masked import masked_rows
 from vit_from_scratch.plots.style import (
     BLUE,
     DIVERGING,
@@ -45,6 +46,7 @@ __all__ = [
     "filters",
     "image",
     "image_row",
+    "masked_rows",
     "matrix",
     "patch_mosaic",
     "position_similarity",

@@ -2,23 +2,43 @@ from .callbacks import Callback, KeepEpochs, ProgressBar, StepLog
 from .config import TrainConfig
 from .evaluation import Evaluation, evaluate, evaluate_batches, predict
 from .loop import train
+from .masked_autoencoding import MaskedAutoencoder
+from .masked_patches import MaskedPatchPrediction
 from .optimisers import build_optimiser, decay_groups
+from .outcomes import HeldOut, Outcome
+from .patch_colours import colour_targets, mean_colours, target_colours
+from .patch_corruption import corrupt
+from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
+from .self_supervised import SelfSupervised, evaluate_hidden
 from .state import EpochMetrics
 
 __all__ = [
     "Callback",
     "EpochMetrics",
     "Evaluation",
+    "HeldOut",
     "KeepEpochs",
+    "MaskedAutoencoder",
+    "MaskedPatchPrediction",
+    "Outcome",
     "ProgressBar",
+    "SelfSupervised",
     "StepLog",
     "TrainConfig",
     "build_optimiser",
+    "colour_targets",
+    "corrupt",
     "decay_groups",
     "evaluate",
     "evaluate_batches",
+    "evaluate_hidden",
+    "load_pretraining",
+    "mean_colours",
     "predict",
+    "save_pretraining",
     "schedule_factor",
+    "target_colours",
     "train",
+    "with_objective",
 ]

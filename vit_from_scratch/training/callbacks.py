@@ -66,6 +66,8 @@ class ProgressBar(Callback):
             numbers = {"epoch": f"{last.epoch}/{state.epochs}", "loss": f"{last.train_loss:.3f}"}
             if last.validation_accuracy is not None:
                 numbers["validation"] = f"{last.validation_accuracy:.1%}"
+            elif last.validation_loss is not None:
+                numbers["validation"] = f"{last.validation_loss:.3f}"
             self.bar.set_postfix(numbers)
 
     def on_end(self, state: TrainingState) -> None:

@@ -28,6 +28,7 @@ def save_curves(path: str | os.PathLike[str], history: Sequence[EpochMetrics]) -
         }
         measured = {part: numbers for part, numbers in values.items() if None not in numbers}
         curves(measured, axes, ylabel=quantity)
+        axes.set_visible(bool(measured))  # pixels have a loss and no accuracy
         for line, style in zip(axes.get_lines(), ("-", "--"), strict=False):
             line.set_linestyle(style)  # told apart in grey too
         axes.grid(alpha=0.3)

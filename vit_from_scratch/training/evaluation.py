@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.self_supervised import SelfSupervised, evaluate_hidden
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,13 @@ def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]])
     if not logits:
         raise InputError("no images to measure on: expected at least one; choose another part of the data.")
     return _scored(torch.cat(logits), torch.cat(labels))
+
+
+def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation | HeldOut:
+    """Measure a model on what it is trained for: labels, or what a self-supervised model hides."""
+    if isinstance(model, SelfSupervised):
+        return evaluate_hidden(model, batches)
+    return evaluate_batches(model, batches)
 
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:

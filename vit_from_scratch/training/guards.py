@@ -12,14 +12,19 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation
+from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
 
 
 def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
-    if isinstance(model, VisionTransformer):
-        check_shapes(model.config, data)
-        check_batch_norm(model.config, data, config)
+    if isinstance(model, VisionTransformer | SelfSupervised):
+        shapes = as_vit(model, "training").config
+        check_shapes(shapes, data)
+        check_batch_norm(shapes, data, config)
+    if isinstance(model, SelfSupervised):
+        check_unlabelled(model, data, config)
     if len(data.normalise.mean) not in (1, data.image_shape[0]):
         raise InputError(
             f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
@@ -35,6 +40,9 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
         vit = as_vit(model, f"train.curriculum = {config.curriculum}")
         for side in [*(side for _, side in config.curriculum), data.image_shape[1:]]:
             vit.resize_input(side)
+            if isinstance(model, SelfSupervised):
+                rows, columns = (pixels // vit.config.patch_size for pixels in vit.image_shape)
+                model.check_grid(rows * columns)
     if isinstance(data, ImageData):
         data.check_augmentation(config.augmentation)
     if config.patience and not data.size_of("validation"):
@@ -45,6 +53,25 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
     if config.accumulation > config.batch_size:
         raise InputError(
             f"train.accumulation = {config.accumulation}: expected at most the batch of {config.batch_size}."
+        )
+
+
+def check_unlabelled(model: SelfSupervised, data: ImageData | PhotoData, config: TrainConfig) -> None:
+    """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
+    for name, amount in (
+        ("label_smoothing", config.label_smoothing),
+        ("augmentation.mixup", config.augmentation.mixup),
+        ("augmentation.cutmix", config.augmentation.cutmix),
+    ):
+        if amount:
+            raise InputError(
+                f"train.{name} = {amount} with objective = {model.objective!r}: expected 0, since it changes "
+                "labels, and none is read. Leave it out."
+            )
+    if model.normalise != data.normalise:
+        raise InputError(
+            f"a model for images scaled by {model.normalise}: expected {data.normalise}, which these data "
+            "have; build it with data.normalise."
         )
 
 
@@ -94,7 +121,7 @@ def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
     raise diverged(state, f"the loss is {losses[first].item()} at step {step} (epoch {state.epoch + 1})")
 
 
-def check_outcome(state: TrainingState, held_out: Evaluation | None) -> None:
+def check_outcome(state: TrainingState, held_out: Evaluation | HeldOut | None) -> None:
     """Stop the run if the epoch that just ended left weights or a validation loss that are not finite."""
     for name, weight in state.measured.named_parameters():
         if not weight.isfinite().all():

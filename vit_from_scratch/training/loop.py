@@ -17,7 +17,7 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.training.allocator import keeping_freed_memory
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.evaluation import evaluate_batches
+from vit_from_scratch.training.evaluation import measure
 from vit_from_scratch.training.guards import (
     check_finite,
     check_fit,
@@ -25,6 +25,7 @@ from vit_from_scratch.training.guards import (
     reading_interval,
 )
 from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
+from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
@@ -43,7 +44,7 @@ def train(
     after any epoch and resumed ends with the same weights, to the bit, as one that was not.
 
     Args:
-        model: (B, C, H, W) floats to (B, K) logits.
+        model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.
         data: images and labels; only the training and validation parts are touched.
         config: the settings.
         out_dir: the run's folder, for checkpoints, metrics and curves; a run that was stopped there goes
@@ -95,7 +96,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     start = time.perf_counter()
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
-    torch.manual_seed(seed)  # for dropout, mixup and cutmix
+    torch.manual_seed(seed)  # for dropout, mixup, cutmix and what a self-supervised model hides
     losses, hits, read = [], [], 0
 
     state.model.train()
@@ -103,9 +104,10 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     for images, labels in batches:  # (B, C, H, W), (B,)
         images, targets = blend(images, labels, config.augmentation, data.num_classes)
         images = data.normalise(shrink(state, images))
-        logits = train_step(state, images, targets)  # (B, K)
+        output = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)
-        hits.append((logits.argmax(dim=1) == labels).float().mean())
+        if (right := share_right(output, labels)) is not None:
+            hits.append(right)
         if len(losses) - read >= reading_interval(state.device):
             check_finite(state, losses[read:])
             read = len(losses)
@@ -120,7 +122,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         as_vit(state.model, "a curriculum").resize_input(data.image_shape[1:])
     with precision(state):
         held_out = (
-            evaluate_batches(state.measured, data.batches("validation", workers=config.workers))
+            measure(state.measured, data.batches("validation", workers=config.workers))
             if data.size_of("validation")
             else None
         )
@@ -130,7 +132,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         step=state.step,
         learning_rate=state.learning_rate,
         train_loss=torch.stack(losses).mean().item(),
-        train_accuracy=torch.stack(hits).mean().item(),
+        train_accuracy=torch.stack(hits).mean().item() if hits else None,
         validation_loss=held_out.loss if held_out else None,
         validation_accuracy=held_out.accuracy if held_out else None,
         seconds=time.perf_counter() - start,
@@ -148,13 +150,13 @@ def shrink(state: TrainingState, images: Tensor) -> Tensor:
     return F.interpolate(images, (side, side), mode="bilinear", antialias=True)
 
 
-def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor:
-    """Take one step of the optimiser on a batch and return its logits (B, K).
+def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor | Outcome:
+    """Take one step of the optimiser on a batch and return what the model made of it: its logits (B, K).
 
     Args:
         state: `loss`, `gradient_norm` and `step` are updated.
         images: (B, C, H, W) floats, normalised.
-        targets: (B,) class numbers, or (B, K) shares of the classes.
+        targets: (B,) class numbers, or (B, K) shares of the classes; a self-supervised model reads none.
     """
     config = state.config
     factor = schedule_factor(state.step, state.total_steps, config.warmup_steps, config.schedule)
@@ -165,19 +167,18 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor:
         images.chunk(config.accumulation), targets.chunk(config.accumulation), strict=True
     ):
         with precision(state):
-            logits = state.network(part)  # (B / accumulation, K)
-        loss = F.cross_entropy(logits.float(), target, label_smoothing=config.label_smoothing)
-        loss = loss * (len(part) / len(images))
+            output = state.network(part)  # (B / accumulation, K)
+        loss = batch_loss(output, target, config.label_smoothing) * (len(part) / len(images))
         loss.backward()
         state.loss += loss.detach()
-        pieces.append(logits.detach())
+        pieces.append(output.detach())
     largest = config.clip_norm or math.inf
     state.gradient_norm = nn.utils.clip_grad_norm_(state.model.parameters(), largest)
     state.optimiser.step()
     if state.average is not None:
         state.average.update_parameters(state.model)
     state.step += 1
-    return torch.cat(pieces)
+    return joined(pieces)
 
 
 def precision(state: TrainingState) -> torch.autocast:

@@ -4,6 +4,7 @@ config.toml              [data], [model], [train]; [images]: checksum, classes; 
 metrics.jsonl            a line an epoch
 checkpoint.safetensors   the state after the last epoch; gone once the run is finished
 model.safetensors        the finished model, weights and configuration
+pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs beside it
 curves.png               loss and accuracy against the epoch
 result.json              the test accuracy and where it came from (`vit train` writes it)
 """
@@ -14,13 +15,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from torch import nn
+
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.checkpointing import restore_state, save_state
 from vit_from_scratch.training.curves import save_curves
+from vit_from_scratch.training.fingerprints import fingerprint
 from vit_from_scratch.training.metrics import METRICS, add_metrics, read_metrics, write_metrics
+from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.run_settings import (
     CONFIG,
     check_same_run,
@@ -28,6 +34,7 @@ from vit_from_scratch.training.run_settings import (
     run_settings,
     write_settings,
 )
+from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
 MODEL = "model.safetensors"
@@ -50,6 +57,7 @@ class RunFolder(Callback):
         self.also = also or {}
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.model = self.path / MODEL
+        self.pretraining = self.path / PRETRAINING
         self.metrics = self.path / METRICS
         self.curves = self.path / "curves.png"
         self.result = self.path / "result.json"
@@ -78,7 +86,7 @@ class RunFolder(Callback):
             write_settings(self.path, settings)
         else:
             check_same_run(self.path, settings)
-        files = (self.checkpoint, self.model, self.metrics, self.curves, self.result)
+        files = (self.checkpoint, self.model, self.pretraining, self.metrics, self.curves, self.result)
         remove_leftovers(self.path, [CONFIG, *(file.name for file in files)])
         if self.model.exists():
             self._load(state)
@@ -103,6 +111,8 @@ class RunFolder(Callback):
         if not self.was_finished:
             with writing(self.path):
                 save_curves(self.curves, state.history)
+                if isinstance(state.model, SelfSupervised):
+                    save_pretraining(self.pretraining, state.model)
                 save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
             self.checkpoint.unlink(missing_ok=True)
@@ -123,9 +133,23 @@ class RunFolder(Callback):
                 "says that the run is finished: expected a line for each epoch. Nothing was changed; restore "
                 "the metrics, or choose another folder for a new run."
             )
-        state.model.load_state_dict(model.state_dict())
+        state.model.load_state_dict(self._whole(state, model).state_dict())
         state.average = state.best = None  # what was kept is in the model
         self.was_finished = True
+
+    def _whole(self, state: TrainingState, model: VisionTransformer) -> nn.Module:
+        """Return what a finished run trained: its model, or the self-supervised one that holds it."""
+        if not isinstance(state.model, SelfSupervised):
+            return model
+        whole = load_pretraining(self.pretraining)
+        ours = (state.model.objective, state.model.settings, state.model.normalise)
+        same = fingerprint("", whole.vit.state_dict()) == fingerprint("", model.state_dict())
+        if not same or (whole.objective, whole.settings, whole.normalise) != ours:
+            raise InputError(
+                f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
+                f"objective = {state.model.objective!r}. Put this run's back, or choose another folder."
+            )
+        return whole
 
     def _begin_again(self, state: TrainingState) -> None:
         """Drop the lines of a run that lost its checkpoint, unless they are those of a finished run."""

@@ -14,6 +14,7 @@ from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.fingerprints import data_fingerprint
+from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
 
 CONFIG = "config.toml"
@@ -27,7 +28,8 @@ def run_settings(state: TrainingState) -> dict[str, Any]:
     """Return everything that decides a run, as the tables of config.toml."""
     config = as_vit(state.model, "a run folder").config
     table = {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()}
-    return {
+    objective = {"objective": state.model.objective} if isinstance(state.model, SelfSupervised) else {}
+    return objective | {
         "data": as_table(state.data.config),
         "model": table,
         "train": as_table(state.config),
@@ -91,7 +93,8 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     An option that is left out has its default, as in a run of an older version, which lacks what came later.
     """
     before, after = flattened(there), flattened(now)
-    defaults = flattened({"model": ViTConfig().to_dict(), "train": as_table(TrainConfig())})
+    usual = {"objective": "classes", "model": ViTConfig().to_dict(), "train": as_table(TrainConfig())}
+    defaults = flattened(usual)
     both = (before.keys() | after.keys()) - set(WITHOUT_EFFECT)
     before, after = ({key: defaults[key] for key in both & defaults.keys()} | own for own in (before, after))
     return [

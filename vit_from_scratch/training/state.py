@@ -15,6 +15,8 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.optimisers import Optimiser
+from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.self_supervised import SelfSupervised
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,11 @@ class EpochMetrics:
         learning_rate: the rate of the epoch's last step.
         train_loss: mean loss of the epoch's batches as they were trained on: augmented, with dropout and
             label smoothing.
-        train_accuracy: share of those images classified rightly.
-        validation_loss: mean cross-entropy on the validation images; None when none are held out.
-        validation_accuracy: share of them classified rightly; None likewise.
+        train_accuracy: share of those images classified rightly. Of a self-supervised model it is the share
+            of what was asked, such as colours of corrupted patches; None where nothing is right or wrong.
+        validation_loss: mean loss on the validation images, without label smoothing; None when none are held
+            out.
+        validation_accuracy: share of them classified rightly; None likewise, or as in training.
         seconds: wall time of the epoch, validation included.
     """
 
@@ -37,7 +41,7 @@ class EpochMetrics:
     step: int
     learning_rate: float
     train_loss: float
-    train_accuracy: float
+    train_accuracy: float | None
     validation_loss: float | None
     validation_accuracy: float | None
     seconds: float
@@ -83,7 +87,7 @@ class TrainingState:
             self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
 
     @cached_property
-    def network(self) -> Callable[[Tensor], Tensor]:
+    def network(self) -> Callable[[Tensor], Tensor | Outcome]:
         """What a training step calls: the model, compiled if the settings say so; the weights are shared."""
         return torch.compile(self.model, dynamic=False) if self.config.compile else self.model
 
@@ -159,11 +163,13 @@ def best_epoch(history: list[EpochMetrics]) -> int:
 
 
 def as_vit(model: nn.Module, purpose: str) -> VisionTransformer:
-    """Return the model as the ViT that a purpose needs.
+    """Return the ViT that a purpose needs: the model itself, or the one inside a self-supervised model.
 
     Raises:
         InputError: it is another module.
     """
+    if isinstance(model, SelfSupervised):
+        return model.vit
     if not isinstance(model, VisionTransformer):
         raise InputError(
             f"{purpose} was asked of a {type(model).__name__}: expected a VisionTransformer; leave it out "

@@ -1,0 +1,268 @@
+"""Masked patch prediction (appendix B.1.2): what is corrupted, what is asked, and what is not seen."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.data.normalisation import NORMALISATIONS
+from vit_from_scratch.model.patches import patchify
+from vit_from_scratch.training import MaskedPatchPrediction, colour_targets, corrupt
+from vit_from_scratch.training.patch_corruption import draw_corruption
+
+IMAGES = torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("patches", "share"), [(16, 0.5), (64, 0.5), (9, 0.3), (7, 0.9)])
+def test_in_each_image_exactly_the_share_of_patches_is_chosen(patches, share):
+    which = draw_corruption(300, patches, share, seeded()).which
+    assert set(which.sum(dim=1).tolist()) == {round(share * patches)}
+    expected = round(share * patches) / patches  # every place is chosen as often
+    spread = math.sqrt(expected * (1 - expected) / 300)
+    assert (which.float().mean(dim=0) - expected).abs().max() < 5 * spread
+
+
+def test_of_the_chosen_eight_in_ten_are_masked_one_is_replaced_and_one_stays():
+    corruption = draw_corruption(1000, 64, 0.5, seeded())
+    which, masked, source = corruption.which, corruption.masked, corruption.source
+    replaced = source != torch.arange(64_000).view(1000, 64)
+    assert not (masked & replaced).any()
+    assert not ((masked | replaced) & ~which).any(), "what was not chosen stays as it is"
+    chosen = which.sum()  # 32,000: five standard deviations of a share are 0.011 and 0.0084
+    assert masked.sum() / chosen == pytest.approx(0.8, abs=0.0112)
+    assert replaced.sum() / chosen == pytest.approx(0.1, abs=0.0084)
+
+
+def test_another_patch_is_never_the_patch_itself():
+    """Of two patches the other is known."""
+    embeddings = torch.arange(2.0).view(1, 2, 1)
+    for seed in range(300):
+        corruption = draw_corruption(1, 2, 0.5, seeded(seed))
+        corrupted, which = corrupt(embeddings, torch.tensor([7.0]), seeded(seed))
+        stays = (~which | (corruption.source == torch.arange(2)))[..., None]
+        expected = torch.where(stays, embeddings, 1 - embeddings)
+        expected = expected.masked_fill(corruption.masked[..., None], 7.0)
+        assert torch.equal(corrupted, expected)
+
+
+def test_another_patch_is_any_other_of_the_batch_as_often():
+    generator, counts = seeded(), torch.zeros(4)
+    for _ in range(4000):
+        source = draw_corruption(2, 2, 0.5, generator).source.flatten()
+        further = (source - torch.arange(4)) % 4
+        counts += further.bincount(minlength=4)
+    drawn = counts[1:].sum()
+    spread = math.sqrt(1 / 3 * 2 / 3 / drawn)
+    assert drawn > 600
+    assert (counts[1:] / drawn - 1 / 3).abs().max() < 4 * spread
+
+
+def test_the_same_generator_corrupts_alike_and_another_does_not():
+    embeddings, token = torch.randn(3, 16, 4), torch.randn(4)
+    first, again, other = (corrupt(embeddings, token, seeded(seed))[0] for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_corrupted_embeddings_are_those_of_a_loop():
+    embeddings, token = torch.randn(3, 16, 4), torch.randn(4)
+    corrupted, which = corrupt(embeddings, token, seeded(3))
+    corruption = draw_corruption(3, 16, 0.5, seeded(3))
+    assert torch.equal(which, corruption.which)
+    for image in range(3):
+        for patch in range(16):
+            number = int(corruption.source[image, patch])
+            standing = embeddings[number // 16, number % 16]
+            expected = token if corruption.masked[image, patch] else standing
+            assert torch.equal(corrupted[image, patch], expected)
+
+
+def test_gradient_reaches_the_mask_token_and_the_embeddings_that_are_left():
+    embeddings = torch.randn(4, 16, 8, requires_grad=True)
+    token = torch.randn(8, requires_grad=True)
+    corruption = draw_corruption(4, 16, 0.5, seeded())
+    corruption.apply(embeddings, token).sum().backward()
+    assert token.grad.tolist() == [corruption.masked.sum()] * 8
+    standing = corruption.source[~corruption.masked].bincount(minlength=64).view(4, 16, 1)
+    assert torch.equal(embeddings.grad, standing.expand(4, 16, 8).float())
+
+
+def test_gradient_reaches_the_mask_token_and_the_vit_through_the_model(make_task):
+    model = make_task()
+    model(IMAGES, seeded()).loss.mean().backward()
+    without = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
+    # The class token begins at zero but learns; the classifier's head has no part in it.
+    assert without == {"vit.head.weight", "vit.head.bias"}
+
+
+def test_the_loss_is_the_cross_entropy_of_the_corrupted_patches_alone(make_task):
+    model = make_task().eval()
+    answered = model.predict(IMAGES, seeded())
+    outcome = model(IMAGES, seeded())
+    for image in range(4):
+        losses, right = [], []
+        for patch in range(16):
+            if answered.which[image, patch]:
+                logits, target = answered.logits[image, patch], answered.targets[image, patch]
+                losses.append(float(logits.logsumexp(0) - logits[target]))
+                right.append(float(logits.argmax() == target))
+        assert len(losses) == 8
+        assert outcome.loss[image].item() == pytest.approx(sum(losses) / 8, rel=1e-5)
+        assert outcome.right[image].item() == pytest.approx(sum(right) / 8)
+
+
+def test_patches_that_were_not_corrupted_give_no_loss(make_task):
+    model = make_task().eval()
+    kept = []
+
+    def keep(module, inputs, logits):
+        logits.retain_grad()
+        kept.append(logits)
+
+    model.head.register_forward_hook(keep)
+    model(IMAGES, seeded()).loss.sum().backward()
+    which = draw_corruption(4, 16, 0.5, seeded()).which
+    assert torch.equal(kept[0].grad.abs().sum(dim=-1) > 0, which)
+
+
+@pytest.mark.parametrize("name", ["half", "imagenet"])
+def test_targets_are_those_of_the_bytes_whatever_the_scaling(make_task, name):
+    """Edges included: 32 is in the second bin, also after scaling and back."""
+    normalise = NORMALISATIONS[name]
+    bytes_ = torch.randint(8, (6, 3, 16, 16)) * 32
+    bytes_[0] = 255
+    bytes_[1] = torch.arange(16).view(4, 4).repeat_interleave(4, 0).repeat_interleave(4, 1) * 16
+    model = make_task(task={"normalise": normalise})
+    assert torch.equal(model.targets(normalise(bytes_)), colour_targets(bytes_, 4))
+
+
+def test_a_masked_patch_has_no_influence_on_its_own_logits(make_task):
+    """No leak: its pixels change, and what the model says of it stays the same to the bit."""
+    model = make_task().eval()
+    corruption = draw_corruption(4, 16, 0.5, seeded())
+    lent = set(corruption.source[corruption.source != torch.arange(64).view(4, 16)].tolist())
+    hidden = [n for n in corruption.masked.flatten().nonzero()[:, 0].tolist() if n not in lent]
+    assert len(hidden) > 10
+    before = model.predict(IMAGES, seeded()).logits
+    for number in hidden:
+        image, row, column = number // 16, 4 * (number % 16 // 4), 4 * (number % 4)
+        changed = IMAGES.clone()
+        changed[image, :, row : row + 4, column : column + 4] *= -1
+        assert torch.equal(model.predict(changed, seeded()).logits, before), "nor on any other's"
+
+
+def test_a_patch_that_is_left_has_influence(make_task):
+    model = make_task().eval()
+    corruption = draw_corruption(4, 16, 0.5, seeded())
+    number = int((~corruption.which).flatten().nonzero()[0])
+    row, column = 4 * (number // 4), 4 * (number % 4)
+    changed = IMAGES.clone()
+    changed[0, :, row : row + 4, column : column + 4] *= -1
+    assert not torch.equal(model.predict(changed, seeded()).logits, model.predict(IMAGES, seeded()).logits)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"class_token": False, "pool": "gap", "position": "sincos_2d"},
+        {"pool": "gap", "norm": "pooled", "mlp": "local", "initialisation": "mimetic"},
+        {"norm": "none", "position": "learned_2d", "representation_size": 12},
+    ],
+)
+def test_it_works_with_any_plain_stem_and_reads_what_the_vit_encodes(make_task, fields):
+    model = make_task(**fields).eval()
+    corruption = draw_corruption(4, 16, 0.5, seeded())
+    nothing = replace(corruption, masked=corruption.masked & False, source=torch.arange(64).view(4, 16))
+    _, inside = model.vit(IMAGES, return_intermediates=True)
+    patches = inside["encoded"][:, -16:]  # (B, N, D), class token left out
+    if fields.get("norm") == "pooled":
+        patches = F.layer_norm(patches, (16,), eps=1e-6)
+    assert torch.allclose(model.logits(IMAGES, nothing), model.head(patches), atol=1e-5)
+
+
+def test_a_prediction_shows_what_the_model_saw(make_task):
+    model = make_task().eval()
+    answered = model.predict(IMAGES, seeded())
+    corruption = draw_corruption(4, 16, 0.5, seeded())
+    pictures = (IMAGES + 1) / 2
+    true, seen, answer = (patchify(some, 4) for some in (pictures, answered.seen, answered.answer))
+    assert (seen[corruption.masked] == 0.5).all()
+    standing = true.flatten(0, 1)[corruption.source]
+    assert torch.allclose(seen[~corruption.masked], standing[~corruption.masked], atol=0.5 / 255 + 1e-6)
+    likeliest = answered.logits.argmax(dim=-1)
+    assert torch.equal(colour_targets(255 * answered.answer, 4), likeliest)
+    assert (answer.view(4, 16, 16, 3).std(dim=2) < 1e-6).all(), "one colour a patch"
+
+
+def test_predicting_leaves_the_mode_and_repeats_itself(make_task):
+    model = make_task().train()
+    assert torch.equal(model.predict(IMAGES).logits, model.predict(IMAGES).logits)
+    assert model.training
+
+
+def test_a_few_steps_lower_the_loss_on_smooth_colours(make_task, colours):
+    model = make_task(dropout=0.0)
+    images = colours.normalise(colours.train_images)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    losses = []
+    for _ in range(40):
+        loss = model(images, seeded()).loss.mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[0] == pytest.approx(math.log(512), abs=0.6)
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def vit(**fields) -> VisionTransformer:
+    sizes = {"image_size": 16, "patch_size": 4, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}
+    return VisionTransformer(ViTConfig(**(sizes | {"num_classes": 2} | fields)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "share", "message"),
+    [
+        ({"channels": 1}, 0.5, "images with 1 channels: expected 3"),
+        ({"stem": {"kind": "conv", "width": 4}}, 0.5, "stem 'conv': expected a VisionTransformer with stem"),
+        ({}, 0.0, r"share = 0\.0: expected a share between 0 and 1"),
+        ({}, 1.0, r"share = 1\.0: expected a share between 0 and 1"),
+        ({}, 0.01, r"share = 0\.01 hides 0 of 16 patches"),
+        ({"patch_size": 16}, 0.6, r"share = 0\.6 hides 1 of 1 patches"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused(fields, share, message):
+    stem = fields.pop("stem", None)
+    config = {"stem": ViTConfig.from_dict({"stem": stem}).stem} if stem else {}
+    with pytest.raises(InputError, match=message):
+        MaskedPatchPrediction(vit(**fields, **config), share=share)
+
+
+def test_another_module_and_other_images_are_refused(make_task):
+    with pytest.raises(InputError, match="for a model with Linear: expected a VisionTransformer"):
+        MaskedPatchPrediction(nn.Linear(2, 2))
+    with pytest.raises(InputError, match=r"images of shape \(1, 3, 8, 8\): expected \(B, 3, 16, 16\)"):
+        make_task()(torch.zeros(1, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "token", "message"),
+    [
+        (torch.zeros(1, 1, 4), torch.zeros(4), "patches of the batch = 1: expected at least 2"),
+        (torch.zeros(2, 4), torch.zeros(4), r"embeddings of shape \(2, 4\) and a mask token of shape \(4,\)"),
+        (torch.zeros(1, 2, 4), torch.zeros(3), r"mask token of shape \(3,\): expected"),
+        ([0], torch.zeros(3), "embeddings of type list"),
+    ],
+)
+def test_embeddings_that_cannot_be_corrupted_are_refused(embeddings, token, message):
+    with pytest.raises(InputError, match=message):
+        corrupt(embeddings, token)

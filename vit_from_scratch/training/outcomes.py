@@ -1,0 +1,78 @@
+"""What a step of training asks a model for: a loss and how much was right, with labels and without.
+
+A classifier returns logits, and its loss is the cross-entropy of the labels. A self-supervised model sets its
+own task, so it returns an `Outcome`. These few functions are all that the training loop tells apart.
+"""
+
+import typing
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a self-supervised model did on a batch, image by image.
+
+    Attributes:
+        loss: (B,), the mean over what is asked of an image.
+        right: (B,), the share of it that was answered rightly; None where nothing is right or wrong.
+    """
+
+    loss: Tensor
+    right: Tensor | None
+
+    def detach(self) -> "Outcome":
+        """Return the same numbers without their graph."""
+        return Outcome(self.loss.detach(), None if self.right is None else self.right.detach())
+
+
+def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float) -> Tensor:
+    """Return the loss of a batch: a self-supervised model's own, a classifier's cross-entropy.
+
+    Args:
+        output: logits (B, K), or what a self-supervised model returns, which reads no targets.
+        targets: (B,) class numbers, or (B, K) shares of the classes.
+        label_smoothing: share of the target that is spread over all classes.
+    """
+    if isinstance(output, Outcome):
+        return output.loss.mean()
+    return F.cross_entropy(output.float(), targets, label_smoothing=label_smoothing)
+
+
+def share_right(output: Tensor | Outcome, labels: Tensor) -> Tensor | None:
+    """Return the share of right answers in a batch, a scalar; None where nothing is right or wrong.
+
+    Args:
+        output: as in `batch_loss`.
+        labels: (B,) class numbers.
+    """
+    if isinstance(output, Outcome):
+        return None if output.right is None else output.right.mean()
+    return (output.argmax(dim=1) == labels).float().mean()
+
+
+def joined(outputs: list[Tensor] | list[Outcome]) -> Tensor | Outcome:
+    """Put the outputs for the pieces of a batch together again."""
+    if isinstance(outputs[0], Tensor):
+        return torch.cat(typing.cast(list[Tensor], outputs))
+    pieces = typing.cast(list[Outcome], outputs)
+    right = [piece.right for piece in pieces if piece.right is not None]
+    return Outcome(torch.cat([piece.loss for piece in pieces]), torch.cat(right) if right else None)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How a self-supervised model did on held-out images.
+
+    Attributes:
+        loss: mean over the images.
+        accuracy: the share of what was asked that was answered rightly, 0 to 1; None where nothing is.
+        images: on how many images.
+    """
+
+    loss: float
+    accuracy: float | None
+    images: int

@@ -1,0 +1,109 @@
+"""What a model may be trained for, by name; and pre-training's whole module in a file, never pickle.
+
+A run's model.safetensors is the ViT alone, which is what fine-tuning takes. The parts that only the task
+needs, such as a decoder, are kept beside it, so that figures can be drawn later.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import save as serialise
+
+from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
+from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.files import write_atomically
+from vit_from_scratch.model.checkpoints import config_of_checkpoint, misfits, read_safetensors
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.masked_autoencoding import MaskedAutoencoder
+from vit_from_scratch.training.masked_patches import MaskedPatchPrediction
+from vit_from_scratch.training.self_supervised import SelfSupervised
+
+PRETRAINING = "pretraining.safetensors"
+"""The file in a run's folder."""
+
+OURS = "a file that save_pretraining wrote; copy or train it again"
+"""What the messages about a file expect."""
+
+TASKS: dict[str, type[SelfSupervised]] = {
+    task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)
+}
+"""The objectives that need no labels."""
+
+
+def with_objective(
+    vit: VisionTransformer, objective: str, normalise: Normalisation = NORMALISATIONS["half"]
+) -> VisionTransformer | SelfSupervised:
+    """Return what to train so that a ViT learns by an objective: for "classes" the ViT itself.
+
+    Args:
+        vit: it becomes part of the result.
+        objective: "classes", "masked-patches" or "masked-pixels".
+        normalise: how the images are scaled.
+
+    Raises:
+        InputError: an unknown objective, or a ViT that does not fit it.
+    """
+    if objective == "classes":
+        return vit
+    if objective not in TASKS:
+        raise unknown_name("objective", objective, ["classes", *TASKS])
+    return TASKS[objective](vit, normalise)
+
+
+def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> None:
+    """Write a self-supervised model, weights and settings, to one file, all or nothing.
+
+    Args:
+        path: where to write; by custom it ends in ``.safetensors``.
+        module: the model; its weights keep their type.
+    """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
+    scaling = {"mean": module.normalise.mean, "std": module.normalise.std}
+    about = {
+        "objective": module.objective,
+        "vit_config": module.vit.config.to_dict(),
+        "normalise": scaling,
+        "settings": module.settings,
+    }
+    # One entry: several would come in another order each time, and equal runs should leave equal bytes.
+    write_atomically(Path(path), serialise(tensors, {"pretraining": json.dumps(about)}))
+
+
+def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
+    """Read a file of :func:`save_pretraining` and return the model on the CPU, in evaluation mode.
+
+    Raises:
+        InputError: there is no such file, or it is not a whole one of this package. Sizes that no tensor in
+            it has are refused before anything of that size is made.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"no pre-training at {path}: expected a {PRETRAINING} of a run; check the path.")
+    tensors, metadata = read_safetensors(path, OURS)
+    if "pretraining" not in metadata:
+        raise InputError(f"{path} holds no pre-training: expected {OURS}.")
+    wrong = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
+    try:
+        about = json.loads(metadata["pretraining"])
+        task, settings = TASKS[about["objective"]], about["settings"]
+        scaling = {name: tuple(map(float, values)) for name, values in about["normalise"].items()}
+        normalise, vit_config = Normalisation(**scaling), json.dumps(about["vit_config"])
+    except wrong as error:
+        raise _wrong_settings(path, error) from None
+    config = config_of_checkpoint(path, vit_config, tensors)
+    try:
+        with torch.device("meta"):  # no memory yet: shapes are compared first
+            expected = task(VisionTransformer(config), normalise, **settings).state_dict()
+    except wrong as error:
+        raise _wrong_settings(path, error) from None
+    if problems := misfits(tensors, expected):
+        raise InputError(f"{path} does not fit its own settings ({problems}): expected {OURS}.")
+    module = task(VisionTransformer(config), normalise, **settings)
+    module.load_state_dict(tensors)
+    return module.eval()
+
+
+def _wrong_settings(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.")

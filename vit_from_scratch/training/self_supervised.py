@@ -1,0 +1,157 @@
+"""Models that set their own task: part of each image is hidden, and they are asked for it. No label is read.
+
+The training loop asks such a model for its loss and trains it like any other. What differs from one task to
+the next stands in a file of its own: `masked_patches` is the paper's, `masked_autoencoding` is not.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
+from vit_from_scratch.training.outcomes import HeldOut, Outcome
+
+MEASURING_SEED = 0
+"""Of what is hidden in held-out images: the same patches after every epoch and on every device."""
+
+
+class SelfSupervised(nn.Module, ABC):
+    """A ViT with what a task of its own needs beside it.
+
+    Args:
+        vit: what is pre-trained; its head is not used and stays as it is.
+        normalise: how images were scaled for it, usually `data.normalise`.
+        share: how much of each image is hidden, between 0 and 1.
+
+    Raises:
+        InputError: no plain ViT, or a share that hides nothing or leaves nothing.
+    """
+
+    objective: ClassVar[str]
+
+    def __init__(
+        self, vit: VisionTransformer, normalise: Normalisation = NORMALISATIONS["half"], share: float = 0.5
+    ) -> None:
+        super().__init__()
+        if not isinstance(vit, VisionTransformer) or vit.config.stem.kind != "patch":
+            given = (
+                f"stem {vit.config.stem.kind!r}" if isinstance(vit, VisionTransformer) else type(vit).__name__
+            )
+            raise InputError(
+                f"{self.objective} for a model with {given}: expected a VisionTransformer with "
+                "stem = 'patch', where a token is one patch and nothing else; choose that stem."
+            )
+        self.vit = vit
+        self.normalise = normalise
+        self.share = share
+        self.check_grid(vit.config.num_patches)
+
+    @abstractmethod
+    def forward(self, images: Tensor, generator: torch.Generator | None = None) -> Outcome:
+        """Hide part of the images, ask for it, and say how the answers were.
+
+        Args:
+            images: (B, C, H, W) floats, normalised.
+            generator: what decides what is hidden; torch's global random numbers if None.
+        """
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What the module was built with beside the ViT and the normalisation, by the arguments' names."""
+
+    def check_grid(self, num_patches: int) -> None:
+        """Raise an `InputError` unless something is hidden of so many patches, and something left."""
+        hidden = hidden_count(self.share, num_patches)
+        if not 0 < hidden < num_patches:
+            raise InputError(
+                f"share = {self.share} hides {hidden} of {num_patches} patches: expected some to be hidden "
+                "and some to be left; change the share or take smaller patches."
+            )
+
+    def encode(self, tokens: Tensor) -> Tensor:
+        """Map tokens z_0 (B, T, D) to z_L (B, T, D), through the LayerNorm that the head would read."""
+        return self.vit.pooled_norm(self.vit.encoder(tokens))
+
+    def levels(self, images: Tensor) -> Tensor:
+        """Map normalised images (B, C, H, W) back to the levels of bytes: whole numbers, as floats."""
+        return (255 * self.normalise.undo(images)).round()
+
+    def grid(self, images: Tensor) -> tuple[int, int]:
+        """Return the rows and columns (gh, gw) of the patches of images, which must fit the model."""
+        self.vit.check_images(images)
+        size = self.vit.config.patch_size
+        return images.shape[2] // size, images.shape[3] // size
+
+
+def hidden_count(share: float, num_patches: int) -> int:
+    """Return how many of an image's patches are hidden: the share of them, rounded."""
+    require(0 < share < 1, "share", share, "a share between 0 and 1")
+    return round(share * num_patches)
+
+
+def uniform(
+    batch: int, num_patches: int, generator: torch.Generator | None, device: torch.device | str
+) -> Tensor:
+    """Draw a number in [0, 1) for each patch, (B, N), where the generator is, and bring them to a device."""
+    where = device if generator is None else generator.device
+    return torch.rand(batch, num_patches, generator=generator, device=where).to(device)
+
+
+def choose_patches(
+    batch: int,
+    num_patches: int,
+    share: float,
+    generator: torch.Generator | None = None,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Choose patches at random, exactly `round(share * N)` in each image.
+
+    Args:
+        batch: images, B.
+        num_patches: patches of an image, N.
+        share: how many of them are chosen.
+        generator: the source of randomness; torch's global one if None.
+        device: where the result is wanted.
+
+    Returns:
+        (B, N), true where a patch is chosen.
+    """
+    order = uniform(batch, num_patches, generator, device).argsort(dim=1, stable=True)  # 0 to N - 1
+    return order < hidden_count(share, num_patches)
+
+
+def mean_over(values: Tensor, which: Tensor) -> Tensor:
+    """Average values (B, N) over the patches of each image that are chosen, (B,)."""
+    return torch.where(which, values, 0).sum(dim=1) / which.sum(dim=1)
+
+
+@torch.no_grad()
+def evaluate_hidden(model: SelfSupervised, batches: Iterable[tuple[Tensor, Tensor]]) -> HeldOut:
+    """Measure a self-supervised model, in evaluation mode, on images whose labels are not read.
+
+    What is hidden depends on nothing but the images' places: it is the same after every epoch.
+
+    Args:
+        model: it is left in the mode that it came in.
+        batches: images (B, C, H, W), normalised, with labels: for instance `data.batches("validation")`.
+
+    Raises:
+        InputError: there is no batch.
+    """
+    generator = torch.Generator().manual_seed(MEASURING_SEED)
+    with evaluating(model):
+        outcomes = [model(images, generator) for images, _ in batches]
+    if not outcomes:
+        raise InputError("no images to measure on: expected at least one; hold some out for validation.")
+    losses = torch.cat([outcome.loss.float() for outcome in outcomes])
+    right = [outcome.right for outcome in outcomes if outcome.right is not None]
+    accuracy = torch.cat(right).mean().item() if right else None
+    return HeldOut(losses.mean().item(), accuracy, len(losses))
