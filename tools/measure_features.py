@@ -2,10 +2,10 @@
 
     python tools/measure_features.py --data-dir DEST [--images 10000]
 
-The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out and
-test photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw from the
-training photos, the linear probe chooses its penalty on the held-out ones; both are measured on the test photos.
-Pixels get the same classifiers. Which layer is best is read off the held-out photos.
+The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out
+and test photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw
+from the training photos, the linear probe chooses its penalty on the held-out ones; both are measured on the
+test photos. Pixels get the same classifiers. Which layer is best is read off the held-out photos.
 """
 
 import argparse
