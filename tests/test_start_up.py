@@ -36,6 +36,9 @@ vit recipes
 vit train --recipe digits --show
 vit pretrain-masked --recipe tiny-imagenet-masked-pixels --show
 vit pretrain-masked --recipe digits
+vit finetune --weights nope --data digits
+vit finetune --weights tiny-imagenet --data nope
+vit transfer nope
 vit train --recipe digitz
 vit train --nope
 vit predict x --weights nope
@@ -62,5 +65,5 @@ def test_what_needs_no_model_imports_nothing_that_takes_seconds(tmp_path):
     imported = [line for line in done.stdout.splitlines() if line.startswith("###")]
     expected = [f"{command}: ###" for command in COMMANDS.splitlines()]
     assert [f"{c}: {found}" for c, found in zip(COMMANDS.splitlines(), imported, strict=True)] == expected
-    assert done.stderr.count("vit: ") == 11, "one sentence for each mistake"
+    assert done.stderr.count("vit: ") == 14, "one sentence for each mistake"
     assert "Traceback" not in done.stderr

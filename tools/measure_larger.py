@@ -1,0 +1,91 @@
+"""Measure the Tiny-ImageNet model on photos that are enlarged, without training it further; write a result.
+
+    python tools/measure_larger.py --data-dir DEST [--images 2000]
+
+Held-out training photos are enlarged from 64 pixels. Positions are interpolated over the grid, as in the paper,
+or, for comparison, as one long row of vectors. Both see the same photos, so their difference is paired: photo by
+photo, with an interval of 95 %.
+"""
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from vit_from_scratch import VisionTransformer
+from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.files import write_json
+from vit_from_scratch.pretrained import load_pretrained
+
+RESULT = Path("vit_from_scratch/experiments/results/larger_tiny_imagenet.json")
+SIDES = (64, 96, 128)
+
+
+def with_positions(pretrained: VisionTransformer, side: int, along: str) -> VisionTransformer:
+    """Return the model for larger photos, its head kept; positions "grid" or "row"."""
+    larger = VisionTransformer(type(pretrained.config)(**{**vars(pretrained.config), "image_size": side}))
+    weights = pretrained.state_dict()
+    table = weights.pop("tokens.position")  # (1, T, D)
+    first, patches = table[:, :1], table[:, 1:].mT  # (1, D, N)
+    rows, columns = pretrained.config.grid
+    if along == "grid":
+        patches = patches.unflatten(2, (rows, columns))
+        patches = F.interpolate(patches, larger.config.grid, mode="bilinear", align_corners=True).flatten(2)
+    else:
+        patches = F.interpolate(patches, larger.config.num_patches, mode="linear", align_corners=True)
+    larger.load_state_dict(weights | {"tokens.position": torch.cat([first, patches.mT], dim=1)})
+    return larger.eval()
+
+
+@torch.no_grad()
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--images", type=int, default=2_000)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    pretrained = load_pretrained("tiny-imagenet")
+    data = open_dataset(DataConfig("tiny-imagenet"), options.data_dir)
+    chosen = torch.randperm(data.size_of("validation"), generator=torch.Generator().manual_seed(0))
+    wanted = set(chosen[: options.images].tolist())
+    photos, labels, place = [], [], 0
+    for images, some in data.batches("validation", workers=0):
+        keep = torch.tensor([place + n in wanted for n in range(len(some))])
+        photos.append(images[keep])
+        labels.append(some[keep])
+        place += len(some)
+    images, answers = torch.cat(photos), torch.cat(labels)
+    rows: dict[str, Any] = {}
+    for side in SIDES:
+        hits = {}
+        for along in ("grid", "row"):
+            model = with_positions(pretrained, side, along)
+            found = [
+                model(F.interpolate(some, (side, side), mode="bilinear", antialias=True)).argmax(dim=1)
+                for some in images.split(100)
+            ]
+            hits[along] = (torch.cat(found) == answers).double()
+        apart = (hits["grid"] - hits["row"]).tolist()
+        half = 1.96 * statistics.stdev(apart) / len(apart) ** 0.5
+        mean = statistics.fmean(apart)
+        rows[str(side)] = {along: one.mean().item() for along, one in hits.items()}
+        rows[str(side)]["grid_less_row"] = [mean, mean - half, mean + half]
+        print(side, rows[str(side)], flush=True)
+    write_json(
+        RESULT,
+        {
+            "command": f"python tools/measure_larger.py --data-dir DEST --images {options.images}",
+            "images": len(answers),
+            "accuracy": rows,
+        }
+        | environment(1, "cpu"),
+    )
+
+
+if __name__ == "__main__":
+    main()
