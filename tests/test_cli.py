@@ -181,7 +181,8 @@ def test_a_run_that_begins_from_weights_notes_them_and_keeps_to_them(tmp_path, c
     capsys.readouterr()
     again = failed(capsys, *QUICK, "fine", "--weights", "1.safetensors", "--seeds", "0")
     assert "holds a run with other settings: start.sha256" in again
-    assert "no checkpoint at none" in failed(capsys, *QUICK, "new", "--weights", "none")
+    assert "no checkpoint at none" in failed(capsys, *QUICK, "new", "--weights", "none.safetensors")
+    assert "weights none: expected one of" in failed(capsys, *QUICK, "new", "--weights", "none")
     assert not (tmp_path / "new").exists()
 
 

@@ -1,5 +1,6 @@
 """The numbers that ship: written by runs of the recipes as they stand."""
 
+import itertools
 from importlib import resources
 
 import pytest
@@ -9,6 +10,7 @@ from vit_from_scratch.experiments import load_recipe, load_result, load_trials, 
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
+from vit_from_scratch.training.run_settings import differences
 
 FOLDER = resources.files("vit_from_scratch.experiments").joinpath("results")
 RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is_file()]
@@ -73,3 +75,19 @@ def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
 def test_the_digits_result_has_the_neighbours_beside_it():
     assert load_result("digits")["baseline"]["nearest_neighbours"] == 3
     assert 0.98 <= load_result("digits")["baseline"]["test_accuracy"] <= 0.995
+
+
+def test_the_ladder_takes_the_rates_that_did_best_on_held_out_photos():
+    trials = load_result("small_data_rates")["trials"]
+    ladder = load_trials("small_data").recipes()
+    for optimiser, rung in (("adamw", "plain ViT, AdamW"), ("muon", "+ Muon")):
+        swept = [trial for trial in trials if trial["config"]["train"]["optimiser"] == optimiser]
+        best = max(swept, key=lambda trial: trial["validation_accuracy"])
+        assert ladder[rung].train.learning_rate == best["config"]["train"]["learning_rate"]
+        rates = sorted(trial["config"]["train"]["learning_rate"] for trial in swept)
+        assert rates[0] < ladder[rung].train.learning_rate < rates[-1], "not at the end of what was tried"
+    ordered = list(ladder.values())
+    for before, after in itertools.pairwise(ordered):
+        changed = differences(before.tables(), after.tables())
+        at_once = {name.split(" ")[0] for name in changed}
+        assert len({name.split(".")[1] for name in at_once} - {"learning_rate"}) == 1, "one thing a rung"

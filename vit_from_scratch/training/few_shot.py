@@ -88,7 +88,7 @@ def few_shot_accuracy(
     test: tuple[Tensor, Tensor],
     shots: int,
     draws: int = 10,
-    penalty: float = 10.0,
+    penalty: float = 300.0,
     seed: int = 0,
 ) -> FewShot:
     """Measure frozen features by classifiers that see k images of each class.
@@ -101,7 +101,9 @@ def few_shot_accuracy(
         test: likewise, to measure on.
         shots: images a class, k.
         draws: how often images are drawn anew; a draw's classifier sees no other images.
-        penalty: as in `ridge_classifier`.
+        penalty: as in `ridge_classifier`. 300 did best on held-out photos of CIFAR-10, for 1 to 100 images a
+            class and the features of two layers of our Tiny-ImageNet model. It matters most where there are
+            about as many images as features: there a small penalty costs a third of the accuracy.
         seed: decides the draws.
 
     Raises:
