@@ -2,9 +2,9 @@
 
     python tools/measure_larger.py --data-dir DEST [--images 2000]
 
-Held-out training photos are enlarged from 64 pixels. Positions are interpolated over the grid, as in the paper,
-or, for comparison, as one long row of vectors. Both see the same photos, so their difference is paired: photo by
-photo, with an interval of 95 %.
+Held-out training photos are enlarged from 64 pixels. Positions are interpolated over the grid, as in the
+paper, or, for comparison, as one long row of vectors. Both see the same photos, so their difference is
+paired: photo by photo, with an interval of 95 %.
 """
 
 import argparse
@@ -44,7 +44,9 @@ def with_positions(pretrained: VisionTransformer, side: int, along: str) -> Visi
 @torch.no_grad()
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--images", type=int, default=2_000)
     options = parser.parse_args()

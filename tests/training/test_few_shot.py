@@ -7,7 +7,14 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training.few_shot import FewShot, draw_shots, few_shot_accuracy, ridge_classifier
+from vit_from_scratch.training.few_shot import (
+    PENALTIES,
+    FewShot,
+    chosen_penalty,
+    draw_shots,
+    few_shot_accuracy,
+    ridge_classifier,
+)
 
 
 @pytest.fixture(params=[(40, 7), (6, 30)], ids=["more images", "more features"])
@@ -51,6 +58,32 @@ def test_it_equals_a_descent_to_the_least_penalised_error(task):
     found, at = ridge_classifier(features, labels, 3, penalty=2.0)
     assert torch.allclose(found, weight.detach(), atol=1e-5)
     assert torch.allclose(at, offset.detach(), atol=1e-5)
+
+
+def test_the_chosen_penalty_has_the_least_error_on_images_left_out_one_by_one(task):
+    features, labels = task
+    targets = torch.where(labels[:, None] == torch.arange(3), 1.0, -1.0).double()
+
+    def left_out(penalty):
+        error = 0.0
+        for out in range(len(features)):
+            rest = torch.arange(len(features)) != out
+            weight, offset = ridge_classifier(features[rest], labels[rest], 3, penalty)
+            error += (features[out].double() @ weight + offset - targets[out]).square().sum().item()
+        return error
+
+    for penalties in (PENALTIES, (0.5, 5.0, 20.0, 50.0), (3.0, 30.0)):
+        assert chosen_penalty(features, labels, 3, penalties) == min(penalties, key=left_out)
+
+
+def test_a_penalty_is_chosen_where_none_is_given():
+    torch.manual_seed(1)
+    labels = torch.arange(400) % 2
+    features = torch.randn(400, 40)
+    features[:, 0] += labels  # all else is noise, and 40 images have as many features
+    train, test = (features[:200], labels[:200]), (features[200:], labels[200:])
+    chosen = few_shot_accuracy(train, test, 20).mean
+    assert chosen > few_shot_accuracy(train, test, 20, penalty=1e-3).mean + 0.03
 
 
 def test_a_draw_has_k_of_each_class_and_none_twice():
