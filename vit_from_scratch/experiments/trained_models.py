@@ -82,7 +82,7 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
     """Return the file that a run's folder or a path names.
 
     Raises:
-        InputError: it is neither a folder nor a .safetensors file.
+        InputError: it is neither a run's folder nor a .safetensors file.
     """
     path = typed_path(name, option)
     if stat_of(path) is not None and path.is_dir():
@@ -92,6 +92,8 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
         raise InputError(
             f"{option} {name}: expected one of {', '.join(KNOWN)}, a .safetensors file or a run's folder."
         )
+    if not path.is_file():
+        raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
     return path
 
 
