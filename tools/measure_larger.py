@@ -8,12 +8,12 @@ paired: photo by photo, with an interval of 95 %.
 """
 
 import argparse
-import statistics
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
@@ -39,6 +39,13 @@ def with_positions(pretrained: VisionTransformer, side: int, along: str) -> Visi
         patches = F.interpolate(patches, larger.config.num_patches, mode="linear", align_corners=True)
     larger.load_state_dict(weights | {"tokens.position": torch.cat([first, patches.mT], dim=1)})
     return larger.eval()
+
+
+def interval(apart: Tensor) -> list[float]:
+    """Return the mean of differences (N,) and the ends of its interval of 95 %."""
+    half = 1.96 * apart.std().item() / len(apart) ** 0.5
+    mean = apart.mean().item()
+    return [mean, mean - half, mean + half]
 
 
 @torch.no_grad()
@@ -72,11 +79,12 @@ def main() -> None:
                 for some in images.split(100)
             ]
             hits[along] = (torch.cat(found) == answers).double()
-        apart = (hits["grid"] - hits["row"]).tolist()
-        half = 1.96 * statistics.stdev(apart) / len(apart) ** 0.5
-        mean = statistics.fmean(apart)
-        rows[str(side)] = {along: one.mean().item() for along, one in hits.items()}
-        rows[str(side)]["grid_less_row"] = [mean, mean - half, mean + half]
+        if side == SIDES[0]:
+            own = hits["grid"]
+        rows[str(side)] = {along: one.mean().item() for along, one in hits.items()} | {
+            "grid_less_row": interval(hits["grid"] - hits["row"]),
+            f"grid_less_{SIDES[0]}": interval(hits["grid"] - own),
+        }
         print(side, rows[str(side)], flush=True)
     write_json(
         RESULT,
