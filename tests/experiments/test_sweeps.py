@@ -134,10 +134,13 @@ def test_the_test_images_are_not_touched_by_a_sweep(weights, digits, tmp_path, m
             "--results takes the summary of several seeds",
         ),
         (["--weights", "tiny-imagenet", "--sweep", "--set", "data.validation_size=0"], "there are none"),
+        (["--weights", "tiny-imagenet", "--sweep", "--keep-epochs", "1"], "--keep-epochs with --sweep"),
+        (["--weights", "tiny-imagenet", "--sweep", "--results", "other.json"], "is no summary of runs"),
     ],
 )
 def test_wrong_input_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text("[]")
     assert main(["finetune", "--data", "digits", *arguments]) == 2
     said = capsys.readouterr().err
     assert message in said

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import save_file
+from stopping import Stop, weights, without_time
 from torch import nn
 
 from vit_from_scratch import InputError
@@ -34,25 +35,6 @@ PARTS = ("train", "validation", "test")
 SHORT = TrainConfig(
     epochs=4, batch_size=16, warmup_steps=2, learning_rate=5e-3, augmentation=Augmentation(flip=True, shift=1)
 )
-
-
-class Stop(Callback):
-    """Stop the run after an epoch as Ctrl-C would."""
-
-    def __init__(self, after: int):
-        self.after = after
-
-    def on_epoch(self, state):
-        if state.epoch == self.after:
-            raise KeyboardInterrupt
-
-
-def weights(model) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
-def without_time(history):
-    return [replace(metrics, seconds=0.0) for metrics in history]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

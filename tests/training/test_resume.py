@@ -7,31 +7,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from stopping import Stop, weights, without_time
 
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import Callback, train
 from vit_from_scratch.training.metrics import read_metrics
-
-
-class Stop(Callback):
-    """Stop the run after an epoch as Ctrl-C would."""
-
-    def __init__(self, after: int):
-        self.after = after
-
-    def on_epoch(self, state):
-        if state.epoch == self.after:
-            raise KeyboardInterrupt
-
-
-def weights(model) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
-def without_time(history):
-    return [replace(metrics, seconds=0.0) for metrics in history]
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])

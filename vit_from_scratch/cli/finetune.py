@@ -62,6 +62,10 @@ def finetune_command(options: argparse.Namespace) -> None:
         changes = merged(changes, {"data": {"image_size": options.image_size}})
     if options.sweep is not None and options.learning_rate is not None:
         raise InputError("expected --lr for one learning rate or --sweep for several, not both.")
+    if options.sweep is not None and options.keep_epochs:
+        raise InputError(
+            "--keep-epochs with --sweep: expected one of them. Sweep first, then train with --lr."
+        )
     many = options.seeds is not None or options.sweep is not None
     if options.results and not many:
         raise InputError("--results takes the summary of several seeds: give --seeds, or --sweep.")
@@ -84,8 +88,11 @@ def sweep(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
     from vit_from_scratch.experiments.sweeps import best_rate, rate_folder, sweep_rates, with_rate
 
     folder = options.out or Path("runs") / recipe.name
+    rates = options.sweep or RATES
+    if options.results:
+        refuse_other_summary(options.results, [with_rate(recipe, rate) for rate in rates])
     data = open_dataset(recipe.data, options.data_dir)
-    rows = sweep_rates(recipe, options.sweep or RATES, folder, data, device, print)
+    rows = sweep_rates(recipe, rates, folder, data, device, print)
     chosen = best_rate(rows)
     print(f"{'rate':>8}  held-out accuracy")
     for row in rows:
@@ -95,3 +102,15 @@ def sweep(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
     with writing(folder):
         write_json(folder / "sweep.json", {"chosen": chosen, "rates": rows})
     train_seeds(with_rate(recipe, chosen), options, device, rate_folder(folder, chosen))
+
+
+def refuse_other_summary(results: Path, candidates: list[Recipe]) -> None:
+    """Raise an `InputError` before anything is trained, if no rate's summary may replace what lies there."""
+    from vit_from_scratch.experiments.summaries import check_summary
+
+    for number, recipe in enumerate(candidates, 1):
+        try:
+            return check_summary(results, recipe)
+        except InputError:
+            if number == len(candidates):
+                raise

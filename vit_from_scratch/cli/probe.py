@@ -11,10 +11,9 @@ METHODS = ("linear", "neighbours", "few-shot")
 EPILOG = """\
 example:
   for part in train validation test; do
-    vit features --weights tiny-imagenet --data cifar10 --part $part --out $part.safetensors
+    vit features --weights tiny-imagenet --data digits --part $part --out $part.safetensors
   done
-  vit probe --train train.safetensors --validation validation.safetensors --test test.safetensors --shots 1 5
-  10"""
+  vit probe --train train.safetensors --validation validation.safetensors --test test.safetensors"""
 
 
 def add_parser(commands: Any) -> None:

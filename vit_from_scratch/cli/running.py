@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_device, own_path, parse_assignments
+from vit_from_scratch.cli.options import add_data_dir, add_device, own_path, parse_assignments
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.files import write_json, writing
@@ -45,6 +45,23 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
     )
     add_device(where)
+
+
+def add_page(parser: argparse.ArgumentParser, known: str) -> None:
+    """Add a page of trials or transfers, and where its runs and its summary go."""
+    parser.add_argument("page", metavar="PAGE", help=f"{known}, or a TOML file of your own")
+    parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
+    parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
+    add_data_dir(parser)
+    add_device(parser)
+
+
+def write_page(options: argparse.Namespace, folder: Path, summary: dict[str, Any]) -> None:
+    """Write the summary of a page where --results says, and say where it lies."""
+    if options.results:
+        with writing(options.results):
+            write_json(options.results, summary)
+    print(f"summary: {folder / 'summary.json'}")
 
 
 def asked_changes(options: argparse.Namespace) -> dict[str, Any]:

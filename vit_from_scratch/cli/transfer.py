@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path, resumable
+from vit_from_scratch.cli.options import chosen_device, resumable
+from vit_from_scratch.cli.running import add_page, write_page
 from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
-from vit_from_scratch.files import write_json, writing
 
 
 def add_parser(commands: Any) -> None:
@@ -18,12 +18,7 @@ def add_parser(commands: Any) -> None:
         "rates on held-out images, then a run for each seed at the best one, tested once. A page that was "
         "stopped goes on with the same command.",
     )
-    known = ", ".join(transfer_names())
-    parser.add_argument("page", metavar="PAGE", help=f"{known}, or a TOML file of your own")
-    parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
-    parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
-    add_data_dir(parser)
-    add_device(parser)
+    add_page(parser, ", ".join(transfer_names()))
     parser.set_defaults(run=transfer_command)
 
 
@@ -39,10 +34,7 @@ def transfer_command(options: argparse.Namespace) -> None:
         check_summary(options.results, page)
     with resumable():
         summary = run_transfers(page, folder, options.data_dir, device, print, report)
-    if options.results:
-        with writing(options.results):
-            write_json(options.results, summary)
-    print(f"summary: {folder / 'summary.json'}")
+    write_page(options, folder, summary)
 
 
 def report(pair: dict[str, Any]) -> None:

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, chosen_device, own_path
+from vit_from_scratch.cli.options import chosen_device
+from vit_from_scratch.cli.running import add_page, write_page
 from vit_from_scratch.experiments.trials import load_trials
-from vit_from_scratch.files import write_json, writing
 
 
 def add_parser(commands: Any) -> None:
@@ -17,11 +17,7 @@ def add_parser(commands: Any) -> None:
         description="Train a recipe several times, a setting changed at a time, and compare the validation "
         "accuracies. The test set is not touched.",
     )
-    parser.add_argument("page", metavar="PAGE", help="a page of trials by name, or a TOML file of your own")
-    parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
-    parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
-    add_data_dir(parser)
-    add_device(parser)
+    add_page(parser, "a page of trials by name")
     parser.set_defaults(run=trials_command)
 
 
@@ -36,10 +32,7 @@ def trials_command(options: argparse.Namespace) -> None:
     if options.results:
         check_summary(options.results, page)
     summary = run_trials(page, folder, options.data_dir, device, report)
-    if options.results:
-        with writing(options.results):
-            write_json(options.results, summary)
-    print(f"summary: {folder / 'summary.json'}")
+    write_page(options, folder, summary)
 
 
 def report(trial: dict[str, Any]) -> None:

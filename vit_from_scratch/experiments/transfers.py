@@ -8,12 +8,10 @@ chapter 9).
 from dataclasses import dataclass
 from typing import Any
 
-from vit_from_scratch.errors import unknown_name
-from vit_from_scratch.experiments.packaged import packaged_names, packaged_text
+from vit_from_scratch.experiments.packaged import packaged_names, page_table
 from vit_from_scratch.experiments.recipes import Recipe, check_name, recipe_from_tables
 from vit_from_scratch.experiments.trials import slug
-from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import check_fields, from_table, merged, parse_toml, read_toml, require
+from vit_from_scratch.settings import check_fields, from_table, merged, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +86,4 @@ def load_transfers(name: str) -> Transfers:
     Raises:
         InputError: no such page, no TOML, or an unknown option in it.
     """
-    if name.endswith(".toml"):
-        path = typed_path(name, "the page's name")
-        return from_table(Transfers, {**read_toml(path, f"page {name!r}"), "name": path.stem}, "")
-    if name not in transfer_names():
-        raise unknown_name("page of transfers", name, transfer_names())
-    table = parse_toml(packaged_text("transfers", f"{name}.toml"), f"page {name!r}")
-    return from_table(Transfers, {**table, "name": name}, "")
+    return from_table(Transfers, page_table("transfers", name), "")

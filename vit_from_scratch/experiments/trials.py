@@ -8,11 +8,10 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vit_from_scratch.errors import InputError, shown, unknown_name
-from vit_from_scratch.experiments.packaged import packaged_names, packaged_text
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.packaged import page_table
 from vit_from_scratch.experiments.recipes import Recipe, check_name, load_recipe
-from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import check_fields, from_table, merged, parse_toml, read_toml, require
+from vit_from_scratch.settings import check_fields, from_table, merged, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +83,7 @@ def load_trials(name: str) -> Trials:
     Raises:
         InputError: no such page, no TOML, or an unknown option in it.
     """
-    if name.endswith(".toml"):
-        path = typed_path(name, "the page's name")
-        return from_table(Trials, {**read_toml(path, f"page {shown(name)}"), "name": path.stem}, "")
-    known = packaged_names("trials", ".toml")
-    if name not in known:
-        raise unknown_name("page of trials", name, known)
-    table = parse_toml(packaged_text("trials", f"{name}.toml"), f"page {name!r}")
-    return from_table(Trials, {**table, "name": name}, "")
+    return from_table(Trials, page_table("trials", name), "")
 
 
 def runs_of(trial: dict[str, Any]) -> list[dict[str, Any]]:
