@@ -14,7 +14,7 @@ from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
 from vit_from_scratch.data import ImageData
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.experiments import evaluate_run, load_recipe, load_trials, run, run_seeds, run_trials
+from vit_from_scratch.experiments import evaluate_run, load_recipe, load_trials, run, run_trials
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training import evaluate_hidden, load_pretraining
@@ -189,14 +189,37 @@ def test_wrong_input_is_one_line_and_nothing_is_written(tmp_path, capsys, argume
     assert os.listdir(tmp_path) == []
 
 
-def test_what_needs_classes_refuses_a_recipe_without_labels(tmp_path):
-    recipe = load_recipe("tiny-imagenet-masked-patches")
-    with pytest.raises(InputError, match=r"expected 'classes' for a summary of seeds.*vit pretrain-masked"):
-        run_seeds(recipe, tmp_path / "x")
+def test_trials_refuse_a_recipe_without_labels(tmp_path):
     page = 'claim = "?"\ncommand = "?"\nbase = "tiny-imagenet-masked-patches"\n[trials."a".train]\nseed = 0\n'
     (tmp_path / "page.toml").write_text(page)
-    with pytest.raises(InputError, match=r"expected 'classes' for trial 'a'"):
+    with pytest.raises(InputError, match=r"expected 'classes' for trial 'a'.*vit pretrain-masked"):
         run_trials(load_trials(str(tmp_path / "page.toml")), tmp_path / "y")
+
+
+@pytest.mark.parametrize("objective", ["patches", "pixels"])
+def test_several_seeds_leave_a_summary_of_what_was_held_out(tmp_path, capsys, photos, objective):
+    asked = command(photos, "--objective", objective, "--out", "x", "--results", "found.json")
+    assert main([*asked, "--seeds", "0", "3"]) == 0
+    said = capsys.readouterr().out
+    summary = json.loads((tmp_path / "found.json").read_text())
+    assert summary == json.loads((tmp_path / "x/summary.json").read_text())
+    singles = [result(tmp_path / f"x/seed-{seed}") for seed in (0, 3)]
+    losses = [single["validation_loss"] for single in singles]
+    assert losses[0] != losses[1]
+    assert summary["validation_loss_mean"] == pytest.approx(sum(losses) / 2)
+    assert summary["validation_loss_std"] == pytest.approx(abs(losses[0] - losses[1]) / 2**0.5)
+    assert summary["objective"] == f"masked-{objective}"
+    assert (summary["seeds"], summary["validation_images"]) == ([0, 3], 4)
+    assert ("validation_accuracy_mean" in summary) == (objective == "patches")
+    assert not any(name.startswith("test") for name in summary)
+    for run_of_seed, single in zip(summary["runs"], singles, strict=True):
+        assert run_of_seed["validation_loss"] == single["validation_loss"]
+        assert len(run_of_seed["curves"]) == 2
+    assert f"mean held-out loss {summary['validation_loss_mean']:.4f} (standard deviation" in said
+    assert "vit finetune --weights x/seed-0" in said
+    other = ["--data", "digits", "--objective", "pixels", "--results", "found.json"]
+    assert main(["pretrain-masked", *other]) == 2
+    assert "tells of other runs" in capsys.readouterr().err
 
 
 def test_a_run_without_labels_has_no_test_number(photos, tmp_path, capsys):

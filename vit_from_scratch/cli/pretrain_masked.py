@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.cli.options import add_device, chosen_device, own_path, resumable
+from vit_from_scratch.cli.running import add_results, add_seeds, train_seeds
 from vit_from_scratch.cli.train import add_recipe_options, chosen_recipe
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.recipes import Recipe, load_recipe
@@ -34,6 +35,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     changes = add_recipe_options(parser)
+    add_seeds(changes)
     changes.add_argument(
         "--objective",
         choices=("patches", "pixels"),
@@ -43,8 +45,9 @@ def add_parser(commands: Any) -> None:
     where.add_argument(
         "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-OBJECTIVE-seed-N)"
     )
+    add_results(where)
     add_device(where)
-    parser.set_defaults(run=pretrain_masked_command, seeds=None)
+    parser.set_defaults(run=pretrain_masked_command)
 
 
 def pretrain_masked_command(options: argparse.Namespace) -> None:
@@ -54,14 +57,18 @@ def pretrain_masked_command(options: argparse.Namespace) -> None:
         print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
         return
     device = chosen_device(options.device)
+    many = options.seeds is not None or options.results is not None
+    folder = options.out or usual_folder(recipe, many)
     with resumable():
         if why:
             print(why, flush=True)
-        from vit_from_scratch.experiments import run  # imported here: it takes seconds
+        if many:
+            train_seeds(recipe, options, device, folder, report)
+            folder = folder / f"seed-{recipe.seeds[0]}"
+        else:
+            from vit_from_scratch.experiments import run  # imported here: it takes seconds
 
-        folder = options.out or usual_folder(recipe)
-        result = run(recipe, folder, options.data_dir, device, print)
-    report(folder, result)
+            report(folder, run(recipe, folder, options.data_dir, device, print))
     where = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
     data = shlex.quote(recipe.data.name)
     print(f"fine-tune it: vit finetune --weights {shlex.quote(str(folder))} --data {data}{where}")
@@ -88,11 +95,11 @@ def beneath(options: argparse.Namespace) -> dict[str, Any]:
     return without_labels(base, asked)
 
 
-def usual_folder(recipe: Recipe) -> Path:
-    """Return where a run goes unless told otherwise: not where one on classes would."""
+def usual_folder(recipe: Recipe, many: bool) -> Path:
+    """Return where a run, or those of many seeds, go unless told otherwise: not where those on classes do."""
     named = recipe.name.endswith(recipe.objective)
-    objective = "" if named else f"-{recipe.objective}"
-    return Path("runs") / f"{recipe.name}{objective}-seed-{recipe.train.seed}"
+    name = recipe.name if named else f"{recipe.name}-{recipe.objective}"
+    return Path("runs") / (name if many else f"{name}-seed-{recipe.train.seed}")
 
 
 def report(folder: Path, result: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What `vit train` and the commands like it share: options that change a recipe, and running it."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,7 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
     )
-    where.add_argument(
-        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
-    )
+    add_results(where)
     where.add_argument(
         "--keep-epochs",
         type=int,
@@ -45,6 +44,13 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
     )
     add_device(where)
+
+
+def add_results(where: argparse._ArgumentGroup) -> None:
+    """Add --results to the options that say where a run goes."""
+    where.add_argument(
+        "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
+    )
 
 
 def add_page(parser: argparse.ArgumentParser, known: str) -> None:
@@ -99,8 +105,25 @@ def train_recipe(recipe: Recipe, options: argparse.Namespace, device: str, many:
     report(folder, result)
 
 
-def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str, folder: Path | None = None) -> None:
-    """Run every seed, in a folder other than --out if one is given, then print and write the summary."""
+def train_seeds(
+    recipe: Recipe,
+    options: argparse.Namespace,
+    device: str,
+    folder: Path | None = None,
+    say: Callable[[Path, dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Run every seed, in a folder other than --out if one is given, then print and write the summary.
+
+    Args:
+        recipe: what to run.
+        options: --out, --results, --data-dir and --keep-epochs.
+        device: where to train.
+        folder: over the runs' folders.
+        say: called with each run's folder and result, to print them; `report` if None.
+
+    Returns:
+        The summary.
+    """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary
 
@@ -108,13 +131,16 @@ def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str, folder
         check_summary(options.results, recipe)
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
-    summary = run_seeds(recipe, folder, options.data_dir, device, print, report, options.keep_epochs)
+    keep = getattr(options, "keep_epochs", [])
+    summary = run_seeds(recipe, folder, options.data_dir, device, print, say or report, keep)
     if options.results:
         with writing(options.results):
             write_json(options.results, summary)
-    spread = summary["test_accuracy_std"]
+    labelled = recipe.objective == "classes"
+    name, meaning = ("test_accuracy", "test accuracy") if labelled else ("validation_loss", "held-out loss")
+    spread = summary[f"{name}_std"]
     print(
-        f"mean test accuracy {summary['test_accuracy_mean']:.4f}"
+        f"mean {meaning} {summary[f'{name}_mean']:.4f}"
         + (f" (standard deviation {spread:.4f})" if spread is not None else "")
         + f" over seeds {' '.join(map(str, summary['seeds']))}; longest run {summary['seconds_max']:.0f} s"
     )
@@ -122,6 +148,7 @@ def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str, folder
         baseline = summary["baseline"]
         print(f"{baseline['nearest_neighbours']} nearest neighbours: {baseline['test_accuracy']:.4f}")
     print(f"summary: {folder / 'summary.json'}")
+    return summary
 
 
 def report(folder: Path, result: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.recipes import Recipe, require_classes
+from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.experiments.run_folder import ORIGIN, read_result
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.files import locked, remove_leftovers, sha256, write_json, writing
@@ -28,8 +28,12 @@ from vit_from_scratch.training.outcomes import HeldOut
 from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
-PER_SEED = ("seed", "test_accuracy", "test_top5_accuracy", "test_loss", "seconds", "date")
-"""What a summary takes over from each run's result, if it is there: few classes have no top-5 accuracy."""
+AVERAGED = ("test_accuracy", "test_top5_accuracy", "validation_loss", "validation_accuracy")
+"""What a summary averages over the seeds, if it is there: few classes have no top-5 accuracy, and a run
+without labels has nothing tested; of pixels none is right or wrong."""
+
+PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds", "date")
+"""What a summary takes over from each run's result, if it is there."""
 
 
 class Announcement(Callback):
@@ -197,13 +201,12 @@ def run_seeds(
         keep: as in `run`.
 
     Returns:
-        What summary.json holds: every seed's accuracy and curve, mean and standard deviation, the
-        baseline, the settings, hardware, versions, commit and date.
+        What summary.json holds: every seed's numbers and curve, means, the accuracy's standard deviation,
+        the baseline, the settings, hardware, versions, commit and date.
 
     Raises:
         InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
     """
-    require_classes(recipe, "a summary of seeds")
     path = out_dir / SUMMARY
     check_summary(path, recipe)
     data = open_dataset(recipe.data, data_dir)  # once for all seeds, and before anything is written
@@ -228,26 +231,27 @@ def summarise(
     data: ImageData | PhotoData,
 ) -> dict[str, Any]:
     """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
-    accuracies = [result["test_accuracy"] for result in results]
     origin = {key: results[-1][key] for key in ORIGIN}
     runs = [
-        {key: result[key] for key in PER_SEED if key in result}
+        {key: result[key] for key in PER_SEED if result.get(key) is not None}
         | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
         | {"curves": curve}
         for result, curve in zip(results, curves, strict=True)
     ]
-    top5 = [result["test_top5_accuracy"] for result in results if "test_top5_accuracy" in result]
+    numbers = {name: [run[name] for run in runs] for name in AVERAGED if name in runs[0]}
+    labelled = recipe.objective == "classes"
+    part, first = ("test", "test_accuracy") if labelled else ("validation", "validation_loss")
     summary: dict[str, Any] = {
         "recipe": recipe.name,
         "claim": recipe.claim,
         "command": recipe.command,
         "expect": recipe.expect,
-        "test_accuracy_mean": statistics.fmean(accuracies),
-        "test_accuracy_std": statistics.stdev(accuracies) if len(runs) > 1 else None,
-        **({"test_top5_accuracy_mean": statistics.fmean(top5)} if top5 else {}),
+        **({} if labelled else {"objective": recipe.objective}),
+        **{f"{name}_mean": statistics.fmean(values) for name, values in numbers.items()},
+        f"{first}_std": statistics.stdev(numbers[first]) if len(runs) > 1 else None,
         "seconds_max": max(run["seconds"] for run in runs),
         "seeds": [run["seed"] for run in runs],
-        "test_images": data.size_of("test"),
+        f"{part}_images": data.size_of(part),
         "parameters": results[-1]["parameters"],
         "forward_flops": results[-1]["forward_flops"],
     }
