@@ -12,7 +12,7 @@ BELOW = {
     "training": {"data", "model", "plots"},  # plots: the curves of a run
     "inspection": {"training", "data", "model"},
     "experiments": {"training", "data", "model", "pretrained"},
-    "pretrained": {"data", "model"},  # data: how images are scaled for a model
+    "pretrained": {"training", "data", "model"},  # training: what a model without labels needs beside it
     "plots": set(),
     "checks": {"training", "data", "model", "inspection", "pretrained"},
     "assignments": {"checks"},

@@ -2,25 +2,32 @@
 
     python tools/ship_checkpoint.py RUN tiny-imagenet --data-dir DEST
 
-writes weights/NAME.safetensors, weights/NAME.txt (its class names, one a line) and
-experiments/results/NAME_weights.json of the package: the test accuracy of the rounded weights beside the
-run's own, and the file's checksum.
+writes weights/NAME.safetensors and experiments/results/NAME_weights.json of the package: the numbers of the
+rounded weights beside the run's own, and the file's checksum. A run on classes is tested again, and
+weights/NAME.txt gets its class names, one a line. A run without labels is measured on its held-out photos
+again, and what its task needs beside the ViT ships with it.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
+
+from torch import nn
 
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.runs import read_result, write_json
+from vit_from_scratch.experiments.run_folder import read_result
+from vit_from_scratch.files import write_json
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.settings import from_table
-from vit_from_scratch.training.evaluation import evaluate_batches
+from vit_from_scratch.training.evaluation import measure
+from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.run_settings import read_settings
 
 PACKAGE = Path(__file__).resolve().parent.parent / "vit_from_scratch"
@@ -28,32 +35,45 @@ LARGEST = 12_000_000
 """Bytes that a shipped checkpoint may have."""
 
 
-def ship(run: Path, name: str, data_dir: str | None) -> dict:
+def rounded(run: Path, target: Path) -> nn.Module:
+    """Write a run's model in half precision, and return what is read from that file.
+
+    Raises:
+        InputError: its weights are too large to ship.
+    """
+    labelled = not (run / PRETRAINING).exists()
+    model = load_checkpoint(run / "model.safetensors") if labelled else load_pretraining(run / PRETRAINING)
+    if 2 * count_parameters(model) > LARGEST:
+        raise InputError(
+            f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
+        )
+    if labelled:
+        save_checkpoint(target, model.half())
+        return load_checkpoint(target).float()
+    save_pretraining(target, model.half())
+    return load_pretraining(target)
+
+
+def ship(run: Path, name: str, data_dir: str | None) -> dict[str, Any]:
     """Write the checkpoint and its result; return the result.
 
     Raises:
         InputError: the run is not finished, or its weights are too large to ship.
     """
-    result = read_result(run)
-    model = load_checkpoint(run / "model.safetensors")
-    if 2 * count_parameters(model) > LARGEST:
-        raise InputError(
-            f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
-        )
-    settings = read_settings(run)
+    result, settings = read_result(run), read_settings(run)
+    part = "validation" if "objective" in result else "test"
     target = PACKAGE / "weights" / f"{name}.safetensors"
-    save_checkpoint(target, model.half())
-    target.with_suffix(".txt").write_text("\n".join(settings["images"]["classes"]) + "\n", "utf-8")
-    shipped = load_checkpoint(target).float()
+    shipped = rounded(run, target)
+    if part == "test":
+        target.with_suffix(".txt").write_text("\n".join(settings["images"]["classes"]) + "\n", "utf-8")
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), data_dir)
-    measured = evaluate_batches(shipped, data.batches("test"))
+    found = dataclasses.asdict(measure(shipped, data.batches(part)))
+    numbers = {f"{part}_{key}": number for key, number in found.items() if number is not None}
     summary = {
         "claim": "Rounding the weights to half precision leaves the accuracy as it is.",
         "command": f"python tools/ship_checkpoint.py RUN {name} --data-dir DEST",
-        "test_accuracy": measured.accuracy,
-        "test_top5_accuracy": measured.top5_accuracy,
-        "test_loss": measured.loss,
-        "run": {key: result[key] for key in ("test_accuracy", "test_loss", "seed", "date", "commit")},
+        **numbers,
+        "run": {key: result[key] for key in ("seed", "date", "commit", *numbers) if key in result},
         "bytes": target.stat().st_size,
         "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
         **environment(),
@@ -74,7 +94,9 @@ def main() -> int:
     except InputError as error:
         print(f"ship_checkpoint: {error}", file=sys.stderr)
         return 2
-    print(json.dumps({key: summary[key] for key in ("test_accuracy", "bytes", "sha256")}))
+    print(
+        json.dumps({key: value for key, value in summary.items() if key.startswith(("test", "valid", "by"))})
+    )
     return 0
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import bank_build
 import bank_inspect
+import bank_masked
 import bank_train
 import bank_transfer
 import pytest
@@ -21,15 +22,9 @@ from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, r
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
 CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
-BANKS = (right_answers, bank_build, bank_inspect, bank_train, bank_transfer)
-RIGHT = {check: piece for bank in BANKS for check, piece in bank.RIGHT.items()}
-WRONG = [
-    *wrong_answers.WRONG,
-    *bank_build.WRONG,
-    *bank_inspect.WRONG,
-    *bank_train.WRONG,
-    *bank_transfer.WRONG,
-]
+BANKS = (bank_build, bank_inspect, bank_masked, bank_train, bank_transfer)
+RIGHT = {check: piece for bank in (right_answers, *BANKS) for check, piece in bank.RIGHT.items()}
+WRONG = [answer for bank in (wrong_answers, *BANKS) for answer in bank.WRONG]
 
 
 def points(marks):
@@ -167,15 +162,17 @@ def process():
     student = StudentProcess(Limits(seconds=60))
     student.start()
     folders = {module.__file__.rpartition("/")[0] for module in BANKS}
-    names = [module.__name__ for module in (*BANKS, wrong_answers)]
+    folders |= {wrong_answers.__file__.rpartition("/")[0]}
+    right, wrong = (
+        [first.__name__, *(bank.__name__ for bank in BANKS)] for first in (right_answers, wrong_answers)
+    )
     source = (
         f"import sys, warnings\nwarnings.simplefilter('ignore')\nsys.path += {sorted(folders)}\n"
-        f"import torch, {', '.join(names)}\nfrom vit_from_scratch.checks import sandbox\n"
+        f"import torch, {', '.join({*right, *wrong})}\nfrom vit_from_scratch.checks import sandbox\n"
         "torch.optim.AdamW([torch.ones(1, requires_grad=True)]).step()\n"  # imports for seconds
         "sandbox.LIMIT_SECONDS = 0.5\n"
-        "WRONG = [*wrong_answers.WRONG, *bank_build.WRONG, *bank_inspect.WRONG]\n"
-        "WRONG += [*bank_train.WRONG, *bank_transfer.WRONG]\n"
-        "RIGHT = {}\nfor bank in (right_answers, bank_build, bank_inspect, bank_train, bank_transfer):\n"
+        f"WRONG = [answer for bank in ({', '.join(wrong)}) for answer in bank.WRONG]\n"
+        f"RIGHT = {{}}\nfor bank in ({', '.join(right)}):\n"
         "    RIGHT |= {check.__name__: pieces for check, pieces in bank.RIGHT.items()}"
     )
     reply, _ = student.ask({"do": "run", "source": source, "place": "bank"})

@@ -53,6 +53,8 @@ from vit_from_scratch.checks.fine_tuning import (
 )
 from vit_from_scratch.checks.hybrid import bottleneck, resnet_stem, same_padding, standardised_conv
 from vit_from_scratch.checks.hybrid_exercises import first_cost, pre_activation, window
+from vit_from_scratch.checks.masked_patches import colour_targets, corrupted, masked_loss
+from vit_from_scratch.checks.masked_pixels import downsized_targets, standardised_patches, visible_only
 from vit_from_scratch.checks.norms import group_norm, standardised
 from vit_from_scratch.checks.patches import patch_embedding, patchify, unpatchify
 from vit_from_scratch.checks.positions import (
@@ -87,8 +89,11 @@ __all__ = [
     "centre_of_mass",
     "centred_similarity",
     "clipped",
+    "colour_targets",
+    "corrupted",
     "cross_entropy",
     "decay_to_start",
+    "downsized_targets",
     "encoder",
     "erase",
     "first_cost",
@@ -100,6 +105,7 @@ __all__ = [
     "layer_norm",
     "least_squares",
     "masked_attention",
+    "masked_loss",
     "mean_distance",
     "mean_vit",
     "mixup",
@@ -136,10 +142,12 @@ __all__ = [
     "space_overlap",
     "standardised",
     "standardised_conv",
+    "standardised_patches",
     "streamed_attention",
     "stretch_positions",
     "token_sequence",
     "unpatchify",
+    "visible_only",
     "vision_transformer",
     "votes",
     "window",

@@ -8,7 +8,7 @@ from vit_from_scratch.cli.figures import save_attention
 from vit_from_scratch.cli.options import own_path, refuse_existing, refuse_file
 from vit_from_scratch.cli.weights import add_weights
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.trained_models import open_model
+from vit_from_scratch.experiments.trained_models import open_classifier
 
 
 def add_parser(commands: Any) -> None:
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
 def predict_command(options: argparse.Namespace) -> None:
     """Carry out `vit predict`; the other pictures are still read when one cannot be."""
     targets = attention_files(options)
-    trained = open_model(options.weights)
+    trained = open_classifier(options.weights)
     model, names, scaling = trained.model, trained.class_names, trained.scaling
     top = min(3, len(names)) if options.top is None else options.top
     if not 1 <= top <= len(names):

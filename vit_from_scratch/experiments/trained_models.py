@@ -25,12 +25,14 @@ class TrainedModel:
         model: on the CPU, in evaluation mode, with float32 weights.
         class_names: K names in the order of its logits; "class 0" and so on, if nobody noted them.
         normalisation: how its images are scaled, one of `NORMALISATIONS` by name; None if nobody noted it.
+        objective: what it was trained for; a head that no label trained answers nothing.
     """
 
     name: str
     model: "VisionTransformer"
     class_names: tuple[str, ...]
     normalisation: str | None
+    objective: str = "classes"
 
     @property
     def scaling(self) -> "Normalisation":
@@ -63,8 +65,10 @@ def open_model(name: str, option: str = "--weights") -> TrainedModel:
     if name in KNOWN:
         from vit_from_scratch.pretrained import class_names, load_pretrained
 
+        model, objective = load_pretrained(name), SHIPPED.get(name, "classes")
         scaling = "half" if name in SHIPPED else RELEASES[name].scaling
-        return TrainedModel(name, load_pretrained(name), class_names(name), scaling)
+        names = class_names(name) if objective == "classes" else _numbered(model.config.num_classes)
+        return TrainedModel(name, model, names, scaling, objective)
     path = checkpoint_path(name, option)
     from vit_from_scratch.model.checkpoints import load_checkpoint
 
@@ -75,7 +79,28 @@ def open_model(name: str, option: str = "--weights") -> TrainedModel:
             "or train it again."
         )
     names = _classes_of_run(path.parent, model.config.num_classes)
-    return TrainedModel(name, model, names, _normalisation_of_run(path.parent))
+    return TrainedModel(
+        name, model, names, _normalisation_of_run(path.parent), _objective_of_run(path.parent)
+    )
+
+
+def open_classifier(name: str, option: str = "--weights") -> TrainedModel:
+    """Load a trained model whose logits mean something.
+
+    Args:
+        name: as in `open_model`.
+        option: likewise.
+
+    Raises:
+        InputError: as in `open_model`; or the model was trained without labels.
+    """
+    trained = open_model(name, option)
+    if trained.objective != "classes":
+        raise InputError(
+            f"{option} {name}: it was trained without labels ({trained.objective}) and knows no classes. "
+            "Expected a model that was trained on classes; fine-tune it first, with vit finetune."
+        )
+    return trained
 
 
 def checkpoint_path(name: str, option: str = "--weights") -> Path:
@@ -106,8 +131,21 @@ def _classes_of_run(folder: Path, count: int) -> tuple[str, ...]:
     if names is None and settings:  # of a run of the first version
         names = {"cifar10": shipped_classes("cifar10"), "digits": range(10)}.get(settings["data"].get("name"))
     if names is None or len(names) != count:
-        return tuple(f"class {number}" for number in range(count))
+        return _numbered(count)
     return tuple(str(name) for name in names)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    """Return names for classes that have none."""
+    return tuple(f"class {number}" for number in range(count))
+
+
+def _objective_of_run(folder: Path) -> str:
+    """Return what the run in a folder was trained for; classes, if there is no run or it does not say."""
+    from vit_from_scratch.training.run_settings import read_settings
+
+    settings = read_settings(folder) if (folder / "config.toml").exists() else {}
+    return str(settings.get("objective", "classes"))
 
 
 def _normalisation_of_run(folder: Path) -> str | None:

@@ -1,5 +1,5 @@
 from .google import load_google_npz
-from .registry import class_names, input_scaling, load_pretrained
+from .registry import class_names, input_scaling, load_pretrained, load_self_supervised
 from .timm import from_timm
 from .torchvision import from_torchvision
 from .transformers import from_transformers
@@ -12,4 +12,5 @@ __all__ = [
     "input_scaling",
     "load_google_npz",
     "load_pretrained",
+    "load_self_supervised",
 ]

@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 from importlib import resources
 
-from vit_from_scratch.errors import unknown_name
+from vit_from_scratch.errors import InputError, unknown_name
 
-SHIPPED = ("cifar10", "tiny-imagenet")
-"""Checkpoints that our own runs trained, inside the package: weights/NAME.safetensors, and NAME.txt with the
-names of their classes, one a line."""
+SHIPPED = {
+    "cifar10": "classes",
+    "tiny-imagenet": "classes",
+    "tiny-imagenet-masked-patches": "masked-patches",
+    "tiny-imagenet-masked-pixels": "masked-pixels",
+}
+"""Checkpoints that our own runs trained, inside the package, and what they were trained for.
+weights/NAME.safetensors is the model, with what its task needs if it read no labels; NAME.txt has the names
+of the classes, one a line, of a model that knows some."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,15 @@ def is_shipped(name: str) -> bool:
 
 
 def shipped_classes(name: str) -> tuple[str, ...]:
-    """Return the K class names of one of the `SHIPPED` models, in the order of its logits."""
+    """Return the K class names of one of the `SHIPPED` models, in the order of its logits.
+
+    Raises:
+        InputError: the model was trained without labels.
+    """
+    if SHIPPED[name] != "classes":
+        raise InputError(
+            f"{name} was trained without labels ({SHIPPED[name]}) and knows no classes: expected a model "
+            "that was trained on classes. Fine-tune it first."
+        )
     names = resources.files("vit_from_scratch").joinpath("weights", f"{name}.txt")
     return tuple(names.read_text("utf-8").splitlines())
