@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training import colour_targets, mean_colours, target_colours
+from vit_from_scratch.training import colour_targets, mean_colours, neighbour_colours, target_colours
 
 
 def test_mean_colours_and_targets_are_those_of_a_loop():
@@ -76,3 +76,34 @@ def test_images_of_another_shape_or_range_are_refused(images, message):
 def test_a_number_that_is_no_colour_is_refused(targets):
     with pytest.raises(InputError, match="not all from 0 to 511: expected whole numbers"):
         target_colours(targets)
+
+
+def test_neighbours_are_those_of_a_loop():
+    generator = torch.Generator().manual_seed(0)
+    means = 255 * torch.rand(3, 20, 3, generator=generator)
+    visible = torch.rand(3, 20, generator=generator) < 0.4
+    visible[1] = False
+    visible[1, 19] = True  # the patches far from the corner have no visible neighbour
+    visible[2] = False
+    found = neighbour_colours(means, visible, (4, 5))
+    for image in range(3):
+        for patch in range(20):
+            row, column = divmod(patch, 5)
+            around = [
+                means[image, 5 * y + x]
+                for y in range(max(row - 1, 0), min(row + 2, 4))
+                for x in range(max(column - 1, 0), min(column + 2, 5))
+                if (y, x) != (row, column) and visible[image, 5 * y + x]
+            ]
+            around = around or list(means[image, visible[image]]) or [torch.full((3,), 128.0)]
+            expected = torch.stack(around).mean(dim=0)
+            assert found[image, patch].tolist() == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("means", "visible", "grid"),
+    [((2, 6, 3), (2, 6), (2, 2)), ((2, 6, 3), (2, 5), (2, 3)), ((6, 3), (6,), (2, 3))],
+)
+def test_neighbours_of_shapes_that_do_not_fit_are_refused(means, visible, grid):
+    with pytest.raises(InputError, match=r"expected \(B, N, 3\), \(B, N\) and N = gh gw"):
+        neighbour_colours(torch.zeros(means), torch.ones(visible) > 0, grid)

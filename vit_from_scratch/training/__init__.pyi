@@ -6,7 +6,7 @@ from .masked_autoencoding import MaskedAutoencoder
 from .masked_patches import MaskedPatchPrediction
 from .optimisers import build_optimiser, decay_groups
 from .outcomes import HeldOut, Outcome
-from .patch_colours import colour_targets, mean_colours, target_colours
+from .patch_colours import colour_targets, mean_colours, neighbour_colours, target_colours
 from .patch_corruption import corrupt
 from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
@@ -35,6 +35,7 @@ __all__ = [
     "evaluate_hidden",
     "load_pretraining",
     "mean_colours",
+    "neighbour_colours",
     "predict",
     "save_pretraining",
     "schedule_factor",

@@ -1,6 +1,7 @@
 """The mean colour of a patch, in 3 bits a channel: what masked patch prediction asks for (appendix B.1.2)."""
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
@@ -90,3 +91,35 @@ def target_colours(targets: Tensor) -> Tensor:
         )
     bins = torch.stack([targets // LEVELS**2, targets // LEVELS % LEVELS, targets % LEVELS], dim=-1)
     return BIN * (bins + 0.5)
+
+
+def neighbour_colours(means: Tensor, visible: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Guess each patch's mean colour by the visible ones around it: what a model has to beat.
+
+    Args:
+        means: (B, N, 3), the mean colours.
+        visible: (B, N), true where a patch may be looked at; a patch is never its own neighbour.
+        grid: rows and columns (gh, gw) of the patches, N = gh gw.
+
+    Returns:
+        (B, N, 3), the mean over the visible patches among the eight around it; over all visible patches of
+        the image where there is none, and mid-grey where the image has none.
+
+    Raises:
+        InputError: shapes that do not fit together.
+    """
+    if means.ndim != 3 or means.shape[1] != grid[0] * grid[1] or visible.shape != means.shape[:2]:
+        raise InputError(
+            f"means of shape {tuple(means.shape)}, visible of shape "
+            f"{tuple(visible.shape)} and a grid of {grid}: "
+            "expected (B, N, 3), (B, N) and N = gh gw; pass those of the same images."
+        )
+    weight = visible.to(means.dtype)[..., None]  # (B, N, 1)
+    both = torch.cat([means * weight, weight], dim=-1)  # (B, N, 4)
+    squares = F.pad(rearrange(both, "b (i j) c -> b c i j", i=grid[0]), (1, 1, 1, 1))
+    around = rearrange(9 * F.avg_pool2d(squares, 3, stride=1), "b c i j -> b (i j) c") - both
+    everywhere = both.sum(dim=1, keepdim=True)  # (B, 1, 4)
+    grey = torch.tensor([128.0, 128.0, 128.0, 1.0], dtype=means.dtype, device=means.device)
+    everywhere = torch.where(everywhere[..., 3:] > 0, everywhere, grey)
+    chosen = torch.where(around[..., 3:] > 0.5, around, everywhere)
+    return chosen[..., :3] / chosen[..., 3:]

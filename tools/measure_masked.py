@@ -1,0 +1,154 @@
+"""Measure what the shipped models without labels answer on held-out photos, and write a result that ships.
+
+    python tools/measure_masked.py --data-dir DEST
+
+The photos are the 5,000 of Tiny-ImageNet's training photos that the runs held out; what is hidden in them is
+what the runs' own measurements hide. Beside the model that names colours stand two guesses: the colour that
+is most frequent among the held-out patches, and the mean of the visible neighbours. An interval is that of
+2,000 draws of the photos with replacement.
+"""
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_from_scratch.data import open_dataset
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.experiments import load_recipe
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.files import write_json
+from vit_from_scratch.pretrained import load_self_supervised
+from vit_from_scratch.training import MaskedPatchPrediction, evaluate_hidden
+from vit_from_scratch.training.patch_colours import (
+    COLOURS,
+    colour_numbers,
+    mean_colours,
+    neighbour_colours,
+    target_colours,
+)
+from vit_from_scratch.training.self_supervised import MEASURING_SEED
+
+NAME = "tiny-imagenet-masked"
+RESULT = Path("vit_from_scratch/experiments/results/masked_tiny_imagenet.json")
+DRAWS = 2_000
+FATES = ("masked", "replaced", "kept")
+
+
+@torch.no_grad()
+def answers(task: MaskedPatchPrediction, data: ImageData | PhotoData) -> dict[str, Tensor]:
+    """Ask for the held-out photos' corrupted patches, and return all that is known of them, one a row.
+
+    Returns:
+        For each asked patch: its photo, its fate, its target, the model's answer and loss, the neighbours'
+        answer, how many neighbours are visible, and how far off each answer is, in levels of 0 to 255.
+    """
+    generator = torch.Generator().manual_seed(MEASURING_SEED)
+    columns: dict[str, list[Tensor]] = {}
+    photos = 0
+    for images, _ in data.batches("validation"):
+        corruption, grid = task.draw(images, generator), task.grid(images)
+        logits = task.logits(images, corruption).float()
+        means = mean_colours(task.levels(images), task.vit.config.patch_size)  # (B, N, 3)
+        targets, which = colour_numbers(means), corruption.which
+        around = neighbour_colours(means, ~which, grid)
+        own = torch.arange(targets.numel()).view(targets.shape)
+        fate = torch.where(corruption.masked, 0, torch.where(corruption.source == own, 2, 1))
+        visible = F.avg_pool2d((~which).float().view(-1, 1, *grid), 3, 1, 1, divisor_override=1)
+        answer = logits.argmax(dim=-1)
+        found = {
+            "photo": photos + torch.arange(len(images))[:, None].expand(targets.shape),
+            "fate": fate,
+            "target": targets,
+            "model": answer,
+            "neighbours": colour_numbers(around),
+            "loss": F.cross_entropy(logits.mT, targets, reduction="none"),
+            "visible": visible.flatten(1).round().long(),
+            "model_off": (target_colours(answer) - means).abs().mean(dim=-1),
+            "neighbours_off": (around - means).abs().mean(dim=-1),
+        }
+        photos += len(images)
+        for name, values in found.items():
+            columns.setdefault(name, []).append(values[which])
+    return {name: torch.cat(parts) for name, parts in columns.items()}
+
+
+def interval(right: Tensor, photo: Tensor) -> list[float]:
+    """Return the mean of a value for each patch, and the ends of its 95 % interval over draws of photos."""
+    count = int(photo.max()) + 1
+    by_photo = torch.zeros(count, dtype=torch.float64).index_add_(0, photo, right.double())
+    by_photo /= photo.bincount(minlength=count)
+    generator = torch.Generator().manual_seed(0)
+    means = torch.stack(
+        [by_photo[torch.randint(count, (count,), generator=generator)].mean() for _ in range(DRAWS)]
+    )
+    return [by_photo.mean().item(), *means.quantile(torch.tensor([0.025, 0.975]).double()).tolist()]
+
+
+def entropy(numbers: Tensor) -> float:
+    """Return the entropy of colour numbers, in nats."""
+    shares = numbers.bincount(minlength=COLOURS).double() / len(numbers)
+    return -(shares * shares.clamp(min=1e-300).log()).sum().item()
+
+
+def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
+    """Put what is known of the asked patches into numbers."""
+    target, model, around = found["target"], found["model"], found["neighbours"]
+    most = target.bincount().argmax()
+    right = {"model": model == target, "neighbours": around == target, "most frequent": target == most}
+    photo = found["photo"]
+    by_visible = []
+    for count in range(9):
+        here = found["visible"] == count
+        by_visible.append(
+            {"patches": int(here.sum())}
+            | {name: values[here].double().mean().item() for name, values in right.items()}
+        )
+    return {
+        "patches": len(target),
+        "accuracy": {name: interval(values, photo) for name, values in right.items()},
+        "model_less_neighbours": interval(right["model"].double() - right["neighbours"].double(), photo),
+        "by_fate": {
+            fate: {
+                "patches": int((found["fate"] == number).sum()),
+                "accuracy": right["model"][found["fate"] == number].double().mean().item(),
+            }
+            for number, fate in enumerate(FATES)
+        },
+        "by_visible_neighbours": by_visible,
+        "loss": found["loss"].double().mean().item(),
+        "loss_of_chance": math.log(COLOURS),
+        "loss_of_frequencies": entropy(target),
+        "levels_off": {name: found[f"{name}_off"].double().mean().item() for name in ("model", "neighbours")},
+        "colours": {"there": len(target.unique()), "answered": len(model.unique())},
+    }
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", type=Path, required=True)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    data = open_dataset(load_recipe(f"{NAME}-patches").data, options.data_dir)
+    task = load_self_supervised(f"{NAME}-patches")
+    assert isinstance(task, MaskedPatchPrediction)
+    pixels = evaluate_hidden(load_self_supervised(f"{NAME}-pixels"), data.batches("validation"))
+    result = {
+        "command": "python tools/measure_masked.py --data-dir DEST",
+        "images": data.size_of("validation"),
+        "colours": of_colours(answers(task, data)),
+        "pixels": {"loss": pixels.loss, "loss_of_a_flat_tone": 1.0},
+    }
+    write_json(RESULT, result | environment(1, "cpu"))
+
+
+if __name__ == "__main__":
+    main()
