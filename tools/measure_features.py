@@ -1,9 +1,10 @@
 """Measure what the features of every layer are worth on CIFAR-10, and write a result that ships.
 
-    python tools/measure_features.py --data-dir DEST [--images 10000]
+    python tools/measure_features.py --data-dir DEST [--images 10000] [--masked]
 
-The shipped Tiny-ImageNet model and an untrained one of the same architecture describe training, held-out
-and test photos, layer by layer, by the class token and by the mean of the patches. Few-shot classifiers draw
+The shipped Tiny-ImageNet model and an untrained one of the same architecture, or with --masked the two of
+that architecture that learned without labels, describe training, held-out and test photos, layer by layer, by
+the class token and by the mean of the patches. Few-shot classifiers draw
 from the training photos, the linear probe chooses its penalty on the held-out ones; both are measured on the
 test photos. Pixels get the same classifiers. Which layer is best is read off the held-out photos.
 """
@@ -24,7 +25,7 @@ from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.training.few_shot import few_shot_accuracy
 
-RESULT = Path("vit_from_scratch/experiments/results/features_tiny_imagenet.json")
+RESULTS = Path("vit_from_scratch/experiments/results")
 TOKENS = ("class", "mean")
 SHOTS, DRAWS = (1, 5, 20, 100), 10
 PARTS = ("train", "validation", "test")
@@ -67,6 +68,15 @@ def probed(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, float]:
     return {"test": accuracy, "C": strength}
 
 
+def chosen_models(masked: bool) -> dict[str, VisionTransformer]:
+    """Return the models to measure: the two without labels, or the trained one and an untrained."""
+    if masked:
+        return {kind: load_pretrained(f"tiny-imagenet-masked-{kind}") for kind in ("patches", "pixels")}
+    trained = load_pretrained("tiny-imagenet")
+    torch.manual_seed(0)
+    return {"trained": trained, "untrained": VisionTransformer(trained.config)}
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(
@@ -74,17 +84,18 @@ def main() -> None:
     )
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--images", type=int, default=10_000, help="training photos")
+    parser.add_argument("--masked", action="store_true", help="the models without labels")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    trained = load_pretrained("tiny-imagenet")
-    torch.manual_seed(0)
-    models = {"trained": trained, "untrained": VisionTransformer(trained.config)}
+    name = "features_masked" if options.masked else "features_tiny_imagenet"
+    models = chosen_models(options.masked)
     config = DataConfig("cifar10", validation_size=2_000, train_size=options.images, image_size=64)
     data = open_dataset(config, options.data_dir)
     assert isinstance(data, ImageData)
     labels = {part: getattr(data, f"{part}_labels") for part in PARTS}
     result: dict[str, Any] = {
-        "command": f"python tools/measure_features.py --data-dir DEST --images {options.images}",
+        "command": f"python tools/measure_features.py --data-dir DEST --images {options.images}"
+        + (" --masked" if options.masked else ""),
         "data": {"name": "cifar10", "image_size": 64} | {part: len(labels[part]) for part in PARTS},
         "shots": SHOTS,
         "draws": DRAWS,
@@ -93,7 +104,7 @@ def main() -> None:
     }
     pixels = {part: (getattr(data, f"{part}_images").flatten(1).float(), labels[part]) for part in PARTS}
     result["pixels"] = {"few_shot": measured(pixels)}
-    for name, model in models.items():
+    for described_by, model in models.items():
         features = {part: described(model, data, part) for part in PARTS}
         rows = []
         for layer in range(model.config.depth + 2):
@@ -106,13 +117,13 @@ def main() -> None:
                         row[token]["linear_probe"] = probed(parts)
             rows.append(row)
             print(
-                name,
+                described_by,
                 layer,
                 {token: found["few_shot"]["20"]["test"] for token, found in row.items()},
                 flush=True,
             )
-        result["models"][name] = rows
-    write_json(RESULT, result | environment(1, "cpu"))
+        result["models"][described_by] = rows
+    write_json(RESULTS / f"{name}.json", result | environment(1, "cpu"))
 
 
 if __name__ == "__main__":

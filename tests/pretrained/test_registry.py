@@ -5,12 +5,21 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
+from vit_from_scratch.cli import main
 from vit_from_scratch.experiments.recipes import load_recipe, load_result
-from vit_from_scratch.pretrained import class_names, input_scaling, load_pretrained
+from vit_from_scratch.pretrained import (
+    class_names,
+    input_scaling,
+    load_pretrained,
+    load_self_supervised,
+    releases,
+)
 
 WEIGHTS = resources.files("vit_from_scratch").joinpath("weights")
 SHIPPED = {"cifar10": "cifar10-30min-cpu-plain", "tiny-imagenet": "tiny-imagenet-plain"}
 """The shipped models and their recipes."""
+MASKED = [name for name, objective in releases.SHIPPED.items() if objective != "classes"]
+"""Those that learned without labels; each has a recipe of its own name."""
 
 
 @pytest.mark.parametrize(
@@ -33,7 +42,7 @@ def test_the_shipped_model_is_the_recipes(name, shape):
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [*SHIPPED, *MASKED])
 def test_the_shipped_weights_are_those_that_were_measured(name):
     measured = load_result(f"{name}_weights")
     content = WEIGHTS.joinpath(f"{name}.safetensors").read_bytes()
@@ -46,6 +55,37 @@ def test_rounding_to_half_precision_cost_no_accuracy(name):
     measured, run = load_result(f"{name}_weights"), load_result(SHIPPED[name])
     assert measured["run"]["test_accuracy"] == run["test_accuracy_mean"]
     assert measured["test_accuracy"] == pytest.approx(run["test_accuracy_mean"], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_model_without_labels_ships_with_what_its_task_needs(name):
+    task, vit = load_self_supervised(name), load_pretrained(name)
+    recipe, run = load_recipe(name), load_result(name)
+    assert task.objective == recipe.objective == run["objective"]
+    assert {key: getattr(vit.config, key) for key in recipe.model} == recipe.model
+    assert all(torch.equal(values, vit.state_dict()[key]) for key, values in task.vit.state_dict().items())
+    assert not vit.training
+    assert {p.dtype for p in task.parameters()} == {torch.float32}
+    measured = load_result(f"{name}_weights")
+    assert measured["run"]["validation_loss"] == run["validation_loss_mean"]
+    assert measured["validation_loss"] == pytest.approx(run["validation_loss_mean"], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_model_without_labels_names_no_classes(name, capsys):
+    with pytest.raises(InputError, match=r"trained without labels.*knows no classes: expected a model"):
+        class_names(name)
+    assert main(["predict", "--weights", name, "photo.png"]) == 2
+    said = capsys.readouterr().err
+    assert f"--weights {name}: it was trained without labels" in said
+    assert said.count("\n") == 1
+
+
+def test_only_models_without_labels_have_a_task():
+    with pytest.raises(
+        InputError, match=r"unknown model without labels 'tiny-imagenet'.*'tiny-imagenet-masked-"
+    ):
+        load_self_supervised("tiny-imagenet")
 
 
 def test_the_shipped_model_tells_the_photos_of_the_package_apart():
