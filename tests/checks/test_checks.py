@@ -6,6 +6,7 @@ from collections import Counter
 
 import bank_build
 import bank_inspect
+import bank_scale
 import bank_train
 import bank_transfer
 import numpy as np
@@ -19,7 +20,9 @@ from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
 RIGHT = right_answers.RIGHT | bank_build.RIGHT | bank_inspect.RIGHT | bank_train.RIGHT | bank_transfer.RIGHT
+RIGHT |= bank_scale.RIGHT
 WRONG = wrong_answers.WRONG + bank_build.WRONG + bank_inspect.WRONG + bank_train.WRONG + bank_transfer.WRONG
+WRONG += bank_scale.WRONG
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
