@@ -100,22 +100,22 @@ def weights_with(change):
 
 
 WEIGHTS_WRONG = [
-    (weights_with(lambda r, t, h, l, b, s: r // h), "there is one head only"),
-    (weights_with(lambda r, t, h, l, b, s: r // l), "there is one block only"),
-    (weights_with(lambda r, t, h, l, b, s: r // b), "there is one image only"),
-    (weights_with(lambda r, t, h, l, b, s: r // s), "these are numbers"),
-    (weights_with(lambda r, t, h, l, b, s: r * 8), "these are bits"),
-    (weights_with(lambda r, t, h, l, b, s: b * h * l * s * t), "a row has one weight here"),
-    (weights_with(lambda r, t, h, l, b, s: r * t), "they grow with T to the third"),
-    (weights_with(lambda r, t, h, l, b, s: 2 * r), "the scores are counted as well"),
-    (weights_with(lambda r, t, h, l, b, s: b * h * l * s * t * (t - 1)), "the diagonal is left out"),
-    (weights_with(lambda r, t, h, l, b, s: r / 2), "A is not symmetric"),
-    (weights_with(lambda r, t, h, l, b, s: b * h * l * s * (t + 1) ** 2), "a class token is added"),
-    (weights_with(lambda r, t, h, l, b, s: r / 2**20), "these are mebibytes"),
-    (weights_with(lambda r, t, h, l, b, s: r / 2**30), "these are gibibytes"),
-    (weights_with(lambda r, t, h, l, b, s: r / 1e6), "these are megabytes"),
-    (weights_with(lambda r, t, h, l, b, s: r / 1e9), "these are gigabytes"),
-    (weights_with(lambda r, t, h, l, b, s: None), "is a return missing"),
+    (weights_with(lambda r, t, h, n, b, s: r // h), "there is one head only"),
+    (weights_with(lambda r, t, h, n, b, s: r // n), "there is one block only"),
+    (weights_with(lambda r, t, h, n, b, s: r // b), "there is one image only"),
+    (weights_with(lambda r, t, h, n, b, s: r // s), "these are numbers"),
+    (weights_with(lambda r, t, h, n, b, s: r * 8), "these are bits"),
+    (weights_with(lambda r, t, h, n, b, s: b * h * n * s * t), "a row has one weight here"),
+    (weights_with(lambda r, t, h, n, b, s: r * t), "they grow with T to the third"),
+    (weights_with(lambda r, t, h, n, b, s: 2 * r), "the scores are counted as well"),
+    (weights_with(lambda r, t, h, n, b, s: b * h * n * s * t * (t - 1)), "the diagonal is left out"),
+    (weights_with(lambda r, t, h, n, b, s: r / 2), "A is not symmetric"),
+    (weights_with(lambda r, t, h, n, b, s: b * h * n * s * (t + 1) ** 2), "a class token is added"),
+    (weights_with(lambda r, t, h, n, b, s: r / 2**20), "these are mebibytes"),
+    (weights_with(lambda r, t, h, n, b, s: r / 2**30), "these are gibibytes"),
+    (weights_with(lambda r, t, h, n, b, s: r / 1e6), "these are megabytes"),
+    (weights_with(lambda r, t, h, n, b, s: r / 1e9), "these are gigabytes"),
+    (weights_with(lambda r, t, h, n, b, s: None), "is a return missing"),
 ]
 
 # Does the clock follow?

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_from_scratch import InputError, ViTConfig, VisionTransformer
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
 from vit_from_scratch.experiments import load_trials, run_trials
 from vit_from_scratch.experiments.trials import slug

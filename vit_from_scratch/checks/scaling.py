@@ -79,8 +79,8 @@ def _draw(low: int, high: int) -> int:
 def block_flops(function: Callable[[Tensor, int, int], Tensor]) -> None:
     """Check a function ``(tokens, dim, mlp_dim)`` that counts a block's operations in three parts, (3, n).
 
-    Tokens (n,) are lengths T, the class token among them. The rows are: the projections to and from the heads,
-    the two products between pairs of tokens, the MLP. A multiply-add is 2 operations.
+    Tokens (n,) are lengths T, the class token among them. The rows are: the projections to and from the
+    heads, the two products between pairs of tokens, the MLP. A multiply-add is 2 operations.
 
     Raises:
         CheckFailed: if it differs; the message names what was forgotten.
@@ -227,8 +227,8 @@ def roofline(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None
 def crossover_side(function: Callable[[int, int, int], int]) -> None:
     """Check a function ``(dim, mlp_dim, patch_size)``: from which image side on the pairs take over.
 
-    It is the smallest side in pixels, a multiple of the patch size, at which the two products between pairs of
-    tokens take more operations than everything else in a block. There is a class token.
+    It is the smallest side in pixels, a multiple of the patch size, at which the two products between pairs
+    of tokens take more operations than everything else in a block. There is a class token.
 
     Raises:
         CheckFailed: if it differs; the message names a part of the block that was left out.
@@ -248,10 +248,8 @@ def crossover_side(function: Callable[[int, int, int], int]) -> None:
         mistakes = {
             "the class token is missing: T = N + 1": patch * (math.isqrt(level) + 1),
             "the side is rounded down; there the pairs still take less": patch * math.isqrt(level - 1),
-            "it is compared with the MLP alone; the projections belong to the rest of the block": side(hidden),
-            "it is compared with the projections alone; the MLP belongs to the rest of the block": side(
-                2 * dim
-            ),
+            "it is compared with the MLP alone; the projections belong to the rest as well": side(hidden),
+            "it is compared with the projections alone; the MLP belongs to the rest as well": side(2 * dim),
             "all of attention is compared with the MLP; compare the pairs with everything else": side(
                 hidden - 2 * dim
             ),
@@ -349,7 +347,8 @@ def deepest(function: Callable[[int, int, int], int]) -> None:
             // (20 * tokens * dim**2 + pairs),
             "that is the cost of a block; divide the budget by it": block,
             "that is what is left of the budget; return the number of blocks": budget % block,
-            "each token costs a budget of its own here: every block has T of them": budget // (block // tokens),
+            "each token costs a budget of its own here: every block has T of them": budget
+            // (block // tokens),
         }
         mistakes = {sentence: value for sentence, value in mistakes.items() if value != depth}
         label = f"budget {budget}, tokens {tokens}, dim {dim}"
