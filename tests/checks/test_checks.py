@@ -19,10 +19,9 @@ from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
-RIGHT = right_answers.RIGHT | bank_build.RIGHT | bank_inspect.RIGHT | bank_train.RIGHT | bank_transfer.RIGHT
-RIGHT |= bank_scale.RIGHT
-WRONG = wrong_answers.WRONG + bank_build.WRONG + bank_inspect.WRONG + bank_train.WRONG + bank_transfer.WRONG
-WRONG += bank_scale.WRONG
+BANKS = (bank_build, bank_inspect, bank_scale, bank_train, bank_transfer)
+RIGHT = right_answers.RIGHT | {check: pieces for bank in BANKS for check, pieces in bank.RIGHT.items()}
+WRONG = wrong_answers.WRONG + [answer for bank in BANKS for answer in bank.WRONG]
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
