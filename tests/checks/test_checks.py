@@ -7,6 +7,7 @@ from collections import Counter
 import bank_build
 import bank_inspect
 import bank_masked
+import bank_scale
 import bank_train
 import bank_transfer
 import numpy as np
@@ -19,7 +20,7 @@ from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_
 from vit_from_scratch import checks
 from vit_from_scratch.checks import sandbox
 
-BANKS = (bank_build, bank_inspect, bank_masked, bank_train, bank_transfer)
+BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
 RIGHT = right_answers.RIGHT | {check: pieces for bank in BANKS for check, pieces in bank.RIGHT.items()}
 WRONG = wrong_answers.WRONG + [answer for bank in BANKS for answer in bank.WRONG]
 

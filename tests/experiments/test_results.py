@@ -16,6 +16,7 @@ FOLDER = resources.files("vit_from_scratch.experiments").joinpath("results")
 RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is_file()]
 PAGES = resources.files("vit_from_scratch.experiments").joinpath("trials")
 TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
+NOT_RUN = [name for name in TRIALS if not FOLDER.joinpath(f"{name}.json").is_file()]
 
 
 def assert_settings(ran, recipe):
@@ -59,7 +60,7 @@ def test_a_result_reaches_what_its_recipe_expects(name):
         assert reached - 0.02 < expected <= reached
 
 
-@pytest.mark.parametrize("name", TRIALS)
+@pytest.mark.parametrize("name", sorted(set(TRIALS) - set(NOT_RUN)))
 def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
     result, page = load_result(name), load_trials(name)
     assert (result["claim"], result["base"]) == (page.claim, page.base)
@@ -74,6 +75,12 @@ def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
             assert run["validation_accuracy"] == run["curves"][-1]["validation_accuracy"]
         mean = sum(run["validation_accuracy"] for run in runs) / len(runs)
         assert trial["validation_accuracy"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_a_page_of_trials_says_whether_it_has_been_run(name):
+    text = PAGES.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    assert ("Not run so far." in text) == (name in NOT_RUN)
 
 
 def test_the_digits_result_has_the_neighbours_beside_it():

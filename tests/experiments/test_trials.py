@@ -3,11 +3,14 @@ import os
 from dataclasses import replace
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from vit_from_scratch import InputError
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
 from vit_from_scratch.experiments import load_trials, run_trials
 from vit_from_scratch.experiments.trials import slug
+from vit_from_scratch.model.cost import forward_flops
 
 PAGE = """
 claim = "Width and rate."
@@ -203,3 +206,15 @@ def test_a_page_that_is_not_there_is_refused():
 
 def test_a_trials_name_becomes_a_folder():
     assert slug("+ flip, shift") == "flip-shift"
+
+
+def test_depth_is_held_against_width_at_equal_cost():
+    recipes = load_trials("depth_width").recipes().values()
+    configs = [ViTConfig.from_dict({"image_size": 32, "num_classes": 10, **r.model}) for r in recipes]
+    costs = [forward_flops(config) for config in configs]
+    assert len({config.depth for config in configs}) == 5
+    assert max(costs) / min(costs) < 1.015
+    with FlopCounterMode(display=False) as counter:  # the widest, by torch
+        VisionTransformer(configs[0]).to("meta")(torch.zeros(1, 3, 32, 32, device="meta"))
+    assert counter.get_total_flops() == costs[0]
+    assert all(not r.train.curriculum for r in recipes)  # smaller images would cost less

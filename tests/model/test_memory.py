@@ -181,6 +181,43 @@ def test_checkpointed_blocks_are_there_in_full_one_at_a_time(options, kind, monk
     assert activation_memory(config, 3, "float32", kind, True) == pytest.approx(measured, abs=16)
 
 
+class Group(torch.nn.Module):
+    """Several blocks that share one checkpoint."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(blocks)
+
+    def forward(self, tokens, return_weights=False):
+        def run(z):
+            for block in self.blocks:
+                z, _ = block(z)
+            return z
+
+        return checkpoint(run, tokens, use_reentrant=True), None
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 6])
+def test_a_checkpoint_every_few_blocks_keeps_as_much_as_chapter_11_says(every, monkeypatch):
+    monkeypatch.setattr(attention, "fused_is_faster", lambda q: True)
+    config = ViTConfig.from_dict(SIZES | {"depth": 6})
+    model = VisionTransformer(config)
+    kept = Kept(model)
+    blocks = list(model.encoder.blocks)
+    groups = [Group(blocks[start : start + every]) for start in range(0, 6, every)]
+    model.encoder.blocks = torch.nn.ModuleList(groups)
+    with kept.hooks():
+        F.cross_entropy(model(torch.randn(1, 3, 32, 48)), torch.zeros(1, dtype=torch.long)).backward()
+    memory = [activation_memory(ViTConfig.from_dict(SIZES | {"depth": depth})) for depth in (1, 2)]
+    block, before = memory[1] - memory[0], 4 * 8 * 12 * 48  # what the projection E reads
+    predicted = before + checkpointed_bytes(6, every, 4 * config.num_tokens * config.dim, block)
+    assert kept.most == pytest.approx(predicted, abs=16)
+
+
+def checkpointed_bytes(depth, every, kept, block):
+    return (depth // every - 1) * kept + every * block
+
+
 def test_without_checkpointing_a_block_more_is_a_block_more():
     def at(depth, checkpointing):
         config = ViTConfig.from_dict(SIZES | {"depth": depth})

@@ -64,6 +64,14 @@ from vit_from_scratch.checks.positions import (
     similarity_maps,
 )
 from vit_from_scratch.checks.sandbox import CheckFailed
+from vit_from_scratch.checks.scaling import (
+    attention_bytes,
+    block_flops,
+    checkpointed_bytes,
+    crossover_side,
+    deepest,
+    roofline,
+)
 from vit_from_scratch.checks.small_data import erase, mixup, muon_step, neighbours, orthogonalised
 from vit_from_scratch.checks.tokens import token_sequence
 from vit_from_scratch.checks.training import (
@@ -81,18 +89,23 @@ __all__ = [
     "adamw",
     "additive_share",
     "attention",
+    "attention_bytes",
     "attention_distance",
     "best_head",
     "block",
+    "block_flops",
     "block_with_dropout",
     "bottleneck",
     "centre_of_mass",
     "centred_similarity",
+    "checkpointed_bytes",
     "clipped",
     "colour_targets",
     "corrupted",
     "cross_entropy",
+    "crossover_side",
     "decay_to_start",
+    "deepest",
     "downsized_targets",
     "encoder",
     "erase",
@@ -133,6 +146,7 @@ __all__ = [
     "resize_table",
     "resnet_stem",
     "rollout",
+    "roofline",
     "same_padding",
     "schedule",
     "share_by_ring",
