@@ -1,6 +1,7 @@
 from .google import load_google_npz
 from .registry import class_names, input_scaling, load_pretrained
 from .timm import from_timm
+from .to_timm import to_timm
 from .torchvision import from_torchvision
 from .transformers import from_transformers
 
@@ -12,4 +13,5 @@ __all__ = [
     "input_scaling",
     "load_google_npz",
     "load_pretrained",
+    "to_timm",
 ]
