@@ -18,7 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 REQUIREMENTS = [
     Requirement(line)
     for group in (
-        [PROJECT["dependencies"]] + [PROJECT["optional-dependencies"][name] for name in ("book", "dev")]
+        [PROJECT["dependencies"]]
+        + [PROJECT["optional-dependencies"][name] for name in ("book", "export", "dev")]
     )
     for line in group
 ]

@@ -6,6 +6,7 @@ from pathlib import Path
 import bank_build
 import bank_inspect
 import bank_masked
+import bank_scale
 import bank_train
 import bank_transfer
 import pytest
@@ -22,7 +23,7 @@ from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, r
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
 CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
-BANKS = (bank_build, bank_inspect, bank_masked, bank_train, bank_transfer)
+BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
 RIGHT = {check: piece for bank in (right_answers, *BANKS) for check, piece in bank.RIGHT.items()}
 WRONG = [answer for bank in (wrong_answers, *BANKS) for answer in bank.WRONG]
 

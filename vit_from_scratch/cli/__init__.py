@@ -11,6 +11,7 @@ from vit_from_scratch.cli import (
     assignment,
     cost,
     evaluate,
+    export,
     features,
     finetune,
     inspect,
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
         inspect,
         features,
         probe,
+        export,
         cost,
         assignment,
     ):

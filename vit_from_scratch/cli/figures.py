@@ -1,6 +1,7 @@
 """The figures that `vit inspect` and `vit predict --attention` write."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,8 @@ def save_attention(model: "VisionTransformer", scaling: "Normalisation", photo: 
 
 def save_figures(
     model: "VisionTransformer", scaling: "Normalisation", photo: "Tensor", folder: Path
-) -> list[str]:
-    """Write the figures for a photo (3, H, W) in [0, 1]; return the names of the files, some of `FIGURES`."""
+) -> Iterator[str]:
+    """Write the figures for a photo (3, H, W) in [0, 1]; yield the name of each file, some of `FIGURES`."""
     from vit_from_scratch import plots
     from vit_from_scratch.inspection import (
         attention_distances,
@@ -60,37 +61,30 @@ def save_figures(
     attentions = layer_attention(model, images)
     layers = [f"layer {number}" for number in range(1, config.depth + 1)]
     heads = [f"head {number}" for number in range(1, config.heads + 1)]
-    names = ["rollout.png"]
-    save_attention(model, scaling, photo, folder / names[0])
-
-    def keep(name: str) -> None:
-        _save(folder / name)
-        names.append(name)
-
+    yield save_attention(model, scaling, photo, folder / "rollout.png").name
     if config.class_token:
         plots.attention_grid(class_token_maps(attentions, config.grid)[:, 0], layers, heads)
-        keep("class_token_attention.png")
+        yield _save(folder / "class_token_attention.png")
     plots.attention_distance(attention_distances(model, images)[:, 0])
-    keep("attention_distance.png")
+    yield _save(folder / "attention_distance.png")
     path = layer_tokens(model, images)
     if min(path[0].shape[-1], config.num_patches) >= 3:
         plots.colour_maps([token_colours(tokens)[0] for tokens in path], ["patches", *layers])
-        keep("token_path.png")
+        yield _save(folder / "token_path.png")
     position = model.tokens.position_embedding()
     if position is not None:
         plots.position_similarity(position_similarity(position, config.grid))
-        keep("position_similarity.png")
+        yield _save(folder / "position_similarity.png")
     if isinstance(model.patch_embedding, PatchEmbedding) and config.channels in (1, 3):
         found = embedding_filter_components(model.patch_embedding.as_convolution_weight())
         count = min(28, len(found.components))
         shares = [f"{share:.1%}" for share in found.variance_share[:count].tolist()]
         plots.filters(found.components[:count], titles=shares)
-        keep("embedding_filters.png")
-    return names
+        yield _save(folder / "embedding_filters.png")
 
 
-def _save(path: Path) -> None:
-    """Save the current figure, whole or not at all, on white, whatever the theme, and close it."""
+def _save(path: Path) -> str:
+    """Save the current figure, whole or not at all, on white, whatever the theme, and close it; name it."""
     import matplotlib.pyplot as plt
 
     drawn = io.BytesIO()
@@ -98,3 +92,4 @@ def _save(path: Path) -> None:
     plt.close()
     with writing(path):
         write_atomically(path, drawn.getvalue())
+    return path.name

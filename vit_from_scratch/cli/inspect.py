@@ -8,6 +8,7 @@ from vit_from_scratch.cli.figures import FIGURES, save_figures
 from vit_from_scratch.cli.options import own_path, refuse_existing, refuse_file
 from vit_from_scratch.cli.weights import add_weights
 from vit_from_scratch.experiments.trained_models import open_model
+from vit_from_scratch.progress import say, with_bar
 
 
 def add_parser(commands: Any) -> None:
@@ -33,5 +34,6 @@ def inspect_command(options: argparse.Namespace) -> None:
     from vit_from_scratch.data import load_photo  # imported here: it takes seconds
 
     photo = load_photo(options.image, model.config.image_shape, model.config.channels)
-    for name in save_figures(model, trained.scaling, photo, options.out):
-        print(options.out / name)
+    names = save_figures(model, trained.scaling, photo, options.out)
+    for name in with_bar(names, len(FIGURES), "drawing", "figures"):
+        say(options.out / name)

@@ -34,8 +34,13 @@ def own_weights(text: str) -> str:
     return str(own_path(text))
 
 
-def refuse_existing(files: Iterable[Path]) -> None:
-    """Raise an `InputError` if one of the files that a command is to write exists, or two are the same."""
+def refuse_existing(files: Iterable[Path], instead: str = "name another folder with --out DIR") -> None:
+    """Raise an `InputError` if one of the files that a command is to write exists, or two are the same.
+
+    Args:
+        files: what is to be written.
+        instead: what to do where moving the file away is not wanted.
+    """
     seen: set[str] = set()
     for file in files:
         if (place := os.path.realpath(file)) in seen:
@@ -45,9 +50,7 @@ def refuse_existing(files: Iterable[Path]) -> None:
             )
         seen.add(place)
         if os.path.lexists(file):
-            raise InputError(
-                f"{file} exists: expected no such file. Move it away, or name another folder with --out DIR."
-            )
+            raise InputError(f"{file} exists: expected no such file. Move it away, or {instead}.")
 
 
 def refuse_file(folder: Path) -> None:

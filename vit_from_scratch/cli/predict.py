@@ -9,6 +9,7 @@ from vit_from_scratch.cli.options import own_path, refuse_existing, refuse_file
 from vit_from_scratch.cli.weights import add_weights
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.trained_models import open_classifier
+from vit_from_scratch.progress import say, with_bar
 
 
 def add_parser(commands: Any) -> None:
@@ -45,7 +46,8 @@ def predict_command(options: argparse.Namespace) -> None:
     from vit_from_scratch.data import load_photo
 
     failures = []
-    for path, target in zip(options.images, targets, strict=True):
+    pictures = zip(options.images, targets, strict=True)
+    for path, target in with_bar(pictures, len(targets), "naming", "pictures"):
         try:
             photo = load_photo(path, model.config.image_shape, model.config.channels)
         except InputError as error:
@@ -62,9 +64,9 @@ def predict_command(options: argparse.Namespace) -> None:
         found = ", ".join(
             f"{names[i]} {share:.1%}" for share, i in zip(*map(torch.Tensor.tolist, best), strict=True)
         )
-        print(f"{path}: {found}")
+        say(f"{path}: {found}")
         if target is not None:
-            print(f"  {save_attention(model, scaling, photo, target)}")
+            say(f"  {save_attention(model, scaling, photo, target)}")
     if failures:
         raise InputError(" ".join(failures))
 

@@ -1,3 +1,4 @@
+from .exports import export_model
 from .packaged import load_result
 from .recipes import Recipe, load_recipe, recipe_names, recipe_rows
 from .run_folder import evaluate_run
@@ -10,6 +11,7 @@ __all__ = [
     "TABLE_6",
     "Recipe",
     "evaluate_run",
+    "export_model",
     "load_recipe",
     "load_result",
     "load_trials",

@@ -6,6 +6,7 @@ from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.experiments.feature_files import Features, Origin
 from vit_from_scratch.experiments.trained_models import TrainedModel
+from vit_from_scratch.progress import images_with_bar
 from vit_from_scratch.training.features import Token, check_features, extract_features
 from vit_from_scratch.training.fine_tuning import adapted
 
@@ -44,7 +45,8 @@ def features_of(
     opened = open_dataset(config, data_dir)
     if opened.image_shape[0] != model.config.channels:
         model = adapted(trained.model, side, 1, channels=opened.image_shape[0])
-    values, labels = extract_features(model.to(device), opened.batches(part), layer, token)
+    batches = images_with_bar(opened.batches(part), opened.size_of(part), "features")
+    values, labels = extract_features(model.to(device), batches, layer, token)
     origin = Origin(
         trained.sha256, trained.name, config.name, part, (side, side), layer, token, opened.class_names
     )

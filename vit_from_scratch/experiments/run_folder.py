@@ -11,6 +11,7 @@ from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.progress import images_with_bar
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.guards import misfit
@@ -60,10 +61,12 @@ def evaluate_run(
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
     if (found := misfit(model.config, data)) is not None:
         raise InputError(f"{folder} was trained on other data: {found}. Put its own back.")
+    images = data.size_of("test")
     try:
-        measured = evaluate_batches(model, data.batches("test"))
+        measured = evaluate_batches(model, images_with_bar(data.batches("test"), images, "measuring"))
     except WorkersError:  # slower, and it needs no shared memory
-        measured = evaluate_batches(model, data.batches("test", workers=0))
+        batches = data.batches("test", workers=0)
+        measured = evaluate_batches(model, images_with_bar(batches, images, "measuring"))
     return measured, result
 
 

@@ -68,15 +68,19 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     position = state.get("pos_embed")
     if position is not None and config.class_token and vit.no_embed_class:
         state["pos_embed"] = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)
-    names = {
+    names = weight_names(config.depth) | hybrid
+    return proved(built(config, renamed(state, names, "timm")), model, "timm")
+
+
+def weight_names(depth: int) -> dict[str, str]:
+    """Map timm's name of every weight that a plain ViT of L blocks may have to ours."""
+    return {
         "cls_token": "tokens.class_token",
         "pos_embed": "tokens.position",
         **both({"patch_embed.proj": "patch_embedding.projection", "head": "head"}),
         **both({"norm": "encoder.norm", "fc_norm": "pooled_norm"}),
-        **block_names("blocks.{}.", PARTS, config.depth),
-        **hybrid,
+        **block_names("blocks.{}.", PARTS, depth),
     }
-    return proved(built(config, renamed(state, names, "timm")), model, "timm")
 
 
 def _require_plain(model: nn.Module) -> None:

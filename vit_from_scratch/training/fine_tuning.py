@@ -3,7 +3,10 @@
 import dataclasses
 from typing import Any
 
+from torch import Tensor
+
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
@@ -46,16 +49,9 @@ def adapted(
     new = VisionTransformer(config)
     weights = {
         name: tensor
-        for name, tensor in model.state_dict().items()
+        for name, tensor in _weights_on_grid(model, config).items()
         if not name.startswith(("head.", "representation."))
     }
-    if "tokens.position" in weights:
-        position = weights["tokens.position"].float()
-        weights["tokens.position"] = resize_positions(position, model.config.grid, config.grid)
-    for name, axis in (("tokens.row_position", 0), ("tokens.column_position", 1)):
-        if name in weights:  # (gh, D) or (gw, D): a grid of one column
-            old, wanted = (model.config.grid[axis], 1), (config.grid[axis], 1)
-            weights[name] = resize_positions(weights[name].float()[None], old, wanted)[0]
     if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
         kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
         weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel)
@@ -68,6 +64,37 @@ def adapted(
             "changes that leave every weight its shape. Leave the others out."
         ) from None
     return new
+
+
+def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> VisionTransformer:
+    """Return a copy of a model, head and all, for images of another size.
+
+    Learned positions are interpolated over the new grid once and for all (section 3.2).
+
+    Args:
+        model: left as it is.
+        image_size: side of the new images in pixels, or (H, W).
+
+    Raises:
+        InputError: the size does not fit the patches.
+    """
+    config = dataclasses.replace(model.config, image_size=image_size)
+    new = VisionTransformer(config).to(model.head.weight.device, model.head.weight.dtype)
+    new.load_state_dict(_weights_on_grid(model, config))
+    return new.train(model.training)
+
+
+def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:
+    """Return a model's weights with learned positions interpolated over the grid of another configuration."""
+    weights = dict(model.state_dict())
+    if "tokens.position" in weights:
+        position = weights["tokens.position"].float()
+        weights["tokens.position"] = resize_positions(position, model.config.grid, config.grid)
+    for name, axis in (("tokens.row_position", 0), ("tokens.column_position", 1)):
+        if name in weights:  # (gh, D) or (gw, D): a grid of one column
+            old, wanted = (model.config.grid[axis], 1), (config.grid[axis], 1)
+            weights[name] = resize_positions(weights[name].float()[None], old, wanted)[0]
+    return weights
 
 
 def takes_channels(model: VisionTransformer, channels: int) -> bool:
