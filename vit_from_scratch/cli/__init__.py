@@ -14,6 +14,7 @@ from vit_from_scratch.cli import (
     features,
     finetune,
     inspect,
+    pack,
     predict,
     pretrain_masked,
     probe,
@@ -59,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         features,
         probe,
         cost,
+        pack,
         assignment,
     ):
         module.add_parser(commands)
