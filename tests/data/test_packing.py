@@ -25,7 +25,11 @@ def photos(tmp_path, save_photo):
     for part, count in (("train", 6), ("val", 2), ("test", 3)):
         for label, name in enumerate(("Käfer", "猫")):
             for number in range(count):
-                save_photo(root / part / name / f"{number}.x y.png", (20, 24), seed=1000 * count + 100 * label + number)
+                save_photo(
+                    root / part / name / f"{number}.x y.png",
+                    (20, 24),
+                    seed=1000 * count + 100 * label + number,
+                )
     save_photo(root / "train" / "猫" / "same.JPG", (21, 20), seed=7)
     save_photo(root / "train" / "猫" / "same.png", (22, 20), seed=8)
     save_photo(root / "train" / "猫" / "deeper" / "é.jpeg", (23, 20), seed=9)
@@ -207,7 +211,9 @@ def test_a_photo_that_was_left_out_before_is_left_out_again_or_refused(photos, t
         patch.setattr(ShardWriter, "finish", dying)
         with pytest.raises(Killed):
             pack(photos, tmp_path / "stopped", SMALL, skip_damaged=True)
-    with pytest.raises(InputError, match=r"was left out when .*expected --skip-damaged again|With --skip-dam"):
+    with pytest.raises(
+        InputError, match=r"was left out when .*expected --skip-damaged again|With --skip-dam"
+    ):
         pack(photos, tmp_path / "stopped", SMALL)
     done = pack(photos, tmp_path / "stopped", SMALL, skip_damaged=True)
     assert sorted(path.name for path in done.left_out) == ["1.x y.png", "1.x y.png"]

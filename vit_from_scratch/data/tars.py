@@ -138,7 +138,7 @@ def read_tar(path: Path) -> list[TarPhoto]:
     """
     try:
         with tarfile.open(path, "r:") as tar:
-            samples = list(_samples(tar, path))
+            files = [(member, _label(tar, member)) for member in tar if member.isfile()]
             end = tar.offset
         with path.open("rb") as file:  # tarfile takes a damaged head for the end
             file.seek(end)
@@ -151,27 +151,31 @@ def read_tar(path: Path) -> list[TarPhoto]:
         raise InputError(
             f"{path} is damaged or cut short at byte {end:,}: expected the end of a tar file. Copy it again."
         )
-    return samples
+    return list(_samples(files, path))
 
 
-def _samples(tar: tarfile.TarFile, path: Path) -> Iterator[TarPhoto]:
+def _label(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """Return what a .cls file holds; None for other files."""
+    if not member.name.lower().endswith(".cls"):
+        return None
+    content = tar.extractfile(member)
+    return content.read(64) if content else b""
+
+
+def _samples(files: list[tuple[tarfile.TarInfo, bytes | None]], path: Path) -> Iterator[TarPhoto]:
     """Yield the samples of a tar file, whose files stand beside each other."""
     key, picture, label = "", None, None
-    for member in tar:
-        if not member.isfile():
-            continue
+    for member, text in files:
         folder, _, file = member.name.rpartition("/")
         if file.startswith("."):
             continue
-        stem, _, ending = file.partition(".")
-        own = f"{folder}/{stem}"
+        own = f"{folder}/{file.partition('.')[0]}"
         if own != key:
             if key:
                 yield _sample(key, picture, label, path)
             key, picture, label = own, None, None
-        if ending.lower().split(".")[-1] == "cls":
-            content = tar.extractfile(member)
-            label = content.read(64) if content else b""
+        if text is not None:
+            label = text
         elif file.lower().endswith(PICTURES):
             if picture is not None:
                 raise InputError(
