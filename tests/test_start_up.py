@@ -46,6 +46,10 @@ vit predict x --out nope
 vit cost Z/16
 vit trials nope
 vit train --data nope
+vit train --data shards:nope
+vit pack --help
+vit pack --check nope
+vit pack nope
 vit train --recipe digits --set model.dmi=3
 vit train --recipe digits --set train.epochs=-1
 vit

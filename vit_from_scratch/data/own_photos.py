@@ -4,7 +4,6 @@ from pathlib import Path
 
 from vit_from_scratch.data.config import FOLDER
 from vit_from_scratch.data.folders import Survey, list_folder, survey
-from vit_from_scratch.data.tars import open_shards
 
 
 def survey_own(name: str, path: Path) -> Survey:
@@ -20,5 +19,7 @@ def survey_own(name: str, path: Path) -> Survey:
     if name.startswith(FOLDER):
         found = list_folder(path)
         return survey([photo for photo, _ in found.train], len(found.classes))
+    from vit_from_scratch.data.tars import open_shards  # imported here: a folder needs no NumPy
+
     index = open_shards(path)
     return survey(index.photos("train"), len(index.classes))

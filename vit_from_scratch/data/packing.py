@@ -104,7 +104,7 @@ def pack(
         )
         with tqdm(total=len(samples), desc="packing", unit="photo", disable=not progress_shown()) as bar:
             ends = np.cumsum([0, len(listing.train), len(listing.validation), len(listing.test)]).tolist()
-            for part, first, end in ((part, *span) for part, span in zip(PARTS, pairwise(ends), strict=True)):
+            for part, (first, end) in zip(PARTS, pairwise(ends), strict=True):
                 order = list(range(first, end))
                 if part == "train":
                     random.Random(seed).shuffle(order)
