@@ -69,5 +69,5 @@ def test_what_needs_no_model_imports_nothing_that_takes_seconds(tmp_path):
     imported = [line for line in done.stdout.splitlines() if line.startswith("###")]
     expected = [f"{command}: ###" for command in COMMANDS.splitlines()]
     assert [f"{c}: {found}" for c, found in zip(COMMANDS.splitlines(), imported, strict=True)] == expected
-    assert done.stderr.count("vit: ") == 14, "one sentence for each mistake"
+    assert done.stderr.count("vit: ") == 17, "one sentence for each mistake"
     assert "Traceback" not in done.stderr
