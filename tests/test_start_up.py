@@ -49,6 +49,10 @@ vit export nope
 vit export nope --format safetensors-timm --out x.txt
 vit trials nope
 vit train --data nope
+vit train --data shards:nope
+vit pack --help
+vit pack --check nope
+vit pack nope
 vit train --recipe digits --set model.dmi=3
 vit train --recipe digits --set train.epochs=-1
 vit
@@ -68,5 +72,5 @@ def test_what_needs_no_model_imports_nothing_that_takes_seconds(tmp_path):
     imported = [line for line in done.stdout.splitlines() if line.startswith("###")]
     expected = [f"{command}: ###" for command in COMMANDS.splitlines()]
     assert [f"{c}: {found}" for c, found in zip(COMMANDS.splitlines(), imported, strict=True)] == expected
-    assert done.stderr.count("vit: ") == 16, "one sentence for each mistake"
+    assert done.stderr.count("vit: ") == 19, "one sentence for each mistake"
     assert "Traceback" not in done.stderr

@@ -129,7 +129,7 @@ def test_a_survey_counts_and_measures(flat, save_photo):
     for number in range(10):
         save_photo(flat / "dog" / f"{number}.png", size=(40, 30))
         save_photo(flat / "dog" / f"large{number}.png", size=(40, 30))
-    assert survey(list_folder(flat)) == Survey(photos=24, side=30, classes=2)
+    assert survey([photo for photo, _ in list_folder(flat).train], 2) == Survey(photos=24, side=30, classes=2)
 
 
 def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
@@ -138,7 +138,7 @@ def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
         for number in range(2):
             (tmp_path / name / f"{number}.jpg").write_text("no picture")
     with pytest.raises(InputError, match=r"a/0\.jpg|a/1\.jpg"):
-        survey(list_folder(tmp_path))
+        survey([photo for photo, _ in list_folder(tmp_path).train], 4)
 
 
 def test_a_tenth_is_for_validation_unless_told_otherwise(flat):

@@ -15,6 +15,7 @@ from vit_from_scratch.cli import (
     features,
     finetune,
     inspect,
+    pack,
     predict,
     pretrain_masked,
     probe,
@@ -61,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
         probe,
         export,
         cost,
+        pack,
         assignment,
     ):
         module.add_parser(commands)

@@ -17,6 +17,7 @@ examples:
   vit train --data digits --epochs 20 --seed 1 --out runs/try --set model.dim=48
   vit train --data cifar10 --data-dir DEST --epochs 5
   vit train --data folder:photos          (photos/CLASS/*.jpg, a folder for each class)
+  vit train --data shards:packed          (what `vit pack photos packed` wrote)
   vit train --recipe digits --show
   vit train --recipe digits --seeds 0 1 2 3 4
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from vit_from_scratch.errors import InputError, shown, unknown_name
@@ -16,6 +17,9 @@ STREAMED = ("tiny-imagenet", "imagenette", "pets", "flowers")
 
 FOLDER = "folder:"
 """Before a path, it names a folder of photos of your own."""
+
+SHARDS = "shards:"
+"""Before a path, it names a folder of shards: photos in tar files, as `vit pack` writes them."""
 
 VALIDATION_SIZES = {
     "digits": 237,
@@ -42,10 +46,10 @@ class DataConfig:
     """Which images a run sees.
 
     Attributes:
-        name: the data set's name.
+        name: the data set's name; "folder:PATH" or "shards:PATH" for photos of your own.
         validation_size: training images held out for validation; None for the data set's usual number (of a
-            folder of your own those in its `val`, if it has a `test`, too, else a tenth, drawn when it is
-            opened), 0 to train on all of them. The test set is never part of it.
+            folder or shards of your own those in its `val`, if it has a `test`, too, else a tenth, drawn when
+            it is opened), 0 to train on all of them. The test set is never part of it.
         split_seed: which of the training images those are.
         train_size: how many of the other training images are kept, the same share of each class; all
             (None). Fewer show how hungry a model is.
@@ -68,13 +72,14 @@ class DataConfig:
     def __post_init__(self) -> None:
         """Refuse unknown names, and put the usual number in place of None."""
         check_fields(self, "data")
-        known = [*IN_MEMORY, *STREAMED, FOLDER + "PATH"]
-        if self.name not in known and not self.name.startswith(FOLDER):
+        known = [*IN_MEMORY, *STREAMED, FOLDER + "PATH", SHARDS + "PATH"]
+        kind = next((kind for kind in (FOLDER, SHARDS) if self.name.startswith(kind)), None)
+        if self.name not in known and kind is None:
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
             object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name))
-        if self.name.startswith(FOLDER):  # whole, so that the run can be evaluated from anywhere
-            path = os.path.realpath(typed_path(self.name.removeprefix(FOLDER), "data.name"))
+        if kind is not None:  # whole, so that the run can be evaluated from anywhere
+            path = os.path.realpath(typed_path(self.name.removeprefix(kind), "data.name"))
             try:
                 path.encode()
             except UnicodeEncodeError:
@@ -82,7 +87,7 @@ class DataConfig:
                     f"data.name = {shown(path)}: expected a path in UTF-8, which a run's settings can hold. "
                     "Rename the folder."
                 ) from None
-            object.__setattr__(self, "name", f"{FOLDER}{path}")
+            object.__setattr__(self, "name", f"{kind}{path}")
         if self.image_size is None and self.name not in IN_MEMORY:
             object.__setattr__(self, "image_size", USUAL_SIDES.get(self.name, 224))
         count, side = self.train_size, self.image_size
@@ -91,3 +96,9 @@ class DataConfig:
         require(fits, "data.image_size", side, "1 to 65,536 pixels, or None")
         require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
         require(0 <= self.split_seed < 2**32, "data.split_seed", self.split_seed, "0 to 2^32 - 1")
+
+
+def own_place(name: str) -> Path | None:
+    """Return where the photos of a data set of your own lie; None for a data set that is published."""
+    kind = next((kind for kind in (FOLDER, SHARDS) if name.startswith(kind)), None)
+    return None if kind is None else Path(name.removeprefix(kind))

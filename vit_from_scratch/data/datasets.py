@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from vit_from_scratch.data.config import FOLDER, DataConfig
+from vit_from_scratch.data.config import FOLDER, DataConfig, own_place
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.data.photo_sources import (
@@ -17,6 +17,7 @@ from vit_from_scratch.data.photo_sources import (
     read_folder,
     read_imagenette,
     read_pets,
+    read_shards,
     read_tiny_imagenet,
 )
 from vit_from_scratch.data.sources import (
@@ -88,12 +89,7 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
     """
     folder = data_folder(data_dir)
     if config.name not in SOURCES:
-        own = config.name.startswith(FOLDER)
-        path = Path(config.name.removeprefix(FOLDER))
-        if own:
-            stat_of(path / "train")  # refuses a folder that may not be searched
-        side = config.image_size or 224
-        photos = read_folder(path) if own else PHOTO_SOURCES[config.name](folder, side)
+        photos = _photos(config, folder)
         if config.validation_size is None:
             usual = len(photos.validation) or usual_size(photos.train.labels)
             config = replace(config, validation_size=usual)
@@ -112,6 +108,15 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         class_names=source.class_names,
         normalise=NORMALISATIONS[config.normalisation],
     )
+
+
+def _photos(config: DataConfig, folder: Path | None) -> PhotoSource:
+    """Find the photos of a data set that is streamed."""
+    own = own_place(config.name)
+    if own is None:
+        return PHOTO_SOURCES[config.name](folder, config.image_size or 224)
+    stat_of(own / "train")  # refuses a folder that may not be searched
+    return read_folder(own) if config.name.startswith(FOLDER) else read_shards(own)
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:

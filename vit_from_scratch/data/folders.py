@@ -4,15 +4,16 @@ Nothing here needs PyTorch, so that `vit train --data folder:PATH --show` answer
 """
 
 import hashlib
+import io
 import os
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from vit_from_scratch.data.folder_files import PICTURES, find_pictures, without_repeats
 from vit_from_scratch.errors import InputError
-
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-"""What the names of photos end in; other files are left out."""
 
 TEST_SHARE = 0.2
 """Share of each class that is held out for the test in a folder without a test part."""
@@ -20,7 +21,21 @@ TEST_SHARE = 0.2
 SAMPLE = 100
 """How many photos are looked at to learn the size of all."""
 
+T = TypeVar("T")
+
 Samples = list[tuple[Path, int]]
+
+
+class InFile(Protocol):
+    """A photo that is a part of a larger file."""
+
+    def read(self) -> bytes:
+        """Return the bytes that a file of its own would have."""
+        ...
+
+
+PhotoFile = str | os.PathLike[str] | InFile
+"""Where a photo lies."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +90,9 @@ def list_folder(root: Path) -> FolderListing:
         parts = _parts(root)
         names = {part: _class_names(folder) for part, folder in parts.items()}
         _check_classes(root, parts, names)
-        found = _without_repeats(
-            {part: _pictures(folder, names[part]) for part, folder in parts.items()}, root
-        )
+        pictures = {part: find_pictures(folder, names[part]) for part, folder in parts.items()}
+        folders = [folder / name for part, folder in parts.items() for name in ("", *names[part])]
+        found = without_repeats(pictures, folders, root)
     except OSError as error:
         raise _no_folder(root, f"{error.strerror or error}: {error.filename or root}") from error
     for part, samples in found.items():
@@ -96,32 +111,33 @@ def list_folder(root: Path) -> FolderListing:
     return FolderListing(classes, train, [], test, drawn=True)
 
 
-def survey(listing: FolderListing) -> Survey:
-    """Look at some of a folder's photos.
+def survey(photos: Sequence[PhotoFile], classes: int) -> Survey:
+    """Look at some of the training photos, of so many classes.
 
     Raises:
         InputError: none of them is a picture that can be read.
     """
-    sizes = [picture_size(path) for path in spread([path for path, _ in listing.train], SAMPLE)]
+    sizes = [picture_size(photo) for photo in spread(photos, SAMPLE)]
     sides = [min(size) for size in sizes if size]
     if not sides:
-        path = listing.train[0][0]
-        raise InputError(f"{path} cannot be read: expected a picture, as JPEG or PNG; convert the photos.")
-    return Survey(len(listing.train), int(statistics.median(sides)), len(listing.classes))
+        raise InputError(
+            f"{photos[0]} cannot be read: expected a picture, as JPEG or PNG; convert the photos."
+        )
+    return Survey(len(photos), int(statistics.median(sides)), classes)
 
 
-def spread(items: list, count: int) -> list:
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """Return at most so many of the items, evenly spread over all."""
     step = max(1, len(items) // count)
     return items[::step][:count]
 
 
-def picture_size(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
     """Return width and height as the head of a picture's file says; None if it cannot be read."""
     from PIL import Image  # imported here: most commands need no pictures
 
     try:
-        with Image.open(path) as file:
+        with Image.open(photo if isinstance(photo, str | os.PathLike) else io.BytesIO(photo.read())) as file:
             return file.size
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
@@ -177,60 +193,38 @@ def _check_classes(root: Path, parts: dict[str, Path], names: dict[str, list[str
             )
 
 
-def _pictures(folder: Path, names: list[str]) -> Samples:
-    """Return the pictures below the class folders of a part, with their class numbers."""
-
-    def fail(error: OSError) -> None:
-        raise error
-
-    samples = []
-    for label, name in enumerate(names):
-        for here, folders, files in os.walk(folder / name, onerror=fail):  # follows no link to a folder
-            folders[:] = sorted(inner for inner in folders if not inner.startswith("."))
-            pictures = (file for file in sorted(files) if file.lower().endswith(PICTURES))
-            samples += [(Path(here, file), label) for file in pictures if not file.startswith(".")]
-    return samples
-
-
-def _without_repeats(parts: dict[str, Samples], root: Path) -> dict[str, Samples]:
-    """Leave out each file that was met before; what is reached through a link gives way."""
-    top = os.path.realpath(root)
-    really: dict[Path, str] = {}
-    ways: list[list[tuple[str, Path]]] = [[], [], []]  # the file itself, below a linked folder, a linked file
-    for path in (path for samples in parts.values() for path, _ in samples):
-        if path.parent not in really:
-            really[path.parent] = os.path.realpath(path.parent)
-        if path.is_symlink():
-            ways[2].append((os.path.realpath(path), path))
-        else:
-            linked = really[path.parent] != os.path.join(top, path.parent.relative_to(root))
-            ways[linked].append((os.path.join(really[path.parent], path.name), path))
-    taken: dict[str, Path] = {}
-    for file, path in (pair for way in ways for pair in way):
-        taken.setdefault(file, path)
-    kept = set(taken.values())
-    return {
-        part: [(path, label) for path, label in samples if path in kept] for part, samples in parts.items()
-    }
-
-
 def _draw_test(samples: Samples, folder: Path, classes: tuple[str, ...]) -> tuple[Samples, Samples]:
     """Hold out a share of each class: the photos whose names have the smallest checksums."""
+    start = len(os.fspath(folder / "x")) - 1
+    names = [path.as_posix()[start:] for path, _ in samples]
+    held_out = draw(names, [label for _, label in samples], classes, f"{folder} has")
+    test = [sample for sample, drawn in zip(samples, held_out, strict=True) if drawn]
+    return [sample for sample, drawn in zip(samples, held_out, strict=True) if not drawn], test
 
-    def checksum(path: Path) -> bytes:
-        return hashlib.sha256(os.fsencode(path.relative_to(folder).as_posix())).digest()
 
-    by_class: list[list[Path]] = [[] for _ in classes]
-    for path, label in samples:
-        by_class[label].append(path)
-    held_out: set[Path] = set()
-    for name, paths in zip(classes, by_class, strict=True):
-        if len(paths) < 2:
+def draw(names: Sequence[str], labels: Sequence[int], classes: Sequence[str], place: str) -> list[bool]:
+    """Say of each photo whether it is held out for the test, the same ones every time.
+
+    Args:
+        names: of the photos, each its own; those with the smallest checksums are held out.
+        labels: their class numbers.
+        classes: K names.
+        place: the start of the sentence for a class with one photo, such as "photos has".
+
+    Raises:
+        InputError: a class has one photo.
+    """
+    by_class: list[list[int]] = [[] for _ in classes]
+    for number, label in enumerate(labels):
+        by_class[label].append(number)
+    held_out = [False] * len(names)
+    for name, numbers in zip(classes, by_class, strict=True):
+        if len(numbers) == 1:
             raise InputError(
-                f"{folder} has one photo of {name}, and no test part: expected two or more of each class, "
+                f"{place} one photo of {name}, and no test part: expected two or more of each class, "
                 "one to learn from and one to test on. Add photos."
             )
-        count = max(1, round(TEST_SHARE * len(paths)))
-        held_out.update(sorted(paths, key=checksum)[:count])
-    train = [sample for sample in samples if sample[0] not in held_out]
-    return train, [sample for sample in samples if sample[0] in held_out]
+        sums = {number: hashlib.sha256(os.fsencode(names[number])).digest() for number in numbers}
+        for number in sorted(numbers, key=sums.__getitem__)[: max(1, round(TEST_SHARE * len(numbers)))]:
+            held_out[number] = True
+    return held_out

@@ -1,17 +1,23 @@
 """Data sets of photos: where the files lie, and of which class each is."""
 
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from PIL.Image import Image
+from torch import Tensor
 from torch.utils.data import ConcatDataset
 
 from vit_from_scratch.data.folders import Samples, list_folder
-from vit_from_scratch.data.photos import open_photo
+from vit_from_scratch.data.photos import decode_photo, open_photo
+from vit_from_scratch.data.reading_order import BLOCK
+from vit_from_scratch.data.shards import PARTS, PackedPhotos
 from vit_from_scratch.data.sources import Photos, PhotoSource, open_torchvision
+from vit_from_scratch.data.tars import open_shards
 from vit_from_scratch.data.tiny_imagenet import TinyImageNet
 
 
@@ -119,6 +125,52 @@ def _listed(opened: Any, samples: Sequence[tuple[str | Path, int]]) -> Photos:
     """Take a torchvision data set that lists its photos as pairs of a path and a label."""
     files, labels = zip(*samples, strict=True)
     return Photos(opened, torch.tensor(labels), files)
+
+
+def read_shards(folder: Path) -> PhotoSource:
+    """Open photos in shards, as `vit pack` or others with WebDataset wrote them; see `open_shards`.
+
+    Raises:
+        InputError: there are no shards, or they are damaged.
+    """
+    index = open_shards(folder)
+    train, test = index.photos("train", "validation"), index.photos("test")
+    counts = dict(zip(PARTS, index.counts, strict=True))
+    note = (
+        f"{folder} has no test part: {counts['test']:,} of its {len(index.table):,} photos, a fifth of each "
+        "class, are held out for the test, the same ones every time."
+    )
+    return PhotoSource(
+        _packed(train),
+        _packed(test),
+        index.classes,
+        validation=torch.arange(counts["validation"]) + counts["train"],
+        note=note if index.drawn else "",
+        blocks=_blocks(train.rows),
+    )
+
+
+def _packed(photos: PackedPhotos) -> Photos:
+    """Take photos of shards."""
+    labels = torch.from_numpy(photos.rows["label"].astype(np.int64))
+    return Photos(_Packed(photos, labels), labels, photos)
+
+
+def _blocks(rows: np.ndarray) -> Tensor:
+    """Number the blocks in which photos lie: (N,), from 0 on."""
+    place = rows["shard"].astype(np.uint64) << np.uint64(40) | rows["offset"] // np.uint64(BLOCK)
+    return torch.from_numpy(np.unique(place, return_inverse=True)[1].astype(np.int64))
+
+
+class _Packed:
+    """Pictures in shards, decoded by `decode_photo`."""
+
+    def __init__(self, photos: PackedPhotos, labels: Tensor) -> None:
+        self.photos, self.labels = photos, labels
+
+    def __getitem__(self, number: int) -> tuple[Image, int]:
+        photo = self.photos[number]
+        return decode_photo(io.BytesIO(photo.read()), photo), int(self.labels[number])
 
 
 class _Files:

@@ -50,9 +50,12 @@ class AsItIs:
 
     Attributes:
         side: in pixels.
+        strict: refuse a photo of another size; else, as in a large folder of which some photos were looked
+            at, it is brought to this one by its central square.
     """
 
     side: int
+    strict: bool = True
 
     def __call__(self, photo: Image.Image) -> Tensor:
         """Return the photo's bytes.
@@ -61,6 +64,8 @@ class AsItIs:
             InputError: it has another size than the rest of its data set.
         """
         if photo.size != (self.side, self.side):
+            if not self.strict:
+                return CentralSquare(self.side)(photo)
             raise InputError(
                 f"a photo of {photo.width} x {photo.height} pixels: expected {self.side} x {self.side}, "
                 "as all others of its data set. Fetch it again."
@@ -68,8 +73,8 @@ class AsItIs:
         return as_bytes(photo)
 
     def of(self, pixels: Tensor) -> Tensor:
-        """Return a photo's bytes (3, side, side) as they are."""
-        return pixels
+        """Return a photo's bytes (3, side, side) as they are; of another size, the middle."""
+        return pixels if pixels.shape[1:] == (self.side, self.side) else CentralSquare(self.side).of(pixels)
 
 
 @dataclass(frozen=True)

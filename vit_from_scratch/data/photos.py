@@ -1,10 +1,14 @@
 """Any picture file as what a model takes: grey, with a palette, transparent, turned by EXIF."""
 
+import contextlib
 import functools
+import io
 import math
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -77,24 +81,75 @@ def open_photo(path: str | os.PathLike[str]) -> Image.Image:
     Raises:
         InputError: no such file, no picture, a damaged one, or one too large to be opened safely.
     """
+    path = _regular(path)
+    return decode_photo(path, path)
+
+
+def decode_photo(file: Path | BinaryIO, name: object) -> Image.Image:
+    """Decode a picture as `open_photo` does.
+
+    Args:
+        file: its path, or a stream of its bytes.
+        name: what it is called in messages.
+
+    Raises:
+        InputError: no picture, a damaged one, or one too large to be opened safely.
+    """
+    with _explained(name), Image.open(file, formats=_formats()) as picture:
+        return _eight_bit(ImageOps.exif_transpose(picture), picture.format)
+
+
+def check_photo(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a picture's file if it is whole.
+
+    All of it is decoded, a JPEG to a small picture, which is faster and misses nothing.
+
+    Raises:
+        InputError: as `open_photo`.
+    """
+    path = _regular(path)
+    with _explained(path):
+        content = path.read_bytes()
+        with Image.open(io.BytesIO(content), formats=_formats()) as picture:
+            if picture.format == "JPEG":
+                picture.draft(None, (1, 1))
+                picture.load()
+            else:
+                _eight_bit(ImageOps.exif_transpose(picture), picture.format)
+    return content
+
+
+def _regular(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        InputError: there is none, or something else.
+    """
     path = Path(path)
     found = stat_of(path)
     if found is None:
         raise InputError(f"no picture at {path}: expected a JPEG, PNG or WebP file; check the path.")
     if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
         raise InputError(f"{path} cannot be read (it is no file): expected a picture; name its file.")
+    return path
+
+
+@contextlib.contextmanager
+def _explained(name: object) -> Iterator[None]:
+    """Turn what Pillow says of a picture that it cannot read into one sentence."""
     try:
-        with Image.open(path, formats=_formats()) as file:
-            return _eight_bit(ImageOps.exif_transpose(file), file.format)
+        yield
     except UnidentifiedImageError:
         raise InputError(
-            f"{path} is no picture that can be read: expected JPEG, PNG or WebP; convert it."
+            f"{name} is no picture that can be read: expected JPEG, PNG or WebP; convert it."
         ) from None
     except Image.DecompressionBombError as error:
-        raise InputError(f"{path} is too large to be opened safely ({error}): shrink it first.") from None
+        raise InputError(f"{name} is too large to be opened safely ({error}): shrink it first.") from None
+    except InputError:
+        raise
     except (OSError, SyntaxError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read ({reason(error)}): expected a whole picture file; fetch it again."
+            f"{name} cannot be read ({reason(error)}): expected a whole picture file; fetch it again."
         ) from None
 
 

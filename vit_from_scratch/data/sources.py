@@ -17,6 +17,7 @@ from PIL.Image import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from vit_from_scratch.data.folders import PhotoFile
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import download_folder
 
@@ -47,12 +48,12 @@ class Photos(Dataset[tuple[Image, int]]):
     Attributes:
         opened: whose photos they are; indexed, it gives the same.
         labels: (N,) int64.
-        files: N paths.
+        files: N paths, or places in shards.
     """
 
     opened: Any
     labels: Tensor
-    files: Sequence[str | Path]
+    files: Sequence[PhotoFile]
 
     def __len__(self) -> int:
         """The number of photos, N."""
@@ -85,6 +86,7 @@ class PhotoSource:
         class_names: K names, in the order of the labels.
         validation: numbers of the photos in `train` that are published for validation, (V,); usually none.
         size: width and height in pixels if all photos are known to have the same, else None.
+        blocks: of photos in shards, which of those in `train` lie near each other, (N,): see `reading_order`.
         note: what a user should know about it, in a sentence; "" for nothing.
     """
 
@@ -93,6 +95,7 @@ class PhotoSource:
     class_names: tuple[str, ...]
     validation: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     size: tuple[int, int] | None = None
+    blocks: Tensor | None = None
     note: str = ""
 
 

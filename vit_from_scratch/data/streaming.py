@@ -14,15 +14,19 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.data.augmentation import Augmentation
-from vit_from_scratch.data.config import FOLDER, DataConfig, Part
+from vit_from_scratch.data.config import DataConfig, Part, own_place
 from vit_from_scratch.data.decoded import LIMIT, DecodedPhotos, decoded_squares, fits
-from vit_from_scratch.data.folders import picture_size
+from vit_from_scratch.data.folders import picture_size, spread
 from vit_from_scratch.data.in_memory import shuffled_batches
 from vit_from_scratch.data.loading import PhotoJobs, PhotoWorkers, measuring_jobs, training_jobs
 from vit_from_scratch.data.normalisation import Normalisation
 from vit_from_scratch.data.photo_transforms import AsItIs, CentralSquare, Whole, training_transform
 from vit_from_scratch.data.random_changes import augment
+from vit_from_scratch.data.reading_order import reading_order
 from vit_from_scratch.data.sources import Photos, PhotoSource
+
+LOOKED_AT = 10_000
+"""The most photos of a part whose heads are read to learn whether all have the same size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +101,7 @@ class PhotoData:
             labels = self._labels("train").to(self.device)
             yield from shuffled_batches(squares, labels, batch_size, augmentation, seed)
             return
-        generator = torch.Generator().manual_seed(seed)
-        order = self.train[torch.randperm(self.training_size, generator=generator)]
+        order = reading_order(self.train, seed, self.source.blocks)
         order = order[: max(1, self.training_size // batch_size) * batch_size]
         loaded = self.workers.load(
             augmentation,
@@ -136,17 +139,19 @@ class PhotoData:
 
     @property
     def uniform(self) -> bool:
-        """Whether every photo has the wanted size as it is; in a folder the heads of the files say so.
+        """Whether every photo has the wanted size as it is; of your own photos the heads of the files say so.
+
+        Of more than `LOOKED_AT` photos some are looked at. Another one of another size shows its middle.
 
         The other data sets are of mixed sizes as they are published; there, the usual central crop is taken
         whatever form they are in.
         """
         wanted = (self.side, self.side)
-        if not self.config.name.startswith(FOLDER):
+        if own_place(self.config.name) is None:
             return self.source.size == wanted
         if "uniform" not in self.memory:
-            files = [*self.source.train.files, *self.source.test.files]
-            self.memory["uniform"] = all(picture_size(file) == wanted for file in files)
+            parts = [spread(photos.files, LOOKED_AT) for photos in (self.source.train, self.source.test)]
+            self.memory["uniform"] = all(picture_size(file) == wanted for files in parts for file in files)
         return self.memory["uniform"]
 
     def keeping_workers(self) -> contextlib.AbstractContextManager[None]:
@@ -171,7 +176,8 @@ class PhotoData:
     @property
     def _measured(self) -> AsItIs | CentralSquare:
         """What is shown of a photo in validation and test."""
-        return AsItIs(self.side) if self.uniform else CentralSquare(self.side)
+        strict = own_place(self.config.name) is None
+        return AsItIs(self.side, strict) if self.uniform else CentralSquare(self.side)
 
     def _moved(self, loaded: Iterator[list[Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
         for images, labels in loaded:

@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.data.config import FOLDER, DataConfig
-from vit_from_scratch.data.folders import Survey, list_folder, survey
+from vit_from_scratch.data.config import FOLDER, SHARDS, DataConfig, own_place
+from vit_from_scratch.data.folders import Survey
+from vit_from_scratch.data.own_photos import survey_own
 from vit_from_scratch.experiments.recipes import Recipe, recipe_from_tables
 from vit_from_scratch.experiments.suited import BATCHES, KNOWN, OWN_RECIPES
 from vit_from_scratch.experiments.trained_models import KNOWN as NAMED
@@ -27,7 +28,7 @@ IMAGES_SEEN, EPOCHS = 200_000, (4, 60)
 SMALL = {"digits": Survey(1_200, 8, 10), "cifar10": Survey(45_000, 32, 10)}
 """What the data sets with a recipe of their own are like, training images without those held out."""
 
-NAMES = (*OWN_RECIPES, *KNOWN, FOLDER + "PATH")
+NAMES = (*OWN_RECIPES, *KNOWN, FOLDER + "PATH", SHARDS + "PATH")
 """What `--data` takes."""
 
 
@@ -45,9 +46,9 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
         InputError: no such weights, an unknown name, a folder without photos in classes, or wrong changes.
     """
     whole = DataConfig(data).name  # checks the name
-    folder = Path(whole.removeprefix(FOLDER)) if whole.startswith(FOLDER) else None
+    folder = own_place(whole)
     trained = open_model(weights)
-    seen = survey(list_folder(folder)) if folder else (SMALL | KNOWN)[data]
+    seen = survey_own(whole, folder) if folder else (SMALL | KNOWN)[data]
     tables = fine_tuning_tables(trained, whole, seen.photos, changes)
     name = f"{(folder.name or 'folder') if folder else data}-from-{slug_of(weights)}"
     recipe = recipe_from_tables(tables, changes, name)

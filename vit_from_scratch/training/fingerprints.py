@@ -7,9 +7,14 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from vit_from_scratch.data.folders import spread
 from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.shards import PackedPhotos
 from vit_from_scratch.data.sources import Photos
 from vit_from_scratch.data.streaming import PhotoData
+
+ALL_SIZES, SOME_SIZES = 200_000, 10_000
+"""Up to so many files in a part all are asked for their sizes; beyond, so many: a network's disk is slow."""
 
 
 def fingerprint(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -25,7 +30,8 @@ def data_fingerprint(data: ImageData | PhotoData) -> str:
     """Return what tells one data set's images and labels from another's.
 
     Images in memory count with their pixels; photos, none of which is opened for it, with their names, the
-    sizes of their files and their labels.
+    sizes of their files and their labels. Of more than `ALL_SIZES` files in a part only some are asked for
+    their sizes. Photos in shards count with their places there and the shards' names and sizes.
     """
     classes = "\n".join(data.class_names)
     if isinstance(data, ImageData):
@@ -40,9 +46,18 @@ def data_fingerprint(data: ImageData | PhotoData) -> str:
 
 def _described(photos: Photos) -> Iterator[str]:
     """Yield a line a photo: the last parts of its path, wherever the data set lies, and its size in bytes."""
-    for file in photos.files:
+    if isinstance(photos.files, PackedPhotos):
+        yield from photos.files.described()
+        return
+    places = range(len(photos.files))
+    asked = set(places if len(places) <= ALL_SIZES else spread(places, SOME_SIZES))
+    for number, file in enumerate(photos.files):
+        path = os.fspath(file)  # type: ignore[arg-type]
+        if number not in asked:
+            yield "/".join(path.split(os.sep)[-3:])
+            continue
         try:
-            size = os.path.getsize(file)
+            size = os.path.getsize(path)
         except OSError:  # who reads it will say so
             size = -1
-        yield f"{'/'.join(os.fspath(file).split(os.sep)[-3:])} {size}"
+        yield f"{'/'.join(path.split(os.sep)[-3:])} {size}"
