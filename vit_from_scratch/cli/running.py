@@ -103,13 +103,14 @@ def train_seeds(recipe: Recipe, options: argparse.Namespace, device: str, folder
     """Run every seed, in a folder other than --out if one is given, then print and write the summary."""
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary
+    from vit_from_scratch.training.processes import Processes
 
     if options.results:
         check_summary(options.results, recipe)
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
     summary = run_seeds(recipe, folder, options.data_dir, device, print, report, options.keep_epochs)
-    if options.results:
+    if options.results and Processes.current().rank == 0:
         with writing(options.results):
             write_json(options.results, summary)
     spread = summary["test_accuracy_std"]
