@@ -13,6 +13,14 @@ class DivergedError(RuntimeError):
     """The loss, or a weight, is no longer a finite number."""
 
 
+class LostProcessError(RuntimeError):
+    """Of several processes that train together, another one is gone."""
+
+
+class ElsewhereError(RuntimeError):
+    """Of several processes that train together, the first has failed, and says why itself."""
+
+
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
     """Build the error for a name that is not in a list of known names.
 

@@ -25,8 +25,9 @@ from vit_from_scratch.cli import (
     trials,
 )
 from vit_from_scratch.cli.failures import FAILED, INTERRUPTED, explained
+from vit_from_scratch.cli.launch import Launch
 from vit_from_scratch.cli.streams import complain, lost_output, prepare_streams
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import ElsewhereError, InputError
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,16 +80,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0, 1 for a run that failed or whose reader left, 2 for wrong input, 130 after Ctrl-C.
     """
     prepare_streams()
-    command = None
+    command, launch = None, Launch()
     try:
         chosen = build_parser().parse_args(arguments)
         command = chosen.command
-        chosen.run(chosen)
+        with launch.joined(chosen):
+            chosen.run(chosen)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:
-        print(file=sys.stderr)  # the terminal shows ^C there
-        complain(str(stop) or "stopped.")
+        if launch.says():
+            print(file=sys.stderr)  # the terminal shows ^C there
+            complain(str(stop) or "stopped.")
         return INTERRUPTED
+    except ElsewhereError:
+        return FAILED
     except Exception as error:
         if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
@@ -97,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 complain(f"cannot print: {lost.strerror}. Print to another place.")
             return FAILED
         sentence, code = explained(error, command)
-        complain(sentence)
+        if launch.says():
+            complain(sentence)
         return code
     return 0

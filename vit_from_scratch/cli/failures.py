@@ -1,6 +1,6 @@
 """One sentence and an exit code for everything that may go wrong in a command."""
 
-from vit_from_scratch.errors import DivergedError, InputError, reason, shown
+from vit_from_scratch.errors import DivergedError, InputError, LostProcessError, reason, shown
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -34,7 +34,7 @@ def explained(error: Exception, command: str | None) -> tuple[str, int]:
     """
     if isinstance(error, InputError):
         return str(error), WRONG_INPUT
-    if isinstance(error, DivergedError):
+    if isinstance(error, DivergedError | LostProcessError):
         return str(error), FAILED
     if is_out_of_memory(error):
         return f"out of memory: {TRAINING if command in TRAINS else ANYTHING}", FAILED

@@ -15,6 +15,8 @@ from vit_from_scratch.settings import merged, parse_toml
 
 DEVICE = re.compile(r"cpu|mps|(cuda|xpu)(:\d{1,3})?")
 
+STOPPED = "stopped. What the last finished epoch reached is kept; the same command goes on from there."
+
 
 def own_path(text: str) -> Path:
     """Take a path from the command line; an empty one, as of an unset shell variable, is refused.
@@ -86,6 +88,9 @@ def chosen_device(name: str | None) -> str:
         raise InputError(f"--device {name}: expected cpu, cuda, cuda:1, mps or xpu. Choose one of them.")
     import torch  # imported here: it takes seconds, and a mistyped option should be answered at once
 
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        on_gpu = name != "cpu" and torch.cuda.is_available()
+        return f"cuda:{torch.cuda.current_device()}" if on_gpu else "cpu"
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -99,15 +104,45 @@ def chosen_device(name: str | None) -> str:
     return name
 
 
+def shared_device(name: str | None, local_rank: int, local_size: int) -> str:
+    """Give each of several processes a GPU of its own, if they use any, and return how they are to talk.
+
+    Args:
+        name: the option --device.
+        local_rank: the number of this process on its machine.
+        local_size: how many there are on it.
+
+    Returns:
+        The backends of torch's process group.
+
+    Raises:
+        InputError: there are fewer GPUs than processes, or one GPU is asked for.
+    """
+    if name not in (None, "cpu", "cuda"):
+        raise InputError(
+            f"--device {name} with several processes: expected cpu or cuda; each process takes a GPU of its "
+            "own. Leave it out."
+        )
+    import torch  # as above
+
+    if name == "cpu" or not torch.cuda.is_available():
+        return "cpu:gloo"
+    if local_size > (count := torch.cuda.device_count()):
+        raise InputError(
+            f"{local_size} processes on this machine and {count} GPU{'s' if count > 1 else ''}: expected at "
+            f"most one process for each. Take torchrun --nproc-per-node={count}, or --device cpu."
+        )
+    torch.cuda.set_device(local_rank)
+    return "cpu:gloo,cuda:nccl"
+
+
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
     """Let Ctrl-C during a run say how it goes on."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "stopped. What the last finished epoch reached is kept; the same command goes on from there."
-        ) from None
+        raise KeyboardInterrupt(STOPPED) from None
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:

@@ -126,6 +126,7 @@ def train_seeds(
     """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary
+    from vit_from_scratch.training.processes import Processes
 
     if options.results:
         check_summary(options.results, recipe)
@@ -133,7 +134,7 @@ def train_seeds(
         folder = Path(options.out or f"runs/{recipe.name}")
     keep = getattr(options, "keep_epochs", [])
     summary = run_seeds(recipe, folder, options.data_dir, device, print, say or report, keep)
-    if options.results:
+    if options.results and Processes.current().rank == 0:
         with writing(options.results):
             write_json(options.results, summary)
     labelled = recipe.objective == "classes"

@@ -20,6 +20,7 @@ examples:
   vit train --data shards:packed          (what `vit pack photos packed` wrote)
   vit train --recipe digits --show
   vit train --recipe digits --seeds 0 1 2 3 4
+  torchrun --nproc-per-node=4 -m vit_from_scratch train --data digits     (a process for each GPU)
 
 A run that was stopped goes on with the same command."""
 

@@ -16,6 +16,7 @@ from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.data.random_changes import augment
+from vit_from_scratch.data.sharing import WHOLE, Share
 from vit_from_scratch.errors import InputError
 
 
@@ -33,6 +34,7 @@ class ImageData:
         test_labels: likewise.
         class_names: K names, in the order of the labels.
         normalise: maps bytes to what the model takes.
+        share: the part of each batch that is yielded, where several processes train together.
     """
 
     config: DataConfig
@@ -44,6 +46,7 @@ class ImageData:
     test_labels: Tensor
     class_names: tuple[str, ...]
     normalise: Normalisation = NORMALISATIONS["half"]
+    share: Share = WHOLE
 
     @property
     def num_classes(self) -> int:
@@ -95,7 +98,9 @@ class ImageData:
             InputError: an augmentation that is only for streamed photos.
         """
         self.check_augmentation(augmentation)
-        batches = shuffled_batches(self.train_images, self.train_labels, batch_size, augmentation, seed)
+        batches = shuffled_batches(
+            self.train_images, self.train_labels, batch_size, augmentation, seed, self.share
+        )
         for images, labels in batches:
             yield self.at_size(images), labels
 
@@ -105,8 +110,8 @@ class ImageData:
         No `workers` are needed: the images lie in memory.
         """
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
-        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
-            yield self.normalise(self.at_size(some)), target
+        for batch in self.share.passes(len(labels), batch_size):
+            yield self.normalise(self.at_size(images[batch])), labels[batch]
 
     def size_of(self, part: Part) -> int:
         """The number of images in a part."""
@@ -121,6 +126,10 @@ class ImageData:
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **tensors)
 
+    def shared(self, share: Share) -> "ImageData":
+        """Return the same data for one of several processes."""
+        return replace(self, share=share)
+
     def __repr__(self) -> str:
         """Say what is in it in one line."""
         counts = ", ".join(f"{self.size_of(part):,} {part}" for part in get_args(Part))
@@ -129,7 +138,12 @@ class ImageData:
 
 
 def shuffled_batches(
-    images: Tensor, labels: Tensor, batch_size: int, augmentation: Augmentation, seed: int
+    images: Tensor,
+    labels: Tensor,
+    batch_size: int,
+    augmentation: Augmentation,
+    seed: int,
+    share: Share = WHOLE,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield images in random order, each changed at random, in whole batches (or one smaller batch).
 
@@ -139,6 +153,7 @@ def shuffled_batches(
         batch_size: images in a batch, B.
         augmentation: how far images are changed.
         seed: decides order and changes.
+        share: the part of each batch that is wanted.
 
     Yields:
         Images (B, C, H, W), floats from 0 to 255, and labels (B,).
@@ -146,4 +161,5 @@ def shuffled_batches(
     generator = torch.Generator(labels.device).manual_seed(seed)
     order = torch.randperm(len(labels), generator=generator, device=labels.device)
     for batch in order.split(batch_size)[: max(1, len(labels) // batch_size)]:
-        yield augment(images[batch], augmentation, generator), labels[batch]
+        own = share.of(batch)
+        yield augment(images[own], augmentation, generator, share, len(batch)), labels[own]

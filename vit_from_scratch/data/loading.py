@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from vit_from_scratch.data.sharing import WHOLE, Share
 from vit_from_scratch.errors import InputError
 
 Job = tuple[int | None, int]
@@ -162,18 +163,19 @@ def photo_loader(photos: Dataset[Any], workers: int, **options: Any) -> DataLoad
     )
 
 
-def training_jobs(numbers: Tensor, seed: int, batch_size: int) -> list[list[Job]]:
-    """Return the jobs of an epoch: photos in the order of their numbers (N,), with the epoch's seed."""
-    return [[(seed, number) for number in batch] for batch in _split(numbers, batch_size)]
+def training_jobs(numbers: Tensor, seed: int, batch_size: int, share: Share = WHOLE) -> list[list[Job]]:
+    """Return the jobs of an epoch: photos in the order of their numbers (N,), with the epoch's seed.
+
+    Of each batch they are the share that is asked for.
+    """
+    batches = numbers.split(batch_size) if len(numbers) else ()
+    return [[(seed, number) for number in share.of(batch).tolist()] for batch in batches]
 
 
-def measuring_jobs(numbers: Tensor, batch_size: int) -> list[list[Job]]:
-    """Return the jobs of a pass in which nothing is random."""
-    return [[(None, number) for number in batch] for batch in _split(numbers, batch_size)]
-
-
-def _split(numbers: Tensor, batch_size: int) -> list[list[int]]:
-    return [batch.tolist() for batch in numbers.split(batch_size)] if len(numbers) else []
+def measuring_jobs(numbers: Tensor, batch_size: int, share: Share = WHOLE) -> list[list[Job]]:
+    """Return the jobs of a pass in which nothing is random: the share of the photos that is asked for."""
+    batches = share.passes(len(numbers), batch_size)
+    return [[(None, number) for number in numbers[batch].tolist()] for batch in batches]
 
 
 @contextlib.contextmanager

@@ -13,29 +13,39 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.data.augmentation import Augmentation
+from vit_from_scratch.data.sharing import WHOLE, Share
 
 CROP_TRIES, CROP_RATIO = 10, 4 / 3
 """How often a crop is drawn until it fits, and the longest side that it may have for a short side of 1."""
 
 
-def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+def augment(
+    images: Tensor,
+    augmentation: Augmentation,
+    generator: torch.Generator,
+    share: Share = WHOLE,
+    batch: int | None = None,
+) -> Tensor:
     """Change each image of a batch at random, on its own.
 
     Args:
         images: (B, C, H, W), uint8 or float, on any device.
         augmentation: how far.
         generator: the source of randomness, on the images' device.
+        share: the part of a larger batch that these images are; they change as they would in the whole of it.
+        batch: the number of images of that batch; None for these.
 
     Returns:
         (B, C, H, W) floats in the range of the input.
     """
     images = images.float()
+    batch = len(images) if batch is None else batch
     if augmentation.moves:
-        where_from = _random_affine(images, augmentation, generator)  # (B, 2, 3)
+        where_from = share.of(_random_affine(images, augmentation, generator, batch))  # (B, 2, 3)
         grid = F.affine_grid(where_from, list(images.shape), align_corners=False)  # (B, H, W, 2)
         images = F.grid_sample(images, grid, padding_mode=augmentation.fill, align_corners=False)
     if augmentation.erase:
-        images = _erase(images, augmentation.erase, generator)
+        images = _erase(images, batch, augmentation.erase, generator, share)
     return images
 
 
@@ -61,25 +71,27 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
     return chosen(images, labels)
 
 
-def _erase(images: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, share: Share) -> Tensor:
     """Set a square of each image, centred anywhere in it, to the middle grey of bytes."""
-    batch, _, height, width = images.shape
+    _, _, height, width = images.shape
     inside = []
-    for size in (height, width):
-        centre = torch.rand(batch, 1, generator=generator, device=images.device) * size
-        place = torch.arange(size, device=images.device) + 0.5
-        inside.append((place - centre).abs() <= share * size / 2)  # (B, size)
+    for side in (height, width):
+        centre = share.of(torch.rand(batch, 1, generator=generator, device=images.device) * side)
+        place = torch.arange(side, device=images.device) + 0.5
+        inside.append((place - centre).abs() <= size * side / 2)  # (B, side)
     square = inside[0][:, :, None] & inside[1][:, None, :]  # (B, H, W)
     return images.masked_fill(square[:, None], 127.5)
 
 
-def _random_affine(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+def _random_affine(
+    images: Tensor, augmentation: Augmentation, generator: torch.Generator, batch: int | None = None
+) -> Tensor:
     """Draw, for each image, the affine map from a pixel of the result to where it comes from, (B, 2, 3).
 
     It is put together in pixels and then rescaled, since `affine_grid` counts from -1 to 1 across an image.
     """
-    batch, _, height, width = images.shape
-    device = images.device
+    height, width = images.shape[-2:]
+    batch, device = len(images) if batch is None else batch, images.device
 
     def uniform(most: float) -> Tensor:  # (B,) in [-most, most)
         return (torch.rand(batch, generator=generator, device=device) * 2 - 1) * most

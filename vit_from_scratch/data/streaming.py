@@ -23,6 +23,7 @@ from vit_from_scratch.data.normalisation import Normalisation
 from vit_from_scratch.data.photo_transforms import AsItIs, CentralSquare, Whole, training_transform
 from vit_from_scratch.data.random_changes import augment
 from vit_from_scratch.data.reading_order import reading_order
+from vit_from_scratch.data.sharing import WHOLE, Share
 from vit_from_scratch.data.sources import Photos, PhotoSource
 
 LOOKED_AT = 10_000
@@ -42,6 +43,7 @@ class PhotoData:
         device: where batches are put.
         workers: the processes that read photos.
         memory: what was decoded already.
+        share: the part of each batch that is yielded, where several processes train together.
     """
 
     config: DataConfig
@@ -52,6 +54,7 @@ class PhotoData:
     device: torch.device | str = "cpu"
     workers: PhotoWorkers = field(default_factory=PhotoWorkers)
     memory: dict[Any, Any] = field(default_factory=dict)
+    share: Share = WHOLE
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -99,21 +102,22 @@ class PhotoData:
         squares = None if augmentation.alone or not self.uniform else self._squares("train", workers)
         if squares is not None:
             labels = self._labels("train").to(self.device)
-            yield from shuffled_batches(squares, labels, batch_size, augmentation, seed)
+            yield from shuffled_batches(squares, labels, batch_size, augmentation, seed, self.share)
             return
         order = reading_order(self.train, seed, self.source.blocks)
         order = order[: max(1, self.training_size // batch_size) * batch_size]
         loaded = self.workers.load(
             augmentation,
             lambda: self._training_photos(augmentation, workers),
-            training_jobs(order, seed, batch_size),
+            training_jobs(order, seed, batch_size, self.share),
             workers,
             self._pinned,
         )
         on_device = torch.Generator(self.device).manual_seed(seed)
         rest = replace(augmentation, flip=False, crop=(1.0, 1.0))  # those two were done photo by photo
+        batch = min(batch_size, len(order))  # a multiple of it, or a single smaller batch
         for images, labels in self._moved(loaded):
-            yield augment(images, rest, on_device), labels
+            yield augment(images, rest, on_device, self.share, batch), labels
 
     def batches(self, part: Part, batch_size: int = 100, workers: int = 2) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the photos of a part in their order, normalised (B, 3, H, W), with labels (B,).
@@ -123,14 +127,14 @@ class PhotoData:
         squares = self._squares(part, workers) if self.uniform or part == "validation" else None
         if squares is not None:
             labels = self._labels(part).to(self.device)
-            for images, some in zip(squares.split(batch_size), labels.split(batch_size), strict=True):
-                yield self.normalise(images), some
+            for batch in self.share.passes(len(labels), batch_size):
+                yield self.normalise(squares[batch]), labels[batch]
             return
         photos, numbers = self._photos(part)
         loaded = self.workers.load(
             part,
             lambda: PhotoJobs(Opened(photos, self._measured), photos.labels, None),
-            measuring_jobs(numbers, batch_size),
+            measuring_jobs(numbers, batch_size, self.share),
             workers,
             self._pinned,
         )
@@ -161,6 +165,10 @@ class PhotoData:
     def to(self, device: torch.device | str) -> "PhotoData":
         """Return the same data with batches on a device; what was decoded is shared."""
         return replace(self, device=device)
+
+    def shared(self, share: Share) -> "PhotoData":
+        """Return the same data for one of several processes; what was decoded and the workers are shared."""
+        return replace(self, share=share)
 
     def __repr__(self) -> str:
         """Say what is in it in one line."""

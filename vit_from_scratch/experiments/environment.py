@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from vit_from_scratch.training.processes import Processes
+
 
 def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
     """Describe this machine and this code, for the record beside a result.
@@ -19,10 +21,11 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
         device: where the model lies, such as "cpu" or "cuda:1"; None for a GPU where there is one.
 
     Returns:
-        "hardware" (processor, cores, threads, GPU, system), "versions" (Python and the packages that decide
-        a number), "commit" (None outside a git checkout of this project, "+" where it has changes) and "date"
-        (UTC, ISO 8601).
+        "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions"
+        (Python and the packages that decide a number), "commit" (None outside a git checkout of this project,
+        "+" where it has changes) and "date" (UTC, ISO 8601).
     """
+    processes = Processes.current()
     on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")
     packages = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
     return {
@@ -32,6 +35,7 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
             "threads": threads or torch.get_num_threads(),
             "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
             "system": f"{platform.system()} {platform.machine()}",
+            **({} if processes.alone else {"processes": processes.size}),
         },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "commit": commit(),

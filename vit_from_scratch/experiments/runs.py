@@ -1,5 +1,6 @@
 """Whole runs, from a recipe to a number: train, test once, and write down where the number came from."""
 
+import contextlib
 import dataclasses
 import os
 import statistics
@@ -21,10 +22,12 @@ from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.files import locked, remove_leftovers, sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
-from vit_from_scratch.training.evaluation import Evaluation, measure
+from vit_from_scratch.training.distributed import measured_together
+from vit_from_scratch.training.evaluation import Evaluation
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.metrics import read_metrics
 from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.processes import Processes
 from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
@@ -81,7 +84,8 @@ def run(
         DivergedError: the loss or a weight became infinite or not a number.
     """
     origin = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
-    data = opened or open_dataset(recipe.data, data_dir)
+    processes = Processes.current()
+    data = opened or processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
     if isinstance(data, PhotoData) and data.source.note:
         say(data.source.note)
     seed = recipe.train.seed
@@ -97,15 +101,23 @@ def run(
     start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
         model, history = _trained(recipe, data, device, run_folder, say, keep)
-        if run_folder.result.exists():
-            return read_result(out_dir, seed)
-        measured = measure(model, data.to(device).batches(part, workers=recipe.train.workers))
+        known = processes.from_first(
+            lambda: read_result(out_dir, seed) if run_folder.result.exists() else None
+        )
+        if known is not None:
+            return known
+        measured = measured_together(model, data.to(device), part, recipe.train.workers)
         result = _result(recipe, model, measured, history)
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
-        result |= {"model_sha256": sha256(run_folder.model), **start, **origin}
-        with writing(run_folder.result):
-            write_json(run_folder.result, result)
+        return processes.from_first(lambda: _written(run_folder, result, start | origin))
+
+
+def _written(folder: RunFolder, result: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+    """Write a run's result.json, and return what it holds."""
+    result |= {"model_sha256": sha256(folder.model), **origin}
+    with writing(folder.result):
+        write_json(folder.result, result)
     return result
 
 
@@ -208,19 +220,23 @@ def run_seeds(
         InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
     """
     path = out_dir / SUMMARY
-    check_summary(path, recipe)
-    data = open_dataset(recipe.data, data_dir)  # once for all seeds, and before anything is written
+    processes = Processes.current()
+    processes.from_first(lambda: check_summary(path, recipe))
+    # once for all seeds, and before anything is written
+    data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
     results, curves = [], []
-    with locked(out_dir):
-        remove_leftovers(out_dir, [SUMMARY])
+    with contextlib.ExitStack() as held:
+        processes.from_first(lambda: held.enter_context(locked(out_dir)))
+        processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
         for seed in recipe.seeds:
             folder = out_dir / f"seed-{seed}"
             results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
-            curves.append([dataclasses.asdict(epoch) for epoch in read_metrics(folder)])
+            epochs = processes.from_first(lambda folder=folder: read_metrics(folder))
+            curves.append([dataclasses.asdict(epoch) for epoch in epochs])
             report(folder, results[-1])
         summary = summarise(recipe, results, curves, data)
         with writing(path):
-            write_json(path, summary)
+            processes.from_first(lambda: write_json(path, summary))
     return summary
 
 
@@ -232,7 +248,7 @@ def summarise(
 ) -> dict[str, Any]:
     """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
     origin = {key: results[-1][key] for key in ORIGIN}
-    runs = [
+    runs: list[dict[str, Any]] = [
         {key: result[key] for key in PER_SEED if result.get(key) is not None}
         | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
         | {"curves": curve}

@@ -42,6 +42,9 @@ class TrainConfig:
         precision: "float32", or "bfloat16" for autocast.
         compile: fuse the model's operations with torch.compile; the first steps then take a minute.
         workers: processes that read and change images of a data set that does not lie in memory; 0 for none.
+        sharding: what each of several processes holds: "none" for a whole model (DistributedDataParallel);
+            "full" for a part of weights, gradients and optimiser state (FSDP2), where one device is too small
+            for all of it. One process holds everything either way.
         threads: CPU threads; 0 leaves the choice to torch. A model of the digits' size is as fast on one, is
             not held up by other programs there, and rounds alike on any number of cores.
 
@@ -71,6 +74,7 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
     workers: int = 2
+    sharding: Literal["none", "full"] = "none"
     threads: int = 0
 
     def __post_init__(self) -> None:

@@ -5,14 +5,18 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import as_table
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation
 from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.processes import Processes, local
+from vit_from_scratch.training.run_settings import differences
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
 
@@ -107,6 +111,54 @@ def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: Trai
         )
 
 
+def check_processes(
+    processes: Processes, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
+) -> None:
+    """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
+    size, batch = processes.size, config.batch_size
+    if batch % size:
+        raise InputError(
+            f"train.batch_size = {batch} on {size} processes: expected a multiple of {size}, since it is the "
+            f"batch of all together. Take {max(size, batch // size * size)}, or another number of processes."
+        )
+    if (images := data.training_size) < size:
+        raise InputError(
+            f"{images} training images for {size} processes: expected at least one for each. Start fewer."
+        )
+    smallest = min(batch, images) // size
+    if config.accumulation > smallest:
+        raise InputError(
+            f"train.accumulation = {config.accumulation} on {size} processes: expected at most {smallest}, "
+            "the images of a batch that each of them gets."
+        )
+    if config.sharding == "full" and config.optimiser == "muon":
+        raise InputError(
+            "train.optimiser = 'muon' with train.sharding = 'full': expected another, since Muon needs whole "
+            "matrices and each process holds a part. Take 'adamw', or train.sharding = 'none'."
+        )
+    tables = processes.gathered(_settings(model, data, config))
+    for rank, theirs in enumerate(tables):
+        if changed := differences(tables[0], theirs):
+            first = "; ".join(changed[:3])
+            raise InputError(
+                f"process {rank} of this run has other settings than process 0: {first} (there: process 0). "
+                "Expected the same; start all of them with the same command and the same data."
+            )
+
+
+def _settings(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> dict[str, dict]:
+    """Say what has to be the same in all processes; a folder of photos may lie elsewhere on each machine."""
+    shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+    parts: tuple[Part, ...] = ("train", "validation", "test")
+    images = {part: data.size_of(part) for part in parts} | {"classes": list(data.class_names)}
+    return {
+        "train": as_table(config),
+        "weights": shapes,
+        "images": images | {"shape": list(data.image_shape)},
+        "processes": {"sharding": config.sharding},
+    }
+
+
 def reading_interval(device: torch.device) -> int:
     """Return after how many steps losses are read: reading makes a GPU wait, so there it is now and then."""
     return 1 if device.type == "cpu" else 50
@@ -123,9 +175,10 @@ def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
 
 def check_outcome(state: TrainingState, held_out: Evaluation | HeldOut | None) -> None:
     """Stop the run if the epoch that just ended left weights or a validation loss that are not finite."""
-    for name, weight in state.measured.named_parameters():
-        if not weight.isfinite().all():
-            raise diverged(state, f"{name} is not finite after step {state.step} (epoch {state.epoch})")
+    weights = state.measured.named_parameters()
+    here = next((name for name, weight in weights if not local(weight).isfinite().all()), None)
+    if (name := next(filter(None, state.processes.gathered(here)), None)) is not None:
+        raise diverged(state, f"{name} is not finite after step {state.step} (epoch {state.epoch})")
     if held_out and not math.isfinite(held_out.loss):
         raise diverged(state, f"the validation loss is {held_out.loss} after epoch {state.epoch}")
 

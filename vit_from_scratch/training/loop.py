@@ -17,15 +17,16 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.training.allocator import keeping_freed_memory
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.evaluation import measure
+from vit_from_scratch.training.distributed import FirstProcess, measured_together, starting_state
 from vit_from_scratch.training.guards import (
     check_finite,
     check_fit,
     check_outcome,
     reading_interval,
 )
-from vit_from_scratch.training.optimisers import build_optimiser, set_learning_rate
+from vit_from_scratch.training.optimisers import set_learning_rate
 from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
+from vit_from_scratch.training.processes import gradients_shared, whole
 from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
@@ -43,6 +44,8 @@ def train(
     The randomness of an epoch comes from the seed and the epoch's number alone, so a run that was stopped
     after any epoch and resumed ends with the same weights, to the bit, as one that was not.
 
+    With several processes (see `vit_from_scratch.training.distributed`) all call this at once.
+
     Args:
         model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.
         data: images and labels; only the training and validation parts are touched.
@@ -59,12 +62,14 @@ def train(
         InputError: the model does not fit the data or the settings; the folder holds something else, a run
             with other settings or a damaged one, or another process is at work in it.
     """
-    device = next(model.parameters()).device
     check_fit(model, data, config)
-    state = TrainingState(model, data.to(device), config, build_optimiser(model, config))
+    state = starting_state(model, data, config)
+    device = state.device
     own_randomness = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
     with RunFolder(out_dir) if out_dir is not None else contextlib.nullcontext() as folder:
-        hooks = [*([folder] if folder is not None else []), *callbacks]
+        hooks: list[Callback] = [*([folder] if folder is not None else []), *callbacks]
+        if not state.processes.alone:
+            hooks = [FirstProcess(model, state, hooks)]
         on_cpu = keeping_freed_memory(device.type == "cpu")
         with own_randomness, cpu_threads(config.threads), state.data.keeping_workers(), on_cpu:
             for hook in hooks:
@@ -96,7 +101,9 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     start = time.perf_counter()
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
-    torch.manual_seed(seed)  # for dropout, mixup, cutmix and what a self-supervised model hides
+    torch.manual_seed(
+        state.processes.own_seed(seed)
+    )  # for dropout, mixup, cutmix and what a self-supervised model hides
     losses, hits, read = [], [], 0
 
     state.model.train()
@@ -122,17 +129,18 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         as_vit(state.model, "a curriculum").resize_input(data.image_shape[1:])
     with precision(state):
         held_out = (
-            measure(state.measured, data.batches("validation", workers=config.workers))
+            measured_together(state.measured, data, "validation", config.workers)
             if data.size_of("validation")
             else None
         )
     check_outcome(state, held_out)
+    seen = state.processes.mean(torch.stack(hits).mean(), state.own_images_per_step) if hits else None
     return EpochMetrics(
         epoch=state.epoch,
         step=state.step,
         learning_rate=state.learning_rate,
         train_loss=torch.stack(losses).mean().item(),
-        train_accuracy=torch.stack(hits).mean().item() if hits else None,
+        train_accuracy=seen.item() if seen is not None else None,
         validation_loss=held_out.loss if held_out else None,
         validation_accuracy=held_out.accuracy if held_out else None,
         seconds=time.perf_counter() - start,
@@ -153,6 +161,8 @@ def shrink(state: TrainingState, images: Tensor) -> Tensor:
 def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor | Outcome:
     """Take one step of the optimiser on a batch and return what the model made of it: its logits (B, K).
 
+    Of several processes each brings its part of the batch; the gradient is that of the whole.
+
     Args:
         state: `loss`, `gradient_norm` and `step` are updated.
         images: (B, C, H, W) floats, normalised.
@@ -162,23 +172,33 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor 
     factor = schedule_factor(state.step, state.total_steps, config.warmup_steps, config.schedule)
     set_learning_rate(state.optimiser, factor)
     state.optimiser.zero_grad()
-    state.loss, pieces = torch.zeros((), device=state.device), []
-    for part, target in zip(
-        images.chunk(config.accumulation), targets.chunk(config.accumulation), strict=True
-    ):
-        with precision(state):
-            output = state.network(part)  # (B / accumulation, K)
-        loss = batch_loss(output, target, config.label_smoothing) * (len(part) / len(images))
-        loss.backward()
-        state.loss += loss.detach()
-        pieces.append(output.detach())
+    mean, outputs = torch.zeros((), device=state.device), []
+    pieces = cut(images, targets, state)
+    for part, target in pieces:
+        with gradients_shared(state.model, state.network, wanted=len(outputs) + 1 == len(pieces)):
+            with precision(state):
+                output = state.network(part)  # (B / accumulation, K)
+            loss = batch_loss(output, target, config.label_smoothing) * (len(part) / len(images))
+            (loss * state.processes.weight(len(images), state.images_per_step)).backward()
+        mean += loss.detach()
+        outputs.append(output.detach())
+    state.loss = state.processes.mean(mean, len(images))
     largest = config.clip_norm or math.inf
-    state.gradient_norm = nn.utils.clip_grad_norm_(state.model.parameters(), largest)
+    state.gradient_norm = whole(nn.utils.clip_grad_norm_(state.model.parameters(), largest))
     state.optimiser.step()
     if state.average is not None:
         state.average.update_parameters(state.model)
     state.step += 1
-    return joined(pieces)
+    return joined(outputs)
+
+
+def cut(images: Tensor, targets: Tensor, state: TrainingState) -> list[tuple[Tensor, Tensor]]:
+    """Cut a batch into the pieces that go through the model one after another."""
+    count = state.config.accumulation
+    if state.processes.alone:
+        return list(zip(images.chunk(count), targets.chunk(count), strict=True))
+    # as many in every process, since sharded models compute in step
+    return list(zip(images.tensor_split(count), targets.tensor_split(count), strict=True))
 
 
 def precision(state: TrainingState) -> torch.autocast:

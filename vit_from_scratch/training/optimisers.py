@@ -19,6 +19,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.muon import Muon
+from vit_from_scratch.training.processes import is_sharded
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm)
 
@@ -147,7 +148,10 @@ def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:
         case "adam":
             optimiser = torch.optim.Adam(groups, lr=config.learning_rate, betas=config.betas, fused=True)
         case "sgd":
-            optimiser = torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum, fused=True)
+            fused = not is_sharded(model)  # torch has no fused step of SGD for shards
+            optimiser = torch.optim.SGD(
+                groups, lr=config.learning_rate, momentum=config.momentum, fused=fused
+            )
         case "muon":
             optimiser = MuonBesideAdamW(model, config)
         case other:

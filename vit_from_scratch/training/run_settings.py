@@ -20,8 +20,8 @@ from vit_from_scratch.training.state import TrainingState, as_vit
 CONFIG = "config.toml"
 HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, start another run.\n\n"
 
-WITHOUT_EFFECT = ("train.workers",)
-"""What changes no number, so that a run may go on with another value."""
+WITHOUT_EFFECT = ("train.workers", "train.sharding")
+"""What changes no number beyond rounding, so that a run may go on with another value."""
 
 
 def run_settings(state: TrainingState) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.optimisers import Optimiser
 from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.processes import ALONE, Processes
 from vit_from_scratch.training.self_supervised import SelfSupervised
 
 
@@ -65,6 +66,7 @@ class TrainingState:
         loss: of the last step, a scalar.
         gradient_norm: global norm of the last step's gradient before clipping, a scalar.
         last_checkpoint: where the last finished epoch lies, in words; None if it is kept nowhere.
+        processes: that train this model together; usually one.
     """
 
     model: nn.Module
@@ -79,17 +81,19 @@ class TrainingState:
     loss: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     gradient_norm: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     last_checkpoint: str | None = None
+    processes: Processes = ALONE
 
     def __post_init__(self) -> None:
         """Begin the moving average, if there is to be one."""
-        if self.config.average_decay:
+        if self.config.average_decay and self.average is None:
             decay = get_ema_multi_avg_fn(self.config.average_decay)
             self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
 
     @cached_property
     def network(self) -> Callable[[Tensor], Tensor | Outcome]:
         """What a training step calls: the model, compiled if the settings say so; the weights are shared."""
-        return torch.compile(self.model, dynamic=False) if self.config.compile else self.model
+        network = self.processes.replicated(self.model, isinstance(self.model, SelfSupervised))
+        return torch.compile(network, dynamic=False) if self.config.compile else network
 
     @property
     def measured(self) -> nn.Module:
@@ -139,6 +143,17 @@ class TrainingState:
     def steps_per_epoch(self) -> int:
         """Whole batches in an epoch; at least one, if smaller."""
         return max(1, self.data.training_size // self.config.batch_size)
+
+    @property
+    def images_per_step(self) -> int:
+        """Images in a step, of all processes together."""
+        return min(self.config.batch_size, self.data.training_size)
+
+    @property
+    def own_images_per_step(self) -> int:
+        """Images in a step that are this process's."""
+        place = self.processes.share.place(self.images_per_step)
+        return place.stop - place.start
 
     @property
     def total_steps(self) -> int:
