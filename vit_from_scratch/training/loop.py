@@ -101,9 +101,8 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     start = time.perf_counter()
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
-    torch.manual_seed(
-        state.processes.own_seed(seed)
-    )  # for dropout, mixup, cutmix and what a self-supervised model hides
+    # for dropout, mixup, cutmix and what a self-supervised model hides
+    torch.manual_seed(state.processes.own_seed(seed))
     losses, hits, read = [], [], 0
 
     state.model.train()
