@@ -1,0 +1,30 @@
+"""The code of the page "Take it with you" runs, and does what the page says."""
+
+import re
+from pathlib import Path
+
+import torch
+
+from vit_from_scratch.cli import main
+from vit_from_scratch.pretrained import class_names, load_pretrained
+
+PAGE = Path(__file__).resolve().parents[2] / "book" / "take_it_with_you.md"
+
+
+def test_the_exported_model_names_classes_as_the_page_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    onnx, timm = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert main(["export", "cifar10"]) == 0
+    capsys.readouterr()
+    found: dict = {}
+    exec(onnx, found)  # the page's own code
+    images = torch.from_numpy(found["images"])
+    with torch.no_grad():
+        logits = load_pretrained("cifar10")(2 * images - 1)
+    assert torch.allclose(torch.from_numpy(found["logits"]), logits, atol=1e-4)
+    said = str([class_names("cifar10")[k] for k in logits.argmax(dim=1)])
+    assert capsys.readouterr().out.strip() == said
+    exec(timm, found)
+    scaled = 2 * torch.rand(2, 3, 64, 64) - 1
+    with torch.no_grad():
+        assert torch.allclose(found["theirs"](scaled), load_pretrained("tiny-imagenet")(scaled), atol=1e-4)
