@@ -56,6 +56,24 @@ def test_a_run_of_several_seeds_says_so_and_what_was_not_measured_is_empty():
     assert test.endswith(f"({len(load_result('digits')['seeds'])} seeds)")
 
 
+def test_a_run_without_labels_shows_shares_or_losses_and_no_test():
+    names = {name: f"tiny-imagenet-masked-{name}" for name in ("patches", "pixels")}
+    lines = tried.runs_text(["tiny-imagenet-masked-*"])
+    for kind, name in names.items():
+        last = load_result(name)["runs"][0]["curves"][-1]
+        *_, training, held_out, test, wanted = cells(lines, f"`{name}`")
+        least = load_recipe(name).expect
+        if kind == "patches":
+            assert training == f"{last['train_accuracy']:.1%}"
+            assert held_out == f"{last['validation_accuracy']:.1%}"
+            assert wanted == f"{least['validation_accuracy']:.1%}"
+        else:
+            assert training == f"loss {last['train_loss']:.2f}"
+            assert held_out == f"loss {last['validation_loss']:.2f}"
+            assert wanted == f"loss {least['validation_loss']:.2f}"
+        assert test == ""
+
+
 def test_a_run_with_patience_shows_the_epoch_that_it_kept():
     result = load_result("imagenette-ls0")
     curve = result["runs"][0]["curves"]

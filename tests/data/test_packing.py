@@ -77,6 +77,7 @@ def test_packed_and_unpacked_photos_are_the_same(photos, tmp_path, parts, valida
 
 def test_shards_are_what_webdataset_reads(photos, packed):
     import webdataset
+
     loose = opened("folder", photos)
     expected = {
         (Path(file).read_bytes(), label)

@@ -69,7 +69,10 @@ def runs_text(names: Sequence[str]) -> list[str]:
 
 
 def run_cells(name: str, result: dict[str, Any]) -> list[str]:
-    """Write a run's row under the headings RUN; a share that nobody measured stays empty."""
+    """Write a run's row under the headings RUN; a share that nobody measured stays empty.
+
+    A run without labels has no test. Where nothing is right or wrong either, losses stand in place of shares.
+    """
     curves = [run["curves"] for run in result["runs"]]
     kept = [kept_epoch(curve, result["config"]["train"]["patience"]) for curve in curves]
     epochs = {
@@ -77,18 +80,31 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
         for curve, end in zip(curves, kept, strict=True)
     }
     seeds = len(curves)
-    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds)
+    labelled = "test_accuracy_mean" in result
+    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds) if labelled else ""
     recipe = load_recipe(result["recipe"])
+    wanted = recipe.expect.items()
     return [
         f"`{name}`",
         f"{result['parameters']:,}",
         "; ".join(sorted(epochs)),
         f"{result['seconds_max'] / 60:.1f}",
-        share(*(end["train_accuracy"] for end in kept)),
-        share(*(end["validation_accuracy"] for end in kept)),
+        *(cell(kept, part, "validation_loss" in recipe.expect) for part in ("train", "validation")),
         test,
-        share(recipe.aim or recipe.expect["test_accuracy"]),
+        *(share(recipe.aim or number) if "accuracy" in key else loss(number) for key, number in wanted),
     ]
+
+
+def cell(epochs: Sequence[dict[str, Any]], part: str, by_loss: bool) -> str:
+    """Write what some epochs reached on a part of the data: the mean of their accuracies, or of their losses."""
+    if by_loss:
+        return loss(fmean(epoch[f"{part}_loss"] for epoch in epochs))
+    return share(*(epoch[f"{part}_accuracy"] for epoch in epochs))
+
+
+def loss(number: float) -> str:
+    """Write a loss: "loss 0.68"."""
+    return f"loss {number:.2f}"
 
 
 def place(result: dict[str, Any]) -> str:
