@@ -96,7 +96,7 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
 
 
 def cell(epochs: Sequence[dict[str, Any]], part: str, by_loss: bool) -> str:
-    """Write what some epochs reached on a part of the data: the mean of their accuracies, or of their losses."""
+    """Write what some epochs reached on a part of the data: the mean of their accuracies, or losses."""
     if by_loss:
         return loss(fmean(epoch[f"{part}_loss"] for epoch in epochs))
     return share(*(epoch[f"{part}_accuracy"] for epoch in epochs))
