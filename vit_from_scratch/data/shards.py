@@ -2,11 +2,11 @@
 
 A folder of shards, as `vit pack` writes it, holds
 
-    train-000000.tar, ...  for each photo KEY.cls (its class number) and KEY.jpg (its file, byte for byte);
-                           validation-*.tar and test-*.tar likewise
-    index.json             classes, photos in each part, the shards with their sizes and checksums
-    photos.npy             where each photo lies, a row each: shard, first byte, size, class
-    names.json             what each photo's file was called
+- train-000000.tar and so on: for each photo KEY.cls (its class number) and KEY.jpg (its file, byte for byte);
+  validation-000000.tar and test-000000.tar likewise;
+- index.json: classes, photos in each part, the shards with their sizes and checksums;
+- photos.npy: where each photo lies, a row each: shard, first byte, size, class;
+- names.json: what each photo's file was called.
 
 The rows stand in the order in which the folder was listed (train, validation, test) while the training photos
 were shuffled before they were packed. So photos keep their numbers, and with them the split and the random
