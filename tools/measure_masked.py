@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
 from vit_from_scratch.data import open_dataset
@@ -24,7 +25,8 @@ from vit_from_scratch.experiments import load_recipe
 from vit_from_scratch.experiments.environment import environment
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
-from vit_from_scratch.training import MaskedPatchPrediction, evaluate_hidden
+from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
+from vit_from_scratch.training.masked_autoencoding import standardised
 from vit_from_scratch.training.patch_colours import (
     COLOURS,
     colour_numbers,
@@ -129,6 +131,30 @@ def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
     }
 
 
+@torch.no_grad()
+def of_pixels(task: MaskedAutoencoder, data: ImageData | PhotoData) -> dict[str, float]:
+    """Part what the hidden patches hold, and the model's error, into a flat colour and the pattern on it.
+
+    A patch has mean 0 and variance 1 over all its values. The variance of its three channel means is that of
+    its flat colour (its hue, once brightness and contrast are gone), the rest is the pattern.
+    """
+    generator = torch.Generator().manual_seed(MEASURING_SEED)
+    sums = dict.fromkeys(("colour", "pattern", "colour_error", "pattern_error"), 0.0)
+    hidden = 0
+    for images, _ in data.batches("validation"):
+        which = task.draw(images, generator)
+        painted = task.decode(task.see(images, which), which, task.grid(images)).float()
+        wanted, _, _ = standardised(images, task.vit.config.patch_size)
+        for name, values in (("", wanted[which]), ("_error", (painted - wanted)[which])):
+            pixels = rearrange(values, "n (p c) -> n p c", c=3)
+            flat = pixels.mean(dim=1)  # (n, 3)
+            sums[f"colour{name}"] += flat.square().mean(dim=1).sum().item()
+            sums[f"pattern{name}"] += (pixels - flat[:, None]).square().mean(dim=(1, 2)).sum().item()
+        hidden += int(which.sum())
+    found = {name: total / hidden for name, total in sums.items()}
+    return {"patches": hidden, "loss": found["colour_error"] + found["pattern_error"], **found}
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(
@@ -140,12 +166,13 @@ def main() -> None:
     data = open_dataset(load_recipe(f"{NAME}-patches").data, options.data_dir)
     task = load_self_supervised(f"{NAME}-patches")
     assert isinstance(task, MaskedPatchPrediction)
-    pixels = evaluate_hidden(load_self_supervised(f"{NAME}-pixels"), data.batches("validation"))
+    painter = load_self_supervised(f"{NAME}-pixels")
+    assert isinstance(painter, MaskedAutoencoder)
     result = {
         "command": "python tools/measure_masked.py --data-dir DEST",
         "images": data.size_of("validation"),
         "colours": of_colours(answers(task, data)),
-        "pixels": {"loss": pixels.loss, "loss_of_a_flat_tone": 1.0},
+        "pixels": of_pixels(painter, data),
     }
     write_json(RESULT, result | environment(1, "cpu"))
 
