@@ -111,7 +111,7 @@ def train_seeds(
     device: str,
     folder: Path | None = None,
     say: Callable[[Path, dict[str, Any]], None] | None = None,
-) -> dict[str, Any]:
+) -> None:
     """Run every seed, in a folder other than --out if one is given, then print and write the summary.
 
     Args:
@@ -120,9 +120,6 @@ def train_seeds(
         device: where to train.
         folder: over the runs' folders.
         say: called with each run's folder and result, to print them; `report` if None.
-
-    Returns:
-        The summary.
     """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary
@@ -149,7 +146,6 @@ def train_seeds(
         baseline = summary["baseline"]
         print(f"{baseline['nearest_neighbours']} nearest neighbours: {baseline['test_accuracy']:.4f}")
     print(f"summary: {folder / 'summary.json'}")
-    return summary
 
 
 def report(folder: Path, result: dict[str, Any]) -> None:
