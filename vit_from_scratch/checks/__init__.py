@@ -64,14 +64,8 @@ from vit_from_scratch.checks.positions import (
     similarity_maps,
 )
 from vit_from_scratch.checks.sandbox import CheckFailed
-from vit_from_scratch.checks.scaling import (
-    attention_bytes,
-    block_flops,
-    checkpointed_bytes,
-    crossover_side,
-    deepest,
-    roofline,
-)
+from vit_from_scratch.checks.scaling import attention_bytes, block_flops, roofline
+from vit_from_scratch.checks.scaling_exercises import checkpointed_bytes, crossover_side, deepest
 from vit_from_scratch.checks.small_data import erase, mixup, muon_step, neighbours, orthogonalised
 from vit_from_scratch.checks.tokens import token_sequence
 from vit_from_scratch.checks.training import (
