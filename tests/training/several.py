@@ -12,6 +12,10 @@ import torch.distributed as dist
 
 PATIENCE = 120  # seconds after which a test gives up on its processes
 
+# At the first backward pass autograd decides whether it needs threads. If that comes only after the tests of
+# exports, it starts some, and no fork of this process can compute gradients any more. So the first is here.
+torch.ones(1, requires_grad=True).sum().backward()
+
 
 def forked(count: int, target, *arguments) -> list[int]:
     """Call target(rank, *arguments) in so many processes at once, and return their exit codes."""
