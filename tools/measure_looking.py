@@ -26,7 +26,8 @@ from vit_from_scratch.data.datasets import data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.runs import read_result, write_json
+from vit_from_scratch.experiments.run_folder import read_result
+from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
     class_token_maps,

@@ -1,9 +1,7 @@
-"""Whole runs, from a recipe to a number: train, test once, and write down where the number came from."""
+"""A whole run, from a recipe to a number: train, test once, and write down where the number came from."""
 
-import contextlib
 import dataclasses
 import os
-import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,29 +12,19 @@ from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
 from vit_from_scratch.experiments.environment import environment
 from vit_from_scratch.experiments.recipes import Recipe
-from vit_from_scratch.experiments.run_folder import ORIGIN, read_result
-from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
-from vit_from_scratch.files import locked, remove_leftovers, sha256, write_json, writing
+from vit_from_scratch.experiments.run_folder import read_result
+from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
 from vit_from_scratch.training.distributed import measured_together
 from vit_from_scratch.training.evaluation import Evaluation
 from vit_from_scratch.training.loop import train
-from vit_from_scratch.training.metrics import read_metrics
 from vit_from_scratch.training.outcomes import HeldOut
 from vit_from_scratch.training.processes import Processes
 from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
-
-AVERAGED = ("test_accuracy", "test_top5_accuracy", "validation_loss", "validation_accuracy")
-"""What a summary averages over the seeds, if it is there: few classes have no top-5 accuracy, and a run
-without labels has nothing tested; of pixels none is right or wrong."""
-
-PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds", "date")
-"""What a summary takes over from each run's result, if it is there."""
 
 
 class Announcement(Callback):
@@ -190,89 +178,3 @@ def _result(
         "parameters": count_parameters(vit),
         "forward_flops": forward_flops(vit.config),
     }
-
-
-def run_seeds(
-    recipe: Recipe,
-    out_dir: Path,
-    data_dir: str | os.PathLike[str] | None = None,
-    device: str = "cpu",
-    say: Callable[[str], None] = lambda sentence: None,
-    report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None,
-    keep: Sequence[int] = (),
-) -> dict[str, Any]:
-    """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
-
-    Args:
-        recipe: what to run.
-        out_dir: the folder over the runs' folders.
-        data_dir: where the data lie; see `load_dataset`.
-        device: where to train.
-        say: called with a sentence for each run that is in its folder already.
-        report: called with each run's folder and result as it ends.
-        keep: as in `run`.
-
-    Returns:
-        What summary.json holds: every seed's numbers and curve, means, the accuracy's standard deviation,
-        the baseline, the settings, hardware, versions, commit and date.
-
-    Raises:
-        InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
-    """
-    path = out_dir / SUMMARY
-    processes = Processes.current()
-    processes.from_first(lambda: check_summary(path, recipe))
-    # once for all seeds, and before anything is written
-    data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
-    results, curves = [], []
-    with contextlib.ExitStack() as held:
-        processes.from_first(lambda: held.enter_context(locked(out_dir)))
-        processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
-        for seed in recipe.seeds:
-            folder = out_dir / f"seed-{seed}"
-            results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
-            epochs = processes.from_first(lambda folder=folder: read_metrics(folder))
-            curves.append([dataclasses.asdict(epoch) for epoch in epochs])
-            report(folder, results[-1])
-        summary = summarise(recipe, results, curves, data)
-        with writing(path):
-            processes.from_first(lambda: write_json(path, summary))
-    return summary
-
-
-def summarise(
-    recipe: Recipe,
-    results: list[dict[str, Any]],
-    curves: list[list[dict[str, Any]]],
-    data: ImageData | PhotoData,
-) -> dict[str, Any]:
-    """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
-    origin = {key: results[-1][key] for key in ORIGIN}
-    runs: list[dict[str, Any]] = [
-        {key: result[key] for key in PER_SEED if result.get(key) is not None}
-        | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
-        | {"curves": curve}
-        for result, curve in zip(results, curves, strict=True)
-    ]
-    numbers = {name: [run[name] for run in runs] for name in AVERAGED if name in runs[0]}
-    labelled = recipe.objective == "classes"
-    part, first = ("test", "test_accuracy") if labelled else ("validation", "validation_loss")
-    summary: dict[str, Any] = {
-        "recipe": recipe.name,
-        "claim": recipe.claim,
-        "command": recipe.command,
-        "expect": recipe.expect,
-        **({} if labelled else {"objective": recipe.objective}),
-        **{f"{name}_mean": statistics.fmean(values) for name, values in numbers.items()},
-        f"{first}_std": statistics.stdev(numbers[first]) if len(runs) > 1 else None,
-        "seconds_max": max(run["seconds"] for run in runs),
-        "seeds": [run["seed"] for run in runs],
-        f"{part}_images": data.size_of(part),
-        "parameters": results[-1]["parameters"],
-        "forward_flops": results[-1]["forward_flops"],
-    }
-    if recipe.neighbours and isinstance(data, ImageData):
-        accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
-        summary["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
-    config = recipe.tables() | {key: results[-1][key] for key in ("start",) if key in results[-1]}
-    return summary | {"config": config, "runs": runs} | origin | {"date": results[-1]["date"]}

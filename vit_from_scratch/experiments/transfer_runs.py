@@ -8,7 +8,7 @@ from typing import Any
 
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.experiments.run_folder import ORIGIN
-from vit_from_scratch.experiments.runs import run_seeds
+from vit_from_scratch.experiments.seed_runs import run_seeds
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.experiments.sweeps import best_rate, rate_folder, sweep_rates, with_rate
 from vit_from_scratch.experiments.transfers import Transfers
