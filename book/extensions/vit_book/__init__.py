@@ -4,12 +4,15 @@ execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
+glance      four numbers of the book's own runs
 assigned    what each chapter asks, for instructors
 tried       the log of runs and trials, made of their result files
-roles       {source}`path` and {minutes}`chapter`
+roles       {source}`path`, {colab}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
+opener      how a chapter opens: part, number, title, its place in the model, a strip of facts
+place       the small drawing of the model in which a chapter's part is in colour
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
 """
@@ -29,7 +32,9 @@ from vit_book import (
     docstrings,
     downloads,
     execution,
+    glance,
     numbering,
+    opener,
     page,
     recipes,
     reference,
@@ -50,9 +55,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
         docstrings,
         reference,
         recipes,
+        glance,
         assigned,
         tried,
         downloads,
+        opener,
         page,
     ):
         module.setup(app)

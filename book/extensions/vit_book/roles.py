@@ -1,4 +1,8 @@
-"""Two roles: {source}`path` links a file where it is hosted, {minutes}`chapter` says how long it takes."""
+"""Roles that know where the project is hosted and what was measured.
+
+{source}`path` links a file, {colab}`text <path>` opens a notebook in Colab, {minutes}`chapter` says how long
+it takes.
+"""
 
 from docutils import nodes
 from docutils.nodes import Node, system_message
@@ -21,7 +25,19 @@ class SourceRole(SphinxRole):
         if not (ROOT / path).exists():
             return [], [warning(self, f"there is no {path}")]
         link = nodes.reference(self.rawtext, "", refuri=read_repository().file_url(path))
-        link += nodes.literal(text=text or path)
+        link += nodes.Text(text) if text else nodes.literal(text=path)
+        return [link], []
+
+
+class ColabRole(SphinxRole):
+    """Open a notebook of the repository in Colab; a path that does not exist is a warning."""
+
+    def run(self) -> tuple[list[Node], list[system_message]]:
+        """Make the link."""
+        text, path = split_title(self.text)
+        if not (ROOT / path).exists():
+            return [], [warning(self, f"there is no {path}")]
+        link = nodes.reference(self.rawtext, text, refuri=read_repository().colab_url(path))
         return [link], []
 
 
@@ -40,4 +56,5 @@ class MinutesRole(SphinxRole):
 def setup(app: Sphinx) -> None:
     """Register the roles."""
     app.add_role("source", SourceRole())
+    app.add_role("colab", ColabRole())
     app.add_role("minutes", MinutesRole())

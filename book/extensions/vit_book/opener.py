@@ -1,0 +1,115 @@
+"""How a chapter opens: its part, number and title beside its place in the model, then a strip of facts.
+
+The strip is made of the line that every chapter has at its head: **Needs** ... · **Time** ... · **Code** ...
+"""
+
+import re
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from project_facts import chapter_number, read_repository
+from sphinx.application import Sphinx
+
+from vit_book.place import PLACES, place_drawing
+
+PARTS = {
+    "part_1_build": "Part I · Build it",
+    "part_2_train": "Part II · Train it",
+    "part_3_inspect": "Part III · Look inside",
+}
+TITLE = re.compile(r"<h1>(\d+)\. (.*?)</h1>", re.DOTALL)
+SEPARATOR = "·"
+
+
+def part_of(number: int) -> str:
+    """The page of the part that a chapter belongs to."""
+    if number <= 6 or number == 17:
+        return "part_1_build"
+    return "part_2_train" if number <= 11 else "part_3_inspect"
+
+
+def facts(line: nodes.paragraph) -> list[list[nodes.Node]]:
+    """Split a line at its dots; each piece begins with the name in bold.
+
+    >>> needs, time = nodes.strong("", "Needs"), nodes.strong("", "Time")
+    >>> line = nodes.paragraph("", "", needs, nodes.Text(" a · "), time)
+    >>> [[node.astext() for node in piece] for piece in facts(line)]
+    [['Needs', 'a'], ['Time']]
+    """
+    pieces: list[list[nodes.Node]] = [[]]
+    for node in line.children:
+        if not isinstance(node, nodes.Text):
+            pieces[-1].append(node)
+            continue
+        for place, text in enumerate(node.astext().split(SEPARATOR)):
+            if place:
+                pieces.append([])
+            if text.strip():
+                pieces[-1].append(nodes.Text(text))
+    for piece in pieces:
+        for place in (0, 1, -1):  # no blanks around a piece
+            if -len(piece) <= place < len(piece) and isinstance(piece[place], nodes.Text):
+                text = piece[place].astext()
+                piece[place] = nodes.Text(text.rstrip() if place == -1 else text.lstrip())
+    return [piece for piece in pieces if piece]
+
+
+def addresses(docname: str) -> str:
+    """Links to the chapter and its exercises in Colab, and to the chapter as a file."""
+    repository, name = read_repository(), docname.rsplit("/", 1)[-1]
+    links = {
+        "Open in Colab": repository.colab_url(f"notebooks/{name}.ipynb"),
+        "Exercises in Colab": repository.colab_url(f"exercises/{name}.ipynb"),
+        "Download": f"../_sources/notebooks/{name}.ipynb",
+    }
+    return "".join(
+        f'<a class="reference{" external" if "://" in address else ""}" href="{escape(address)}"'
+        f"{'' if '://' in address else ' download'}>{text}</a>"
+        for text, address in links.items()
+    )
+
+
+def build_strip(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Make the line of facts a strip below the chapter's first paragraph."""
+    if app.builder.format != "html" or chapter_number(docname) is None:
+        return
+    section = next(doctree.findall(nodes.section))
+    paragraphs = [node for node in section.children if isinstance(node, nodes.paragraph)]
+    line = next((node for node in paragraphs if node.astext().startswith("Needs")), None)
+    if line is None:
+        return
+    section.remove(line)
+    strip = nodes.container(classes=["strip"])
+    for name, *rest in facts(line):
+        fact = nodes.container(classes=["fact"])
+        fact += nodes.paragraph("", "", nodes.Text(name.astext()), classes=["fact-name"])
+        fact += nodes.paragraph("", "", *rest)
+        strip += fact
+    strip += nodes.raw("", f'<p class="get">{addresses(docname)}</p>', format="html")
+    section.insert(2, strip)
+    section[1]["classes"].append("lead")
+
+
+def open_chapter(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Put part, number, title and place at the head of a chapter's page."""
+    number = chapter_number(pagename)
+    if number is None or number not in PLACES or "body" not in context:
+        return
+    page = part_of(number)
+    link = f'<a class="reference internal" href="../book/{page}.html">{PARTS[page]}</a>'
+
+    def opener(title: re.Match[str]) -> str:
+        heading = f'<h1><span class="opener-number">{title[1]}.</span> {title[2]}</h1>'
+        words = f'<div><p class="opener-part">{link}</p>{heading}</div>'
+        return f'<header class="opener">{words}{place_drawing(number)}</header>'
+
+    context["body"] = TITLE.sub(opener, context["body"], count=1)
+
+
+def setup(app: Sphinx) -> None:
+    """Run when references are resolved, and when the page is written."""
+    app.connect("doctree-resolved", build_strip, priority=800)
+    app.connect("html-page-context", open_chapter, priority=800)
