@@ -1,34 +1,124 @@
-"""The directive `package-modules`: document every module of a package, new files included."""
+"""Pages of the package: one for each module, written before Sphinx looks for pages, and lists of them.
 
+The directive `package-modules` lists a package's modules, new files included. Where a docstring names an
+equation of the paper, its page shows that equation, as the chapter writes it.
+"""
+
+import ast
 import importlib
-import pkgutil
+import re
+from pathlib import Path
 
 from docutils import nodes
 from docutils.nodes import Node
 from docutils.statemachine import StringList
+from project_facts import ROOT, chapters
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
+PAGES = ROOT / "book" / "api" / "modules"
+PACKAGE = ROOT / "vit_from_scratch"
+PAGE = """# {name}
+
+```{{eval-rst}}
+.. automodule:: vit_from_scratch.{name}
+```
+"""
+LABELLED = re.compile(r"^\(paper-eq-(\d+)\)=\n\$\$\n(.*?)\n\$\$", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"\bequations? (\d+)(?: (to|and) (\d+))?")
+
+
+def modules(package: str) -> list[Path]:
+    """The public modules of a package, by name."""
+    return sorted(path for path in (PACKAGE / package).glob("[!_]*.py"))
+
+
+def documented() -> list[str]:
+    """The packages that have a page: those that a page of book/api lists.
+
+    >>> "model" in documented()
+    True
+    """
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "book" / "api").glob("*.md")))
+    return re.findall(r"package-modules:: vit_from_scratch\.(\w+)", text)
+
+
+def write_pages() -> None:
+    """Write a page for each module, and remove those of modules that are gone; fresh files are left alone."""
+    PAGES.mkdir(exist_ok=True)
+    names = {f"{package}.{path.stem}" for package in documented() for path in modules(package)}
+    for page in PAGES.glob("*.md"):
+        if page.stem not in names:
+            page.unlink()
+    for name in names:
+        page, text = PAGES / f"{name}.md", PAGE.format(name=name)
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def summary(path: Path) -> str:
+    """The first sentence of a module's docstring, as far as its first line goes."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n")[0]
+
 
 class PackageModules(SphinxDirective):
-    """`.. package-modules:: NAME` stands for one automodule for each public module of NAME."""
+    """`.. package-modules:: NAME` stands for the docstring of NAME and a list of its public modules."""
 
     required_arguments = 1
 
     def run(self) -> list[Node]:
-        """Let autodoc read each module."""
+        """Let autodoc read the package, and list its modules."""
         package = importlib.import_module(self.arguments[0])
-        names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
         lines = [f".. automodule:: {package.__name__}", "   :no-members:", ""]
-        for name in names:
-            if not name.startswith("_"):
-                lines += [f".. automodule:: {package.__name__}.{name}", ""]
+        short = package.__name__.rpartition(".")[2]
+        for path in modules(short):
+            self.env.note_dependency(str(path))
+            lines += [f":doc:`{path.stem} <modules/{short}.{path.stem}>`", f"   {summary(path)}", ""]
         parent = nodes.section(document=self.state.document)
         nested_parse_with_titles(self.state, StringList(lines, package.__name__), parent)
         return parent.children
 
 
+def equations() -> dict[int, str]:
+    """The paper's equations as the chapters write them, without their numbers.
+
+    >>> equations()[7].strip()
+    '\\\\text{SA}(z) = A v'
+    """
+    text = "".join(path.read_text(encoding="utf-8") for path in chapters())
+    return {int(number): re.sub(r"\s*\\tag\{.*?\}", "", body) for number, body in LABELLED.findall(text)}
+
+
+def named_equations(text: str) -> list[int]:
+    """The numbers of the equations that a text names.
+
+    >>> named_equations("The weights A (equation 6), then equations 7 and 8.")
+    [6, 7, 8]
+    """
+    numbers: list[int] = []
+    for first, word, last in NAMED.findall(text):
+        numbers += range(int(first), int(last) + 1) if word == "to" else [int(n) for n in (first, last) if n]
+    return sorted(set(numbers))
+
+
+def show_equations(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Put the equations that a docstring's first line names below that line."""
+    known = equations()
+    first = lines.index("") if "" in lines else len(lines)
+    shown = []
+    for number in named_equations(" ".join(lines[:first])):
+        if number in known:
+            body = [f"   {line}" for line in known[number].splitlines() if line.strip()]
+            shown += ["", ".. math::", "", *body, ""]
+    lines[first:first] = shown
+
+
 def setup(app: Sphinx) -> None:
-    """Register the directive."""
+    """Write the pages, register the directive, and read docstrings after napoleon has."""
+    write_pages()
     app.add_directive("package-modules", PackageModules)
+    app.connect("autodoc-process-docstring", show_equations, priority=600)

@@ -1,0 +1,52 @@
+"""The pages of the package: one a module, with the paper's equations where a docstring names them."""
+
+import re
+
+import pytest
+from project_facts import ROOT
+from vit_book.reference import PAGES, documented, equations, modules, named_equations, write_pages
+
+
+def test_every_package_with_public_modules_is_documented():
+    packages = {path.parent.name for path in (ROOT / "vit_from_scratch").glob("*/__init__.py")}
+    assert set(documented()) == packages - {"cli", "weights"}
+
+
+def test_every_public_module_has_a_page_and_no_other():
+    write_pages()
+    expected = {f"{package}.{path.stem}" for package in documented() for path in modules(package)}
+    assert {page.stem for page in PAGES.glob("*.md")} == expected
+
+
+def test_a_page_of_a_module_that_is_gone_goes_and_a_fresh_one_is_left_alone():
+    write_pages()
+    stale, kept = PAGES / "model.nothing.md", PAGES / "model.attention.md"
+    stale.write_text("# gone", encoding="utf-8")
+    before = kept.stat().st_mtime_ns
+    write_pages()
+    assert not stale.exists()
+    assert kept.stat().st_mtime_ns == before
+
+
+def test_the_papers_eight_equations_are_known():
+    assert sorted(equations()) == list(range(1, 9))
+    assert all("tag" not in body for body in equations().values())
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("The weights (equation 6).", [6]),
+        ("Equations 6 and 7, and equations 5 to 8.", [5, 6, 7, 8]),
+        ("No equation of ours.", []),
+    ],
+)
+def test_equations_are_found_where_they_are_named(text, numbers):
+    assert named_equations(text.replace("Equations", "equations")) == numbers
+
+
+@pytest.mark.built
+def test_a_built_page_shows_the_equation_that_its_docstring_names(built):
+    page = (built / "book/api/modules/model.attention.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<div class="math[^>]*>\s*\\\[(.*?)\\\]', page, re.DOTALL)
+    assert any("softmax" in formula and "sqrt" in formula for formula in shown)
