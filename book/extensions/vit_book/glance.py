@@ -1,0 +1,64 @@
+"""The directive `glance`: four numbers of the book's own runs, each with the page that it comes from."""
+
+import json
+from typing import Any
+
+from project_facts import minutes_file
+from sphinx.application import Sphinx
+
+from vit_book.recipes import FromResults
+
+RESULTS = minutes_file().parent
+
+
+def result(name: str) -> dict[str, Any]:
+    """What the runs of a recipe reached."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def tiles() -> list[tuple[str, str]]:
+    """Each number, and what it is the number of.
+
+    >>> [number.endswith("%") for number, _ in tiles()]
+    [True, True, True, True]
+    """
+    digits, photos = result("digits"), result("cifar10-30min-cpu-conv-mean")
+    kinds, colours = result("tiny-imagenet-plain"), result("tiny-imagenet-masked-patches")
+    return [
+        (
+            f"{digits['test_accuracy_mean']:.1%}",
+            f"of unseen handwritten digits read right, after {digits['seconds_max']:.0f} seconds of training "
+            "on a CPU: {doc}`../notebooks/07_first_training_run`",
+        ),
+        (
+            f"{photos['test_accuracy_mean']:.1%}",
+            f"of CIFAR-10's test photos after {photos['seconds_max'] / 60:.0f} minutes on two CPU cores, "
+            "from scratch: {doc}`../notebooks/08_small_data`",
+        ),
+        (
+            f"{kinds['test_accuracy_mean']:.1%}",
+            f"of {kinds['test_images']:,} photos put into the right one of 200 classes, by the model that "
+            "Part III looks into: {doc}`../notebooks/12_attention_maps`",
+        ),
+        (
+            f"{colours['validation_accuracy_mean']:.1%}",
+            "of hidden patches get the right one of 512 colours, from a model that never saw a label: "
+            "{doc}`../notebooks/10_masked_patches`",
+        ),
+    ]
+
+
+class Glance(FromResults):
+    """`{glance}` stands for the numbers, side by side."""
+
+    def lines(self) -> list[str]:
+        """Write them."""
+        written = ["::::{container} glance"]
+        for number, words in tiles():
+            written += [":::{container} tile", f"**{number}**", "", words, ":::"]
+        return [*written, "::::"]
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("glance", Glance)
