@@ -1,11 +1,11 @@
-"""Drawings: the SVG files of book/drawings, which the book's pages hold, and the pictures of them for notebooks.
+"""Drawings: the SVG files of book/drawings, which pages of the book hold, and their pictures for notebooks.
 
 NAME.svg          what the page shows, with a title and a description for those who cannot see it
 NAME.narrow.svg   the same on a phone, where another arrangement reads better; it needs neither
-NAME.png          the same for notebooks, which know no style sheet of ours: fixed colours that read on light and dark
+NAME.png          the same for notebooks, which know no style sheet: fixed colours that read on light and dark
 
-The picture is kept, not made anew each time, since another machine may round a pixel in another way. It carries
-a fingerprint of what it was drawn from, so that a stale one is noticed.
+The picture is kept, not made anew each time, since another machine may round a pixel in another way. It
+carries a fingerprint of what it was drawn from, so that a stale one is noticed.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from project_facts import ROOT
 FOLDER, STYLE = "book/drawings", "book/_static/drawings.css"
 SVG = "{http://www.w3.org/2000/svg}"
 KEY = "drawn from"
+PAGE = "/* ---- in the page"  # where the part of the style sheet begins that pictures do without
 ZOOM, COLOURS = 1.5, 64  # of the pictures
 FONTS = ("DejaVuSans.ttf", "DejaVuSans-Oblique.ttf", "DejaVuSansMono.ttf")  # which matplotlib brings along
 #: What stands for the page's variables in a picture on an unknown ground.
@@ -30,7 +31,7 @@ FIXED = {
     "--vit-blue": "#1a7fc1",
     "--vit-blue-wash": "rgba(26, 127, 193, 0.14)",
     "--vit-code-wash": "rgba(128, 128, 128, 0.1)",
-    "--vit-orange": "#b86e00",
+    "--vit-orange": "#b56c00",
     "--vit-orange-wash": "rgba(224, 138, 0, 0.16)",
 }
 
@@ -58,10 +59,17 @@ def picture_path(name: str, root: Path = ROOT) -> Path:
     return root / FOLDER / f"{name}.png"
 
 
+def style_of_pictures(root: Path = ROOT) -> str:
+    """The style sheet of drawings, with fixed values in place of the page's variables."""
+    style = (root / STYLE).read_text(encoding="utf-8").partition(PAGE)[0]
+    return re.sub(r"var\((--[\w-]+)\)", lambda match: FIXED[match[1]], style)
+
+
 def fingerprint(name: str, root: Path = ROOT) -> str:
-    """What the picture of a drawing depends on: the drawing, the style sheet and the values put into it."""
-    content = (root / FOLDER / f"{name}.svg").read_bytes() + (root / STYLE).read_bytes()
-    return hashlib.sha256(content + repr((sorted(FIXED.items()), FONTS, ZOOM, COLOURS)).encode()).hexdigest()
+    """What the picture of a drawing depends on: the drawing, its style and how it is rendered."""
+    svg = (root / FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    content = "\n".join([svg, style_of_pictures(root), *FONTS, str(ZOOM), str(COLOURS)])
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def stale_pictures(root: Path = ROOT) -> dict[Path, str | None]:
@@ -84,12 +92,11 @@ def render(name: str, root: Path = ROOT, zoom: float = ZOOM) -> bytes:
     import matplotlib
     import resvg_py
 
-    style = (root / STYLE).read_text(encoding="utf-8")
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     svg = ElementTree.parse(root / FOLDER / f"{name}.svg").getroot()
     picture = resvg_py.svg_to_bytes(
         svg_string=ElementTree.tostring(svg, encoding="unicode"),
-        style_sheet=re.sub(r"var\((--[\w-]+)\)", lambda match: FIXED[match[1]], style),
+        style_sheet=style_of_pictures(root),
         skip_system_fonts=True,
         font_files=[str(folder / font) for font in FONTS],
         width=round(zoom * float(svg.get("viewBox", "").split()[2])),

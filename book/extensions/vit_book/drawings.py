@@ -1,6 +1,6 @@
-"""{drawing}`NAME`: a drawing of book/drawings in the page itself, where it takes the page's fonts and colours.
+"""{drawing} NAME: a drawing of book/drawings in the page itself, where it takes its fonts and colours.
 
-Its text is the caption, numbered like every figure of the chapter; `{numref}` finds it as `drawing-NAME`.
+The text is the caption, numbered like every figure of the chapter; `{numref}` finds it as `drawing-NAME`.
 """
 
 import re
@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 
 
 class Drawing(SphinxDirective):
-    """A figure that holds SVG: one arrangement for wide screens and, where there is one, another for phones."""
+    """A figure that holds SVG, in one arrangement or in two: for wide screens and for phones."""
 
     required_arguments = 1
     has_content = True
@@ -48,7 +48,8 @@ def inlined(paths: list[Path]) -> str:
         return wide
     words = re.search(r"<title.*</desc>", wide)
     labels = re.search(r' role="img" aria-labelledby="[^"]*"', wide)
-    assert words is not None and labels is not None
+    assert words is not None
+    assert labels is not None
     head, rest = narrow[0].replace(' xmlns="http://www.w3.org/2000/svg"', "").split(">", 1)
     other = f"{head}{labels[0]}>{words[0]}{rest}".replace("drawing-", "drawing-narrow-")
     return _marked(wide, "for-wide") + _marked(other, "for-narrow")
