@@ -3,6 +3,7 @@
 notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
 exercises/NN_name.ipynb                               the same with stubs in place of the answers
 vit_from_scratch/assignments/chapters/NN_name.ipynb   the same with marked answers, for courses
+book/drawings/NAME.png                                the drawings that these notebooks hold
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from chapter_export import ExportError, export_assignment, export_chapter
 from chapter_export.catalogue import read_catalogue
+from drawings import draw, stale_pictures
 from project_facts import ROOT, chapter_number, chapters
 
 
@@ -33,6 +35,22 @@ def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
     return {path: text for path, text in wanted.items() if _read(path) != text}
 
 
+def refresh_pictures(root: Path, check: bool) -> bool:
+    """Draw what is stale; only say so if `check`. Were there any?"""
+    stale = stale_pictures(root)
+    for path, name in stale.items():
+        print(f"{_done(check, name is None)}: {path.relative_to(root)}")
+        if not check and name is None:
+            path.unlink()
+        elif not check and name is not None:
+            draw(name, root)
+    return bool(stale)
+
+
+def _done(check: bool, gone: bool) -> str:
+    return "stale" if check else "removed" if gone else "wrote"
+
+
 def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.exists() else None
 
@@ -43,20 +61,21 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     options.add_argument("--check", action="store_true", help="write nothing; fail when a notebook is stale")
     check = options.parse_args(arguments).check
     try:
+        drawn = refresh_pictures(root, check)
         stale = stale_notebooks(root)
     except ExportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for path, text in stale.items():
-        print(f"{'stale' if check else 'wrote' if text else 'removed'}: {path.relative_to(root)}")
+        print(f"{_done(check, text is None)}: {path.relative_to(root)}")
         if not check and text is None:
             path.unlink()
         elif not check and text is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    if check and stale:
+    if check and (stale or drawn):
         print("error: run `make notebooks` to bring the notebooks up to date.", file=sys.stderr)
-    return int(check and bool(stale))
+    return int(check and bool(stale or drawn))
 
 
 if __name__ == "__main__":

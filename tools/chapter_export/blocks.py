@@ -1,8 +1,10 @@
 """Directives, equations and everything else that fills whole lines -> Markdown."""
 
+import base64
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from drawings import picture_path, words
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -30,6 +32,7 @@ class BlockWriter:
     """Rewrite the blocks of one chapter."""
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.catalogue = catalogue
         self.inline = InlineWriter(catalogue, chapter)
         self.parser = parser()
         self.equations = _numbers(catalogue.equations, chapter)
@@ -43,6 +46,7 @@ class BlockWriter:
             "math": self.math,
             "figure": self.figure,
             "image": self.figure,
+            "drawing": self.drawing,
             "code-block": lambda directive: f"```{directive.argument}\n{directive.body}\n```",
         }
         self.directives.update(dict.fromkeys(ADMONITIONS, self.admonition))
@@ -134,6 +138,22 @@ class BlockWriter:
         picture = self.inline.image(directive.options.get("alt", ""), directive.argument)
         caption = self.convert(directive.body)
         return f"{picture}\n\n*{caption}*" if caption else picture
+
+    def drawing(self, directive: Directive) -> str:
+        """A drawing as a picture inside the notebook, since Colab shows no attachments, and its caption."""
+        name, root = directive.argument, self.catalogue.root
+        if not picture_path(name, root).exists():
+            raise ExportError(f"there is no drawing {name}.")
+        data = base64.b64encode(picture_path(name, root).read_bytes()).decode()
+        picture = f"![{'. '.join(words(name, root))}](data:image/png;base64,{data})"
+        return f"{picture}\n\n{self.caption(f'drawing-{name}', directive.body)}"
+
+    def caption(self, name: str, text: str) -> str:
+        """What is said below a figure, in italics behind its number."""
+        number = self.catalogue.figures.get(name)
+        if number is None:
+            raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
+        return f"*{number.text}: {self.convert(text)}*"
 
 
 def _numbers(labels: dict[str, Target], chapter: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Catalogue:
     titles: dict[str, str] = field(default_factory=dict)  # chapter -> its title
     equations: dict[str, Target] = field(default_factory=dict)
     exercises: dict[str, Target] = field(default_factory=dict)
+    figures: dict[str, Target] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)  # (name)= and headings
     bibliography: dict[str, Entry] = field(default_factory=dict)
 
@@ -57,7 +58,7 @@ class _LabelReader:
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
         self.catalogue, self.chapter = catalogue, chapter
-        self.counts = {"equation": 0, "exercise": 0}
+        self.counts = {"equation": 0, "exercise": 0, "figure": 0}
         self.parser = parser()
 
     def read(self, source: str) -> None:
@@ -85,7 +86,15 @@ class _LabelReader:
         elif directive.name in EXERCISES and "nonumber" not in directive.options:
             label = directive.options.get("label", "")
             self._number("exercise", self.catalogue.exercises, label, "Exercise {}")
+        elif directive.name == "drawing":
+            self.figure(f"drawing-{directive.argument}")
+        elif directive.name == "figure" and directive.body:
+            self.figure(directive.options.get("name", ""))
         self.read(directive.body)
+
+    def figure(self, name: str) -> None:
+        """Count a figure with a caption: a picture of the repository, or what a cell draws."""
+        self._number("figure", self.catalogue.figures, name, "Figure {}")
 
     def _number(self, kind: str, labels: dict[str, Target], label: str, form: str) -> None:
         self.counts[kind] += 1

@@ -2,6 +2,7 @@
 
 execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
+drawings    {drawing} NAME: inline SVG with a caption
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
 glance      four numbers of the book's own runs
@@ -31,6 +32,7 @@ from vit_book import (
     citations,
     docstrings,
     downloads,
+    drawings,
     execution,
     glance,
     numbering,
@@ -50,6 +52,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         execution,
         runner,
         numbering,
+        drawings,
         roles,
         citations,
         docstrings,
