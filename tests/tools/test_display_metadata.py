@@ -1,4 +1,4 @@
-"""Every generated notebook opens in GitHub's viewer and in Colab: valid, light, with nothing that needs a kernel."""
+"""Generated notebooks open in GitHub's viewer and in Colab: valid, light, nothing that needs a kernel."""
 
 import json
 import re

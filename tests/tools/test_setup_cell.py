@@ -1,4 +1,4 @@
-"""The first cell of every notebook installs the package in Colab, and nowhere else; what fails is one sentence."""
+"""The first cell of a notebook installs the package in Colab and nowhere else; a failure is one sentence."""
 
 import importlib.metadata
 import importlib.util

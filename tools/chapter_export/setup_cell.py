@@ -49,8 +49,8 @@ def pip_install(*words):
 def install_in_colab():
     torch = importlib.metadata.version("torch")
     if [int(part) for part in torch.split(".")[:2]] < [{torch_list}]:
-        raise SetUpError(f"this runtime has torch {{torch}}, and {torch} or newer is needed: choose the latest "
-                         "version in Runtime > Change runtime type, then run this cell again.")
+        raise SetUpError(f"this runtime has torch {{torch}}, and {torch} or newer is needed: choose the "
+                         "latest version in Runtime > Change runtime type, then run this cell again.")
     tag = run("git", "ls-remote", "--exit-code", repository, f"refs/tags/{{release}}").returncode
     if tag not in (0, 2):  # 2: there is no such tag
         raise SetUpError(f"{{repository}} cannot be reached: check the connection, then run this cell again.")
