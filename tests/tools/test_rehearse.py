@@ -161,8 +161,8 @@ def history(tmp_path):
     for folder in ("notebooks", "exercises"):
         (tmp_path / folder).mkdir()
 
-    def write(place, setup="1", own="2"):
-        cells = [nbformat.v4.new_markdown_cell("button"), new_code_cell(setup), new_code_cell(own)]
+    def write(place, setup="1", own="2", prose="button"):
+        cells = [nbformat.v4.new_markdown_cell(prose), new_code_cell(setup), new_code_cell(own)]
         (tmp_path / f"{place}.ipynb").write_text(nbformat.writes(new_notebook(cells=cells)))
 
     def commit():
@@ -204,10 +204,10 @@ def test_what_changed_and_fits_is_taken_with_the_shortest(history, monkeypatch):
     assert names(selection.there_is_time_for(changed, root)[0]) == [*SHORTEST, "notebooks/02_long"]
 
 
-def test_for_a_new_set_up_the_shortest_speaks(history):
+def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
     root, write, commit = history
-    for place in ("notebooks/01_short", "notebooks/02_long"):
-        write(place, setup="changed")
+    write("notebooks/01_short", setup="changed")
+    write("notebooks/02_long", setup="changed", prose="changed")
     commit()
     assert selection.changed(root, selection.previous_commit(root)) == []
     assert names(selection.there_is_time_for([], root)[0]) == SHORTEST

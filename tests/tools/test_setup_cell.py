@@ -13,6 +13,8 @@ from chapter_export.setup_cell import LEFT_ALONE, colab_requirements, oldest_tor
 from IPython.core.interactiveshell import InteractiveShell
 from project_facts import ROOT, read_repository, read_version
 
+from vit_from_scratch.assignments.notebooks import SET_UP
+
 REPOSITORY = read_repository()
 RELEASE = f"v{read_version()}"
 
@@ -201,6 +203,10 @@ def test_every_requirement_but_torch_is_looked_for_by_a_module_that_exists():
 def test_what_a_chapter_alone_imports_is_installed_for_that_chapter_only():
     assert "timm" in colab_requirements(ROOT, "text\n\nimport timm\n")
     assert not {"timm", "jupytext"} & set(colab_requirements(ROOT, "import torch\n"))
+
+
+def test_a_grader_knows_it_by_its_beginning(cell):
+    assert cell.startswith(SET_UP)
 
 
 def test_it_can_be_read_on_one_screen(cell):

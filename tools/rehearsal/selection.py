@@ -8,8 +8,8 @@ from typing import Any
 from project_facts import ROOT, chapter_number, measured_chapters, read_repository
 
 FOLDERS = ("notebooks", "exercises")
-SHARED = 2  # cells that all notebooks begin with: the button, and the set-up
-SECONDS = 75  # of recorded time that `--changed` may take; the set-ups come on top
+SECONDS = 120  # that `--changed` may take on a quiet machine, besides the shortest
+SETUP = 25  # seconds of a notebook's set-up cell, which pip spends
 
 
 def generated(root: Path = ROOT) -> list[Path]:
@@ -40,12 +40,13 @@ def _git(root: Path, *words: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def _cells(text: str) -> list[Any]:
-    return [(cell["cell_type"], cell["source"]) for cell in json.loads(text)["cells"]]
+def _code(text: str) -> list[Any]:
+    """What runs in a notebook, after the set-up."""
+    return [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"][1:]
 
 
 def changed(root: Path, base: str | None) -> list[Path]:
-    """The notebooks whose own cells differ from those of a commit, the quickest first.
+    """The notebooks whose code differs from that of a commit, the quickest first; prose does not run.
 
     A set-up cell that changed stands at the head of all of them: the shortest notebook speaks for it.
     """
@@ -53,7 +54,7 @@ def changed(root: Path, base: str | None) -> list[Path]:
     found = []
     for path in generated(root):
         old = _git(root, "show", f"{base}:{path.relative_to(root).as_posix()}") if base else None
-        if old is None or _cells(old)[SHARED:] != _cells(path.read_text(encoding="utf-8"))[SHARED:]:
+        if old is None or _code(old) != _code(path.read_text(encoding="utf-8")):
             found.append(path)
     return sorted(found, key=lambda path: seconds[path.stem])
 
@@ -80,6 +81,6 @@ def there_is_time_for(paths: list[Path], root: Path = ROOT) -> tuple[list[Path],
     for path in paths:
         if path in taken:
             continue
-        total += seconds[path.stem]
+        total += seconds[path.stem] + SETUP
         (taken if total <= SECONDS else left).append(path)
     return taken, left
