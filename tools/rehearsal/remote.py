@@ -6,14 +6,13 @@ from pathlib import Path
 
 from project_facts import ROOT, read_repository, read_version
 
-AS_NOBODY = (
-    "-c",
+SETTINGS = (
     "user.name=rehearsal",
-    "-c",
-    "user.email=rehearsal@localhost",
-    "-c",
+    "user.email=x@localhost",
     "commit.gpgsign=false",
+    "core.hooksPath=/dev/null",
 )
+AS_NOBODY = [word for setting in SETTINGS for word in ("-c", setting)]
 
 
 def serve_working_tree(folder: Path, release: bool, root: Path = ROOT) -> dict[str, str]:
