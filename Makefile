@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book slides test test-all train notebooks pictures lock format check clean
+.PHONY: help book slides test test-all train notebooks rehearse pictures dist lock format check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
@@ -16,6 +16,8 @@ help:
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
+	@echo "make rehearse   run the notebooks as Colab would; one chapter: make rehearse ONLY=03_attention"
+	@echo "make dist       build the package: an sdist and a wheel, in dist/"
 	@echo "make pictures   draw the picture of the README and the landing page anew"
 	@echo "make check      style, types, and whether generated files are fresh"
 	@echo "make format     let ruff put the style right"
@@ -47,6 +49,13 @@ train: $(INSTALLED)
 
 notebooks: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py
+
+rehearse: notebooks
+	$(BIN)/python tools/rehearse.py $(ONLY)
+
+dist: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m build
 
 pictures: $(INSTALLED)
 	$(BIN)/python tools/draw_overview.py

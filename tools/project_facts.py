@@ -117,6 +117,15 @@ def minutes_text(chapter: str, root: Path = ROOT) -> str:
     return ", ".join(phrases)
 
 
+def full_budget_text(chapter: str, root: Path = ROOT) -> str:
+    """Say whether a chapter has run with the full budget on a GPU, and how long that took, in one line."""
+    record = measured_chapters(root).get(chapter, {}).get("gpu-full")
+    if record is None:
+        return "Not yet run with the full budget on a GPU."
+    where = f"a GPU ({record['gpu']}, {record['date']})"
+    return f"Run with the full budget on {where} in about {_minutes(record['seconds'])}."
+
+
 def _minutes(seconds: float) -> str:
     """Round up to a tenth of a minute: a reader had rather be done early."""
     tenths = max(1, -(-seconds // 6))

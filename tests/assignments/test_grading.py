@@ -55,6 +55,17 @@ def test_an_untouched_notebook_gets_nothing_and_is_graded_to_the_end(chapter, ce
     assert marks.suspicions == []
 
 
+def test_the_set_up_may_hold_another_budget_or_be_of_another_release(chapter, handed_in, answers):
+    """It is a form that students fill in: nothing to look at, and nothing of theirs in it runs."""
+    for source in ('#@title Set-up: run this cell first\nBUDGET = "full"\nimport subprocess\n1 / 0', None):
+        notebook = handed_in(**answers)
+        setup = notebook["cells"][1]
+        setup["source"] = source or "".join(setup["source"]).replace('BUDGET = "quick"', 'BUDGET = "full"')
+        marks = grade(chapter, cells_of(notebook))
+        assert points(marks) == CHECKED
+        assert (marks.suspicions, marks.remarks) == ([], [])
+
+
 def test_a_mistake_costs_its_points_once(chapter, cells, answers):
     """The answers below it that call it go on with the book's."""
     answers = answers | {"attention": answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")}

@@ -30,6 +30,7 @@ def test_begins_with_a_badge_and_the_set_up(notebook):
         "https://colab.research.google.com/github/vit-from-scratch/vit_from_scratch/blob/main/notebooks/"
     )
     assert f"]({address}99_everything.ipynb)" in badge.source
+    assert badge.source.splitlines()[-1] == "Not yet run with the full budget on a GPU."
     assert setup.cell_type == "code"
     assert setup.source.startswith("#@title")
     assert '#@param ["quick", "full"]' in setup.source

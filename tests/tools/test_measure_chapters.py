@@ -23,7 +23,9 @@ def measure(tmp_path, monkeypatch):
         monkeypatch.setattr(measure_chapters, "run_notebook", lambda path: seconds[path.stem])
         code = measure_chapters.main(list(seconds))
         recorded = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"]
-        return code, {name: record["cpu"]["seconds"] for name, record in recorded.items()}
+        return code, {
+            name: found["seconds"] for name, record in recorded.items() for found in record.values()
+        }
 
     return run
 
@@ -42,6 +44,11 @@ def test_a_chapter_over_a_minute_is_named_and_recorded_all_the_same(measure, cap
     assert FIRST not in said
 
 
-def test_the_full_budget_may_take_its_time(measure, monkeypatch):
+def test_the_full_budget_may_take_its_time_and_has_a_record_of_its_own(measure, monkeypatch, tmp_path):
+    quick = {FIRST: {"cpu": {"seconds": 12.0, "budget": "quick"}}}
+    monkeypatch.setattr(measure_chapters, "measured_chapters", lambda: quick)
     monkeypatch.setenv("VIT_BUDGET", "full")
     assert measure(**{FIRST: 600.0})[0] == 0
+    record = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"][FIRST]
+    assert record["cpu"] == quick[FIRST]["cpu"]
+    assert (record["cpu-full"]["seconds"], record["cpu-full"]["budget"]) == (600.0, "full")

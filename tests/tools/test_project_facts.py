@@ -4,7 +4,7 @@ import json
 
 import pytest
 from measure_chapters import LIMIT
-from project_facts import ROOT, chapters, minutes_file, minutes_text, reading_minutes
+from project_facts import ROOT, chapters, full_budget_text, minutes_file, minutes_text, reading_minutes
 
 from vit_from_scratch.experiments.recipes import load_result
 
@@ -32,6 +32,21 @@ def test_without_a_measurement_it_says_so(tmp_path):
         minutes_text("03_attention", tmp_path)
         == "not yet measured on two CPU cores, not yet measured on a GPU"
     )
+
+
+def test_the_full_budget_has_run_on_a_gpu_only_where_a_record_says_so(tmp_path):
+    path = minutes_file(tmp_path)
+    path.parent.mkdir(parents=True)
+    run = {"seconds": 126.0, "budget": "full", "gpu": "NVIDIA T4", "date": "2026-12-01"}
+    records = {"cpu": {"seconds": 9.0}, "gpu": {**run, "budget": "quick"}, "cpu-full": {"seconds": 300.0}}
+    for chapter, record in {"03_attention": records, "04_encoder": {**records, "gpu-full": run}}.items():
+        path.write_text(json.dumps({"chapters": {chapter: record}}), encoding="utf-8")
+        said = full_budget_text(chapter, tmp_path)
+        if chapter == "04_encoder":
+            assert said == "Run with the full budget on a GPU (NVIDIA T4, 2026-12-01) in about 2.1 minutes."
+        else:
+            assert said == "Not yet run with the full budget on a GPU."
+    assert full_budget_text("05_vision_transformer", tmp_path).startswith("Not yet")
 
 
 def test_every_chapter_is_measured_and_none_takes_longer_than_allowed():

@@ -1,27 +1,47 @@
-"""The first cell of every notebook installs the package in Colab, and nowhere else."""
+"""The first cell of a notebook installs the package in Colab and nowhere else; a failure is one sentence."""
 
+import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import types
 
 import pytest
-from chapter_export.frame import LEFT_ALONE, colab_requirements, setup_source
+from chapter_export.setup_cell import LEFT_ALONE, colab_requirements, oldest_torch, setup_source
+from IPython.core.interactiveshell import InteractiveShell
 from project_facts import ROOT, read_repository, read_version
+
+from vit_from_scratch.assignments.notebooks import SET_UP
+
+REPOSITORY = read_repository()
+RELEASE = f"v{read_version()}"
 
 
 @pytest.fixture
 def cell():
-    return setup_source(ROOT, read_repository())
+    return setup_source(ROOT, REPOSITORY)
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What the cell would have asked pip to do."""
-    made = []
-    monkeypatch.setattr(subprocess, "run", lambda command, check: made.append(command))
+    """What the cell would have asked pip to do. git is asked in earnest."""
+    made, real = [], subprocess.run
+
+    def run(command, **options):
+        if command[0] == "git":
+            return real(command, **options)
+        made.append(list(command[command.index("install") + 1 :]))
+        return subprocess.CompletedProcess(command, made.code, "", made.said)
+
+    made = Calls()
+    monkeypatch.setattr(subprocess, "run", run)
     return made
+
+
+class Calls(list):
+    code, said = 0, ""
 
 
 @pytest.fixture
@@ -39,6 +59,39 @@ def colab(monkeypatch):
     monkeypatch.setenv("VIT_BUDGET", "quick")
 
 
+@pytest.fixture
+def hosted(tmp_path, monkeypatch):
+    """A function that puts a repository of the machine's own, with these tags, at the project's address."""
+
+    def serve(*tags):
+        remote = tmp_path / "remote"
+        if tags:
+            git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(remote)]
+            subprocess.run(["git", "init", "--quiet", str(remote)], check=True)
+            subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "x"], check=True)
+            for tag in tags:
+                subprocess.run([*git, "tag", tag], check=True)
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{remote.as_uri()}.insteadOf")
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", REPOSITORY.url)
+
+    return serve
+
+
+@pytest.fixture
+def refused(cell):
+    """A function that runs the cell, expects it to give up, and returns what it says."""
+
+    def run():
+        with pytest.raises(ImportError) as failure:
+            exec(cell, {})
+        (sentence,) = failure.value._render_traceback_()
+        assert len(sentence.splitlines()) == 1
+        return sentence
+
+    return run
+
+
 def test_elsewhere_it_does_nothing_and_the_users_budget_wins(cell, calls, monkeypatch):
     monkeypatch.setenv("VIT_BUDGET", "full")
     exec(cell, {})
@@ -52,26 +105,92 @@ def test_elsewhere_it_sets_no_budget(cell, calls, monkeypatch):
     assert "VIT_BUDGET" not in os.environ
 
 
-def test_elsewhere_a_missing_package_is_one_sentence_that_says_what_to_do(cell, calls, missing):
+def test_elsewhere_a_missing_package_is_one_sentence_that_says_what_to_do(refused, calls, missing):
     missing.add("vit_from_scratch")
-    with pytest.raises(ModuleNotFoundError, match="pip install 'git\\+https://"):
-        exec(cell, {})
+    assert f"pip install 'git+{REPOSITORY.url}@{RELEASE}'" in refused()
     assert calls == []
 
 
 def test_in_colab_the_form_sets_the_budget(cell, calls, colab):
     exec(cell.replace('BUDGET = "quick"', 'BUDGET = "full"'), {})
     assert os.environ["VIT_BUDGET"] == "full"
-    assert calls == []  # the package is installed already
 
 
-def test_in_colab_it_installs_its_own_release_and_leaves_torch_alone(cell, calls, colab, missing):
+def test_in_colab_it_installs_its_own_release_and_leaves_torch_alone(
+    cell, calls, colab, missing, hosted, capsys
+):
+    hosted(RELEASE, "v0.0.1")
     missing.update({"vit_from_scratch", "einops"})
     exec(cell, {})
     requirements, package = calls
     assert [word for word in requirements if "einops" in word]
     assert not [word for word in requirements if word.startswith(("torch", "numpy"))]
-    assert package[-2:] == ["--no-deps", f"git+{read_repository().url}@v{read_version()}"]
+    assert package[-2:] == ["--no-deps", f"git+{REPOSITORY.url}@{RELEASE}"]
+    assert capsys.readouterr().out == f"Installed {RELEASE}.\n"
+
+
+def test_before_there_is_a_release_it_takes_main_and_says_so(cell, calls, colab, missing, hosted, capsys):
+    hosted("v0.0.1", f"{RELEASE}.1")
+    missing.add("vit_from_scratch")
+    exec(cell, {})
+    assert calls == [["--quiet", "--no-deps", f"git+{REPOSITORY.url}@main"]]
+    assert capsys.readouterr().out == f"Installed main, for there is no release {RELEASE} yet.\n"
+
+
+def test_run_a_second_time_it_asks_neither_git_nor_pip(cell, calls, colab, missing, hosted, monkeypatch):
+    hosted(RELEASE)
+    missing.add("vit_from_scratch")
+    exec(cell, {})
+    assert len(calls) == 1
+    missing.clear()
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("asked again"))
+    exec(cell, {})
+
+
+@pytest.mark.parametrize("version", ["2.8.0+cu126", "2.1.0", "1.13.1"])
+def test_an_older_torch_is_one_sentence_and_stays(version, refused, calls, colab, missing, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
+    missing.add("vit_from_scratch")
+    said = refused()
+    assert f"has torch {version}, and {oldest_torch(ROOT)} or newer is needed: choose" in said
+    assert calls == []
+
+
+@pytest.mark.parametrize("version", ["2.9.0+cu126", "2.10.0", "3.0.0a0"])
+def test_a_torch_that_is_new_enough_is_taken(version, cell, calls, colab, missing, hosted, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
+    hosted(RELEASE)
+    missing.add("vit_from_scratch")
+    exec(cell, {})
+    assert len(calls) == 1
+
+
+def test_without_a_connection_it_is_one_sentence_and_pip_is_not_asked(refused, calls, colab, missing, hosted):
+    hosted()
+    missing.update({"vit_from_scratch", "einops"})
+    assert f"{REPOSITORY.url} cannot be reached: check the connection" in refused()
+    assert calls == []
+
+
+def test_what_pip_cannot_do_is_one_sentence(refused, calls, colab, missing, hosted):
+    hosted(RELEASE)
+    missing.update({"vit_from_scratch", "einops"})
+    calls.code = 1
+    calls.said = "WARNING: Retrying\nTraceback\nERROR: first\nERROR: No matching distribution found\nnote: x"
+    said = refused()
+    assert "could not install einops>=0.7 (ERROR: No matching distribution found)" in said
+    calls.said = ""
+    assert "(no reason given)" in refused()
+
+
+def test_a_notebook_shows_the_sentence_and_no_traceback(cell, missing, capsys):
+    missing.add("vit_from_scratch")
+    shell = InteractiveShell()
+    result = shell.run_cell(cell)
+    assert isinstance(result.error_in_exec, ImportError)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", "".join(capsys.readouterr())).strip()
+    assert shown.startswith("Set-up: this notebook needs its package: pip install")
+    assert len(shown.splitlines()) == 1
 
 
 def test_every_requirement_but_torch_is_looked_for_by_a_module_that_exists():
@@ -84,3 +203,12 @@ def test_every_requirement_but_torch_is_looked_for_by_a_module_that_exists():
 def test_what_a_chapter_alone_imports_is_installed_for_that_chapter_only():
     assert "timm" in colab_requirements(ROOT, "text\n\nimport timm\n")
     assert not {"timm", "jupytext"} & set(colab_requirements(ROOT, "import torch\n"))
+
+
+def test_a_grader_knows_it_by_its_beginning(cell):
+    assert cell.startswith(SET_UP)
+
+
+def test_it_can_be_read_on_one_screen(cell):
+    assert len(cell.splitlines()) <= 66
+    assert max(map(len, cell.splitlines())) <= 110

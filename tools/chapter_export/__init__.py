@@ -5,6 +5,7 @@ catalogue   what chapters refer to: labels, numbers, titles, references of the b
 inline      roles, links and images -> Markdown
 blocks      directives and equations -> Markdown
 cells       the sequence of cells, with gated solutions folded into one
+setup_cell  the code that installs the package in Colab
 frame       the cells that every notebook begins with, and its metadata
 assignments a chapter with marked answers, and with stubs in their place
 leftovers   a last look: nothing of MyST may remain

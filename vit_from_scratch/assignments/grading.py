@@ -19,6 +19,7 @@ from vit_from_scratch.assignments.notebooks import (
     brought_in,
     needed,
     plain_python,
+    with_set_up,
 )
 from vit_from_scratch.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_from_scratch.assignments.suspicion import Suspicion, is_check, suspicions
@@ -167,6 +168,7 @@ def grade(
     """
     limits = limits or Limits()
     seeds = seeds or functools.partial(seeds_of, 0)
+    cells = with_set_up(chapter, cells)
     found = suspicions(chapter, cells)
     session = _Session(limits)
     marks: dict[str, Mark] = {}

@@ -5,7 +5,7 @@ import json
 import re
 import symtable
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from vit_from_scratch.errors import InputError, reason, unknown_name
 
 CHAPTERS = Path(__file__).parent / "chapters"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+SET_UP = "#@title Set-up"
+"""How the set-up cell of every notebook begins."""
 TO_WRITE = "*Your answer.*"
 """What students find in place of an answer in words."""
 LARGEST = 50_000_000
@@ -176,6 +178,15 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
             )
         )
     return found
+
+
+def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:
+    """Put the chapter's own set-up cell in place of a student's, with its budget or of another release."""
+    own = next(source for source in chapter.given if source.startswith(SET_UP))
+    return [
+        replace(cell, source=own) if cell.source.startswith(SET_UP) and not cell.about else cell
+        for cell in cells
+    ]
 
 
 def _joined(text: object) -> str:

@@ -1,0 +1,272 @@
+"""The rehearsal finds what would go wrong in Colab, and takes the notebooks that changed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import rehearse
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from project_facts import ROOT, minutes_file, read_repository, read_version
+from rehearsal import folders, remote, running, runtimes, selection
+from rehearsal.answers import up_to_first_check, with_answers
+
+from vit_from_scratch.errors import InputError
+
+NAME = "03_attention"
+
+
+@pytest.fixture
+def exercises():
+    return nbformat.read(ROOT / f"exercises/{NAME}.ipynb", as_version=4)
+
+
+def printed(text, stream="stderr"):
+    return new_notebook(cells=[new_code_cell("x", outputs=[new_output("stream", name=stream, text=text)])])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/x/site-packages/vit_from_scratch/model/vit.py",
+        "/tmp/ipykernel_77/3214.py",
+        "<ipython-input-3-5d1c>",
+    ],
+)
+def test_a_warning_of_ours_is_a_fault(path):
+    text = f"\x1b[33mloading\x1b[0m\n{path}:12: DeprecationWarning: old\n  line()\n"
+    assert list(running.faults(printed(text))) == [f"cell 1: DeprecationWarning: old ({path})"]
+
+
+def test_other_peoples_warnings_and_what_is_printed_are_none():
+    text = "/x/site-packages/torch/nn/functional.py:1: UserWarning: vit_from_scratch\nUserWarning: words\n"
+    assert list(running.faults(printed(text))) == []
+    assert list(running.faults(printed("/vit_from_scratch/a.py:1: UserWarning: x", "stdout"))) == []
+
+
+def test_an_error_is_a_fault_unless_the_cell_is_there_to_show_it():
+    error = new_output("error", ename="ValueError", evalue="no", traceback=[])
+    cells = [new_code_cell("x", outputs=[error]), new_code_cell("x", outputs=[error])]
+    cells[1].metadata["tags"] = ["raises-exception"]
+    assert list(running.faults(new_notebook(cells=cells))) == ["cell 1: ValueError: no"]
+
+
+def test_a_notebook_that_installed_nothing_has_rehearsed_nothing():
+    cells = [nbformat.v4.new_markdown_cell("x"), *printed("Installed v1.\n", "stdout").cells]
+    assert rehearse.not_installed(new_notebook(cells=cells)) == []
+    cells[1].outputs = []
+    assert rehearse.not_installed(new_notebook(cells=cells)) == ["cell 2 installed nothing; it says ''"]
+
+
+def test_every_answer_that_a_check_asks_for_is_filled_in(exercises):
+    filled = with_answers(exercises, NAME)
+    before, after = (
+        [cell.source for cell in notebook.cells if "NotImplementedError" in cell.source]
+        for notebook in (exercises, filled)
+    )
+    assert len(before) >= 3
+    assert after == []
+    assert [cell.id for cell in filled.cells] == [cell.id for cell in exercises.cells]
+
+
+def test_unsolved_it_ends_with_its_first_check(exercises):
+    sources = [cell.source for cell in up_to_first_check(exercises).cells]
+    assert sources[-1] == 'sheet.check("attention")'
+    assert not [source for source in sources[:-1] if "sheet.check" in source]
+
+
+VERDICTS = {
+    'sheet.check("attention")': "attention: yours is still to be written.\n",
+    'sheet.check("MultiHeadSelfAttention")': "",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "faults"),
+    [
+        ([VERDICTS, {}], []),
+        (
+            [{'sheet.check("attention")': "Traceback: x\n"}, {}],
+            ["unsolved, the first check says 'Traceback: x\\n'"],
+        ),
+        (
+            [VERDICTS, {'sheet.check("attention")': "attention: values differ\n"}],
+            ["solved, sheet.check(\"attention\") says 'attention: values differ\\n'"],
+        ),
+    ],
+)
+def test_exercises_are_run_unsolved_and_solved(said, faults, exercises, monkeypatch):
+    runs = iter(said)
+
+    def run(notebook, python, settings):
+        verdicts = next(runs)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                text = verdicts.get(cell.source, "")
+                cell.outputs = [new_output("stream", name="stderr", text=text)] if text else []
+        notebook.cells[1].outputs = [new_output("stream", text="Installed main.\n")]
+        return []
+
+    monkeypatch.setattr(running, "run_as_in_colab", run)
+    assert rehearse.rehearse_exercises(exercises, NAME, Path("python"), {}) == faults
+
+
+def test_a_notebook_runs_in_an_empty_folder_of_an_environment_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    python = folders.fresh_environment(Path(sys.executable), tmp_path / "environment")
+    lines = [
+        "import os, sys, warnings",
+        "assert 'google.colab' in sys.modules and 'COLAB_RELEASE_TAG' in os.environ",
+        "assert os.listdir() == [] and 'PYTHONPATH' not in os.environ",
+        f"assert sys.prefix == {str(tmp_path / 'environment')!r}",
+        "import numpy",
+    ]
+    cells = [new_code_cell("\n".join(lines)), new_code_cell("warnings.warn('mine')"), new_code_cell("1 / 0")]
+    notebook = new_notebook(cells=[*cells, new_code_cell("print('after')")])
+    found = running.run_as_in_colab(notebook, python, folders.colab_settings(tmp_path / "environment"))
+    assert [line.partition(" (")[0] for line in found] == [
+        "cell 2: UserWarning: mine",
+        "cell 3: ZeroDivisionError: division by zero",
+    ]
+    assert not notebook.cells[3].outputs
+
+
+@pytest.mark.parametrize("release", [True, False])
+def test_the_working_tree_stands_at_the_projects_address(release, copied_project, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("remote") / "served.git"
+    for text in ("first", "second"):
+        (copied_project / "new.txt").write_text(text)
+        settings = remote.serve_working_tree(folder, release, copied_project)
+    url, tag = read_repository().url, f"v{read_version()}"
+
+    def git(*words):
+        return subprocess.run(["git", *words], env={**settings}, capture_output=True, text=True)
+
+    assert git("ls-remote", "--exit-code", url, f"refs/tags/{tag}").returncode == (0 if release else 2)
+    clone = folder.parent / "clone"
+    assert git("clone", "--quiet", url, str(clone)).returncode == 0
+    assert (clone / "new.txt").read_text() == "second"
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Two chapters of 5 and 500 seconds in a git repository, and functions that change and commit."""
+    seconds = {"01_short": 5.0, "02_long": 500.0}
+    minutes_file(tmp_path).parent.mkdir(parents=True)
+    records = {name: {"cpu": {"seconds": value}} for name, value in seconds.items()}
+    minutes_file(tmp_path).write_text(json.dumps({"chapters": records}))
+    (tmp_path / "_config.yml").write_bytes((ROOT / "_config.yml").read_bytes())
+    for folder in ("notebooks", "exercises"):
+        (tmp_path / folder).mkdir()
+
+    def write(place, setup="1", own="2", prose="button"):
+        cells = [nbformat.v4.new_markdown_cell(prose), new_code_cell(setup), new_code_cell(own)]
+        (tmp_path / f"{place}.ipynb").write_text(nbformat.writes(new_notebook(cells=cells)))
+
+    def commit():
+        who = ["-c", "user.name=x", "-c", "user.email=x@y"]
+        for words in (["add", "--all"], ["commit", "--quiet", "--message", "x"]):
+            subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
+    for name in seconds:
+        write(f"notebooks/{name}")
+        write(f"exercises/{name}")
+    commit()
+    return tmp_path, write, commit
+
+
+def names(paths):
+    return [f"{path.parent.name}/{path.stem}" for path in paths]
+
+
+SHORTEST = ["notebooks/01_short", "exercises/01_short"]
+
+
+def test_what_changed_since_the_commit_before_is_rehearsed(history):
+    root, write, commit = history
+    write("exercises/02_long", own="3")
+    commit()
+    base = selection.previous_commit(root)
+    assert names(selection.changed(root, base)) == ["exercises/02_long"]
+    taken, left = selection.there_is_time_for(selection.changed(root, base), root)
+    assert (names(taken), names(left)) == (SHORTEST, ["exercises/02_long"])
+
+
+def test_what_changed_and_fits_is_taken_with_the_shortest(history, monkeypatch):
+    root, write, commit = history
+    monkeypatch.setattr(selection, "SECONDS", 600)
+    write("notebooks/02_long", own="3")
+    commit()
+    changed = selection.changed(root, selection.previous_commit(root))
+    assert names(selection.there_is_time_for(changed, root)[0]) == [*SHORTEST, "notebooks/02_long"]
+
+
+def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
+    root, write, commit = history
+    write("notebooks/01_short", setup="changed")
+    write("notebooks/02_long", setup="changed", prose="changed")
+    commit()
+    assert selection.changed(root, selection.previous_commit(root)) == []
+    assert names(selection.there_is_time_for([], root)[0]) == SHORTEST
+
+
+def test_a_branch_is_compared_with_where_it_left_main(history):
+    root, write, commit = history
+    subprocess.run(["git", "switch", "--quiet", "--create", "work"], cwd=root, check=True)
+    for own in ("3", "4"):
+        write("notebooks/02_long", own=own)
+        commit()
+    write("exercises/01_short", own="5")
+    commit()
+    base = selection.previous_commit(root)
+    assert names(selection.changed(root, base)) == ["exercises/01_short", "notebooks/02_long"]
+
+
+def test_without_a_commit_before_everything_is_new(history):
+    root, _, _ = history
+    assert selection.previous_commit(root) is None
+    assert len(selection.changed(root, None)) == 4
+
+
+def test_the_runtimes():
+    latest, *_ = runtimes.colab_runtimes().values()
+    assert latest.python == "3.13"
+    for runtime in runtimes.colab_runtimes().values():
+        assert {pin.partition("==")[0] for pin in runtime.packages} >= {
+            "torch",
+            "torchvision",
+            "numpy",
+            "pip",
+        }
+        assert not [pin for pin in runtime.packages if pin.startswith(("einops", "tomli", "vit"))]
+    lowest = runtimes.read_runtime(runtimes.LOWEST)
+    assert (lowest.python, lowest.options) == ("3.11", ("--resolution", "lowest-direct"))
+    assert "torch>=2.9" in lowest.packages
+    with pytest.raises(InputError, match="unknown runtime 'colab'"):
+        runtimes.read_runtime("colab")
+
+
+def test_an_interpreter_that_cannot_be_had_is_named(monkeypatch):
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    assert runtimes.find_python(f"{sys.version_info.major}.{sys.version_info.minor}") == sys.executable
+    with pytest.raises(InputError, match=r"Python 3\.99 is not on this machine"):
+        runtimes.find_python("3.99")
+
+
+def test_an_unknown_chapter_is_one_sentence(capsys):
+    assert rehearse.main(["99_nothing"]) == 1
+    assert "there is no chapter 99_nothing; there are 01_patches" in capsys.readouterr().err
+
+
+def test_a_runtime_that_cannot_be_had_is_said_and_is_no_success(monkeypatch, capsys):
+    def nowhere(version):
+        raise InputError(f"Python {version} is not on this machine, and uv cannot fetch it.")
+
+    monkeypatch.setattr(runtimes, "find_python", nowhere)
+    assert rehearse.main(["--runtime", "lowest", NAME]) == 1
+    said = capsys.readouterr()
+    assert said.out == "lowest: not rehearsed. Python 3.11 is not on this machine, and uv cannot fetch it.\n"
+    assert said.err == "error: nothing was rehearsed.\n"
