@@ -209,7 +209,7 @@ def build_card() -> str:
     row = "".join(rect(112, 12 + 20 * n, 15, 15, "blue" if n else "orange", 3) for n in range(5))
     stack = "".join(rect(150 + 7 * n, 32 - 7 * n, 72, 76, "blue", 5, 0.35 + 0.3 * n) for n in range(3))
     label = "Patches, tokens and a stack of blocks"
-    return drawing("card", 250, 120, label, f'<g class="pale">{grid}</g>{row}{stack}')
+    return drawing("small", 250, 120, label, f'<g class="pale">{grid}</g>{row}{stack}')
 
 
 def train_card() -> str:
@@ -224,7 +224,7 @@ def train_card() -> str:
     ground = '<path class="arrow" d="M10 8v104h230"/>'
     last = f'<circle class="orange" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="6"/>'
     label = "Accuracy on held-out photos, rising from epoch to epoch"
-    return drawing("card", 250, 120, label, f'{ground}<polyline class="curve" points="{line}"/>{last}')
+    return drawing("small", 250, 120, label, f'{ground}<polyline class="curve" points="{line}"/>{last}')
 
 
 def look_card(answer: Answer) -> str:
@@ -239,7 +239,7 @@ def look_card(answer: Answer) -> str:
                 width = f'stroke-width="{2.5 * share:.1f}" opacity=".75"'
                 rays += f'<path class="ray" d="M34 60L{x + 5} {y + 5}" {width}/>'
     token = rect(20, 46, 28, 28, "orange", 5)
-    return drawing("card", 250, 120, "The class token attends to patches", f"{grid}{rays}{token}")
+    return drawing("small", 250, 120, "The class token attends to patches", f"{grid}{rays}{token}")
 
 
 def fingerprint() -> str:

@@ -56,12 +56,13 @@ def facts(line: nodes.paragraph) -> list[list[nodes.Node]]:
 
 
 def addresses(docname: str) -> str:
-    """Links to the chapter and its exercises in Colab, and to the chapter as a file."""
+    """Links to the chapter and its exercises in Colab, and to both as files."""
     repository, name = read_repository(), docname.rsplit("/", 1)[-1]
     links = {
         "Open in Colab": repository.colab_url(f"notebooks/{name}.ipynb"),
         "Exercises in Colab": repository.colab_url(f"exercises/{name}.ipynb"),
         "Download": f"../_sources/notebooks/{name}.ipynb",
+        "Download exercises": repository.raw_url(f"exercises/{name}.ipynb"),
     }
     return "".join(
         f'<a class="reference{" external" if "://" in address else ""}" href="{escape(address)}"'
@@ -82,6 +83,8 @@ def build_strip(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     section.remove(line)
     strip = nodes.container(classes=["strip"])
     for name, *rest in facts(line):
+        if name.astext() == "Exercises":  # among the links below
+            continue
         fact = nodes.container(classes=["fact"])
         fact += nodes.paragraph("", "", nodes.Text(name.astext()), classes=["fact-name"])
         fact += nodes.paragraph("", "", *rest)
