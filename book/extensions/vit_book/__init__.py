@@ -8,6 +8,9 @@ assigned    what each chapter asks, for instructors
 tried       the log of runs and trials, made of their result files
 roles       {source}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
+terms       first uses of terms lead to the glossary
+cards       what a card beside a link shows: a definition, an equation
+side_notes  side notes beside their paragraphs
 docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 downloads   our exported notebooks behind the download button, and a page at the root of the site
@@ -25,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 from vit_book import (
     assigned,
+    cards,
     citations,
     docstrings,
     downloads,
@@ -35,6 +39,8 @@ from vit_book import (
     reference,
     roles,
     runner,
+    side_notes,
+    terms,
     tried,
 )
 
@@ -52,6 +58,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         recipes,
         assigned,
         tried,
+        terms,
+        cards,
+        side_notes,
         downloads,
         page,
     ):
