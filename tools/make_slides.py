@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from chapter_export.blocks import BlockWriter
+from chapter_export.blocks import SIDE_NOTE, BlockWriter
 from chapter_export.catalogue import Catalogue, read_catalogue
 from jupyter_cache import get_cache
 from nbconvert import SlidesExporter
@@ -92,6 +92,8 @@ class SlideWriter:
             self.shown.append(text)
         elif text.startswith(("$$", "|", "![", "- ", "1. ", "```")):
             self.shown.append(TAG.sub(r" \\qquad (\1)", text))
+        elif text.startswith(f"> **{SIDE_NOTE}"):
+            self.notes.append(text)
         elif text.startswith("> **Your turn"):
             if not (self.kind == "slide" and len(self.shown) == 1):  # unless only a heading waits
                 self.flush()

@@ -43,6 +43,11 @@ def test_admonitions_are_quotations_with_a_bold_title(text):
     assert "> <details>\n> <summary>Inner</summary>\n>\n> Inside.\n>\n> </details>" in text
 
 
+def test_side_notes_are_quotations_that_say_so_and_terms_are_words(text):
+    assert "A token is one of many words.\n\n> **Side note: Shapes of $x$**\n>\n" in text
+    assert "> First (B, N, D).\\\n> Then (99.1)." in text
+
+
 def test_hints_are_folded(text):
     assert "<details>\n<summary>Hint</summary>\n\nLook at (99.1).\n\n</details>" in text
     assert "<details>\n<summary>Help, I get <code>a &lt; b</code></summary>\n\nThink.\n\n</details>" in text

@@ -13,6 +13,7 @@ from chapter_export.inline import InlineWriter
 from chapter_export.markup import Directive, ExportError, check_closed, directive_of, parser
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "attention", "seealso")
+SIDE_NOTE = "Side note"
 NOT_IN_NOTEBOOKS = ("dl_open",)  # definition lists have no form in notebook viewers
 
 
@@ -40,6 +41,7 @@ class BlockWriter:
         self.directives: dict[str, Callable[[Directive], str]] = {
             "admonition": self.admonition,
             "dropdown": self.dropdown,
+            "margin": self.margin,
             "exercise": self.exercise,
             "exercise-start": self.exercise,
             "exercise-end": lambda directive: "",
@@ -117,6 +119,10 @@ class BlockWriter:
     def dropdown(self, directive: Directive) -> str:
         """Folded text under its title."""
         return details(self._text(directive.argument), self.convert(directive.body))
+
+    def margin(self, directive: Directive) -> str:
+        """A side note: notebooks have no margin, so a quotation under a title that says what it is."""
+        return quote(f"{SIDE_NOTE}: {self._text(directive.argument)}", self.convert(directive.body))
 
     def exercise(self, directive: Directive) -> str:
         """A heading with the number that the book shows, then the task."""

@@ -26,7 +26,7 @@ class InlineWriter:
             "source": self.source,
             "minutes": lambda chapter: time_text(chapter, catalogue.root),
             "math": lambda formula: f"${formula}$",
-            "term": lambda term: split_title(term)[0],
+            "term": lambda term: split_title(term)[0] or term,
             "class": _python_name,
             "func": _python_name,
             "py:class": _python_name,

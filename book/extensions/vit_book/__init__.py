@@ -10,6 +10,9 @@ assigned    what each chapter asks, for instructors
 tried       the log of runs and trials, made of their result files
 roles       {source}`path`, {colab}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
+terms       first uses of terms lead to the glossary
+cards       what a card beside a link shows: a definition, an equation
+side_notes  side notes beside their paragraphs
 docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 opener      how a chapter opens: part, number, title, its place in the model, a strip of facts
@@ -29,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 from vit_book import (
     assigned,
+    cards,
     citations,
     docstrings,
     downloads,
@@ -42,6 +46,8 @@ from vit_book import (
     reference,
     roles,
     runner,
+    side_notes,
+    terms,
     tried,
 )
 
@@ -61,6 +67,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         glance,
         assigned,
         tried,
+        terms,
+        cards,
+        side_notes,
         downloads,
         opener,
         page,

@@ -1,0 +1,145 @@
+"""Cards and side notes as a reader meets them, in the built book without a server. Needs Chromium."""
+
+import shutil
+
+import pytest
+from project_facts import ROOT, chapters
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.built
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+TERM = "a.glossary-term"
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+OVERLAPS = """() => {
+  const notes = [...document.querySelectorAll('aside.margin')].map((note) => note.getBoundingClientRect());
+  const text = '.bd-article pre, .bd-article img, .bd-article p:not(aside p)';
+  const others = [...document.querySelectorAll(text)].filter((element) => element.checkVisibility());
+  const crossing = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return notes.filter((note, place) =>
+    notes.some((other, number) => number < place && crossing(note, other)) ||
+    others.some((other) => crossing(note, other.getBoundingClientRect())) ||
+    note.right > document.documentElement.clientWidth || note.left < 0).length;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.fail("this machine has no Chromium; on Debian: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, built):
+    """Open a page of the book; touch and scripts as wanted."""
+    contexts = []
+
+    def open_page(name, size=WIDE, **options):
+        context = browser.new_context(viewport=size, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto((built / f"{name}.html").as_uri(), wait_until="domcontentloaded")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def card(page):
+    return page.locator("#hover-card")
+
+
+def inside_window(page):
+    return page.evaluate(
+        "() => { const box = document.getElementById('hover-card').getBoundingClientRect();"
+        "return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight }"
+    )
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, {"width": 390, "height": 300}])
+def test_each_term_shows_its_definition_on_focus_and_never_cut(visit, size):
+    page = visit("notebooks/08_small_data", size)
+    before = page.evaluate("document.documentElement.scrollHeight")
+    links = page.locator(TERM)
+    assert links.count() > 5
+    for place in range(links.count()):
+        links.nth(place).focus()
+        assert card(page).is_visible()
+        assert len(card(page).inner_text()) > 40
+        assert inside_window(page)
+        assert page.evaluate("document.documentElement.scrollHeight") == before
+        assert links.nth(place).get_attribute("aria-describedby") == "hover-card"
+        page.keyboard.press("Escape")
+        assert not card(page).is_visible()
+        assert links.nth(place).get_attribute("aria-describedby") is None
+
+
+def test_the_pointer_can_move_onto_the_card_and_away(visit):
+    page = visit("notebooks/08_small_data")
+    link = page.locator(TERM).first
+    link.scroll_into_view_if_needed()
+    link.hover()
+    card(page).wait_for(state="visible", timeout=3000)
+    box = card(page).bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 10)
+    page.wait_for_timeout(600)
+    assert card(page).is_visible()
+    page.mouse.move(5, 5)
+    card(page).wait_for(state="hidden", timeout=3000)
+
+
+def test_a_first_tap_shows_and_a_second_goes(visit):
+    page = visit("notebooks/08_small_data", PHONE, has_touch=True)
+    link = page.locator(TERM).first
+    link.scroll_into_view_if_needed()
+    link.tap()
+    card(page).wait_for(state="visible", timeout=3000)
+    assert "08_small_data" in page.url
+    page.wait_for_timeout(400)
+    assert card(page).is_visible()
+    link.tap()
+    page.wait_for_url("**/glossary.html#term-*")
+
+
+def test_a_reference_shows_its_title_once(visit):
+    page = visit("notebooks/08_small_data")
+    link = page.locator("a[data-reference]").first
+    assert link.get_attribute("title") is None
+    link.focus()
+    assert "2018" in card(page).inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("notebooks/04_encoder", "a.paper-equation"), ("notebooks/12_attention_maps", "a.paper-equation"),
+     ("notebooks/06_hybrid", 'a.reference[href="#equation-eq-standardise"]')],
+)  # fmt: skip
+def test_an_equation_is_drawn_from_this_page_and_from_another(visit, name, link):
+    page = visit(name)
+    page.wait_for_selector("mjx-container", timeout=30_000, state="attached")
+    page.locator(link).first.focus()
+    page.wait_for_selector("#hover-card mjx-container", timeout=10_000)
+    assert inside_window(page)
+    assert "\\" not in card(page).inner_text()
+
+
+def test_without_scripts_a_term_is_a_link(visit):
+    page = visit("notebooks/08_small_data", java_script_enabled=False)
+    assert page.locator("#hover-card").count() == 0
+    assert "glossary.html#term-" in page.locator(TERM).first.get_attribute("href")
+
+
+@pytest.mark.parametrize("chapter", [path.stem for path in chapters(ROOT)])
+def test_side_notes_lie_beside_the_text_and_cover_nothing(visit, chapter):
+    page = visit(f"notebooks/{chapter}")
+    assert page.locator("aside.margin").count() >= 1
+    assert page.evaluate(OVERLAPS) == 0
+    for width in (1200, 1199, 992, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate(OVERLAPS) == 0, width
+    note, before = (page.locator(f".with-side-note > {part}").first.bounding_box() for part in ("aside", "p"))
+    assert note["y"] >= before["y"] + before["height"]
