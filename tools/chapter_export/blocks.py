@@ -30,6 +30,7 @@ class BlockWriter:
     """Rewrite the blocks of one chapter."""
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+        self.catalogue = catalogue
         self.inline = InlineWriter(catalogue, chapter)
         self.parser = parser()
         self.equations = _numbers(catalogue.equations, chapter)
@@ -132,8 +133,16 @@ class BlockWriter:
     def figure(self, directive: Directive) -> str:
         """A picture and its caption."""
         picture = self.inline.image(directive.options.get("alt", ""), directive.argument)
-        caption = self.convert(directive.body)
-        return f"{picture}\n\n*{caption}*" if caption else picture
+        if not directive.body:
+            return picture
+        return f"{picture}\n\n{self.caption(directive.options.get('name', ''), directive.body)}"
+
+    def caption(self, name: str, text: str) -> str:
+        """What is said below a figure, in italics behind its number."""
+        number = self.catalogue.figures.get(name)
+        if number is None:
+            raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
+        return f"*{number.text}: {self.convert(text)}*"
 
 
 def _numbers(labels: dict[str, Target], chapter: str) -> Iterator[str]:

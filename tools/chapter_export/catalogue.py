@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jupytext
 from markdown_it.token import Token
+from nbformat import NotebookNode
 from project_facts import ROOT, Repository, chapter_number, chapters, read_repository
 from pybtex.database import Entry, parse_file
 
@@ -30,6 +31,7 @@ class Catalogue:
     titles: dict[str, str] = field(default_factory=dict)  # chapter -> its title
     equations: dict[str, Target] = field(default_factory=dict)
     exercises: dict[str, Target] = field(default_factory=dict)
+    figures: dict[str, Target] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)  # (name)= and headings
     bibliography: dict[str, Entry] = field(default_factory=dict)
 
@@ -39,6 +41,13 @@ class Catalogue:
         for cell in jupytext.read(path, fmt="md:myst").cells:
             if cell.cell_type == "markdown":
                 reader.read(cell.source)
+            elif figure := figure_of(cell):
+                reader.figure(figure.get("name", ""))
+
+    def labelled(self, label: str) -> Target | None:
+        """What a label stands for, whatever its kind; None where no chapter has it."""
+        kinds = (self.equations, self.exercises, self.figures, self.targets)
+        return next((kind[label] for kind in kinds if label in kind), None)
 
     def citation(self, key: str) -> tuple[str, str, str]:
         """Authors, year and address of an entry of the bibliography."""
@@ -57,7 +66,7 @@ class _LabelReader:
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
         self.catalogue, self.chapter = catalogue, chapter
-        self.counts = {"equation": 0, "exercise": 0}
+        self.counts = {"equation": 0, "exercise": 0, "figure": 0}
         self.parser = parser()
 
     def read(self, source: str) -> None:
@@ -85,7 +94,13 @@ class _LabelReader:
         elif directive.name in EXERCISES and "nonumber" not in directive.options:
             label = directive.options.get("label", "")
             self._number("exercise", self.catalogue.exercises, label, "Exercise {}")
+        elif directive.name == "figure" and directive.body:
+            self.figure(directive.options.get("name", ""))
         self.read(directive.body)
+
+    def figure(self, name: str) -> None:
+        """Count a figure with a caption: a picture of the repository, or what a cell draws."""
+        self._number("figure", self.catalogue.figures, name, "Figure {}")
 
     def _number(self, kind: str, labels: dict[str, Target], label: str, form: str) -> None:
         self.counts[kind] += 1
@@ -101,6 +116,11 @@ class _LabelReader:
         for name in waiting:
             self.catalogue.targets.setdefault(name, Target(self.chapter, text))
         waiting.clear()
+
+
+def figure_of(cell: NotebookNode) -> dict[str, str]:
+    """The name and the caption that a code cell gives to what it draws; empty without them."""
+    return cell.metadata.get("mystnb", {}).get("figure", {})
 
 
 def heading_slug(title: str) -> str:
