@@ -98,7 +98,10 @@ def test_files_and_pictures_are_addressed_where_they_are_hosted(text):
     assert f"[`tools/`]({home}/tree/main/tools)" in text
     assert f"[`facts`]({home}/blob/main/tools/project_facts.py)" in text
     assert f"![A grid]({home}/raw/main/book/_static/logo.svg)" in text
-    assert f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*Figure 99.2: A caption with (99.2).*" in text
+    assert (
+        f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*Figure 99.2: A caption with (99.2).*"
+        in text
+    )
 
 
 def test_captions_stand_below_what_a_cell_draws_with_the_numbers_of_the_book(notebook, text):

@@ -2,6 +2,8 @@
 
 execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
+pictures    what cells draw, made light
+figures     the narrow picture of a figure on a phone
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
 assigned    what each chapter asks, for instructors
@@ -29,6 +31,7 @@ from vit_book import (
     docstrings,
     downloads,
     execution,
+    figures,
     numbering,
     page,
     recipes,
@@ -44,6 +47,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for module in (
         execution,
         runner,
+        figures,
         numbering,
         roles,
         citations,
