@@ -6,8 +6,8 @@ Besides `image/png` a figure's output then has the type `MIME`: a mapping with
     png     the narrow picture in base64, `width` pixels of the page wide, at twice that resolution
     labels  the height of its smallest letters in a phone's column, in pixels of the page
 
-or, where a figure cannot be laid out anew, `{"scroll": width}`: the least width in pixels of the page at which
-its labels can be read, on which the page lets it scroll.
+or, where a figure cannot be laid out anew, `{"scroll": width}`: the least width in pixels of the page at
+which its labels can be read, on which the page lets it scroll.
 """
 
 import base64

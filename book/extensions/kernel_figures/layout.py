@@ -1,6 +1,7 @@
-"""A figure laid out anew in the width of a phone's column: fewer panels side by side, letters as large as before."""
+"""A figure laid out anew for the width of a phone's column: fewer panels side by side, letters as before."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -34,7 +35,10 @@ def lay_out_narrow(figure: Figure) -> bool:
 def _grid(figure: Figure) -> np.ndarray | None:
     """The axes by row and column, without empty ones; None where they do not form a plain grid."""
     specs = {
-        axes: spec for axes in figure.axes if not hasattr(axes, "_colorbar") for spec in [axes.get_subplotspec()]
+        axes: spec
+        for axes in figure.axes
+        if not hasattr(axes, "_colorbar")
+        for spec in [axes.get_subplotspec()]
     }
     if not specs or any(spec is None for spec in specs.values()) or figure.texts:
         return None
@@ -82,7 +86,10 @@ def _lay_out_pictures(figure: Figure, grid: np.ndarray) -> bool:
     _fit([title for title in titles if title.get_text()], side + GAP / 2, 0)
     _fit([label for label in labels if label.get_text()], side * aspect + GAP / 2, 1)
     heads = sum(
-        max((extent(axes.title)[1] + GAP if axes.get_title() else 0) for axes in panels[start : start + columns])
+        max(
+            (extent(axes.title)[1] + GAP if axes.get_title() else 0)
+            for axes in panels[start : start + columns]
+        )
         for start in range(0, len(panels), columns)
     )
     _place(figure, panels, (rows, columns), rows * (side * aspect + GAP) + heads)
@@ -102,7 +109,11 @@ def _lay_out_plots(figure: Figure, grid: np.ndarray) -> None:
     panels = [axes for axes in grid.flat if axes is not None]
     before = figure.get_size_inches() / grid.shape[::-1]
     flat = before[1] * min(1.0, WIDTH / before[0])
-    height = max(flat, min(before[1], TALLEST[1])) if len(panels) == 1 else min(before[1], TALLEST.get(len(panels), 2.6))
+    height = (
+        max(flat, min(before[1], TALLEST[1]))
+        if len(panels) == 1
+        else min(before[1], TALLEST.get(len(panels), 2.6))
+    )
     for row in grid:
         for axes in row[1:]:
             if axes is not None and row[0] is not None:
@@ -129,8 +140,8 @@ def _legend_below(axes: Axes) -> float:
     old = axes.get_legend()
     words = [extent(text)[0] for text in old.get_texts()]
     size = old.get_texts()[0].get_fontsize()
-    room = 0.5  # inches for the mark beside a word
-    columns = max(1, min(len(words), int((WIDTH - 0.5) / (max(words) + room))))
+    room = 0.45  # inches for the mark beside a word
+    columns = max(1, min(len(words), int((WIDTH - 0.3) / (max(words) + room))))
     below = axes.patch.get_window_extent().y0 - axes.xaxis.get_tightbbox().y0
     shift = ScaledTranslation(0, -below / axes.figure.dpi, axes.figure.dpi_scale_trans)
     handles, names = axes.get_legend_handles_labels()
@@ -153,7 +164,7 @@ def _thin_ticks(axes: Axes) -> None:
     """Leave out every second number along the horizontal axis where they touch."""
     labels = [label for label in axes.get_xticklabels() if label.get_visible() and label.get_text()]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
-    if all(left.x1 + 2 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False)):
+    if all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes)):
         return
     if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
         axes.xaxis.get_major_locator().set_params(nbins=5)
