@@ -194,7 +194,7 @@ def page(tmp_path):
         cell = nbformat.v4.new_code_cell("draw()", metadata={"mystnb": about} if "png" in extra else {})
         cell.outputs = [
             nbformat.v4.new_output("stream", text="printed\n"),
-            nbformat.v4.new_output("display_data", data),
+            nbformat.v4.new_output("display_data", data, metadata={"image/png": {"width": 45, "height": 10}}),
         ]
         cells.append(cell)
     head = nbformat.v4.new_markdown_cell("# A chapter\n\nLook at {numref}`fig-a`.")
@@ -221,9 +221,10 @@ def test_a_page_chooses_the_picture_by_its_width_and_numbers_the_caption_by_chap
         r'<picture><source media="\(max-width: 600px\)" srcset="(\S+)" width="358" height="179">', figure
     )
     assert Image.open(out / source[1]).width == 40
-    image = re.search(r'<img alt="What is seen." src="(\S+)"', figure)
+    image = re.search(r'<img alt="What is seen." class="no-scaled-link" src="(\S+)"', figure)
+    assert f'<a class="reference internal image-reference" href="{image[1]}"><picture><source' in figure
     assert Image.open(out / image[1]).width == 90
     assert re.search(r"<figcaption>.*Figure 3\.1 .*What to <em>notice</em>\.", figure, re.DOTALL)
     assert re.search(r'href="#fig-a".*Figure 3\.1<', html)
     assert html.count("printed") == 2
-    assert '<div class="scrolls" tabindex="0" style="--readable: 700px"><img' in html
+    assert '<div class="scrolls" tabindex="0" style="--readable: 700px"><a class="reference' in html

@@ -1,7 +1,8 @@
 """Figures in one style: readable on a light and on a dark page, in grey, and by the colour-blind.
 
 Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
-near those of Okabe and Ito, none too pale for white or too deep for black. Every function draws on the Axes it is given, or on new ones, and returns them.
+near those of Okabe and Ito, none too pale for white or too deep for black. Every function draws on the Axes
+it is given, or on new ones, and returns them.
 """
 
 from vit_from_scratch.plots.basic import confusion_matrix, curves, image, image_row, matrix, patch_mosaic

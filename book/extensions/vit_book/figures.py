@@ -46,7 +46,7 @@ class NarrowOutput:
         across, down = struct.unpack(">II", png[16:24])  # dots
         width = data.content["width"]
         uri = renderer.write_file([f"{hashlib.sha256(png).hexdigest()}.png"], png, exists_ok=True)
-        return [Variants("", Narrow(uri=uri, width=width, height=round(width * down / across)))]
+        return [Variants("", Narrow(uri=uri, across=width, down=round(width * down / across)))]
 
 
 def join_variants(app: Sphinx, doctree: nodes.document) -> None:
@@ -55,6 +55,8 @@ def join_variants(app: Sphinx, doctree: nodes.document) -> None:
         bundle = variants.parent.parent
         wide = next(one for one in bundle if one["mime_type"] == "image/png")
         bundle.remove(variants.parent)
+        if "scroll" not in variants:  # a link between <picture> and <img> would be no HTML
+            wide.children[0]["classes"].append("no-scaled-link")
         variants.extend(wide.children)
         wide.children = []
         wide.append(variants)
@@ -66,19 +68,25 @@ def visit_variants(translator: HTML5Translator, node: Variants) -> None:
         box = f'<div class="scrolls" tabindex="0" style="--readable: {node["scroll"]}px">'
         translator.body.append(box)
     else:
-        translator.body.append("<picture>")
+        wide = _place(translator, node.children[-1])
+        translator.body.append(f'<a class="reference internal image-reference" href="{wide}"><picture>')
 
 
 def depart_variants(translator: HTML5Translator, node: Variants) -> None:
     """Close it."""
-    translator.body.append("</div>" if "scroll" in node else "</picture>")
+    translator.body.append("</div>" if "scroll" in node else "</picture></a>")
+
+
+def _place(translator: HTML5Translator, image: nodes.image) -> str:
+    """The address of a picture, as seen from the page."""
+    name = urllib.parse.quote(translator.builder.images[image["uri"]])
+    return posixpath.join(translator.builder.imgpath, name)
 
 
 def visit_narrow(translator: HTML5Translator, node: Narrow) -> None:
     """Offer the narrow picture."""
-    name = urllib.parse.quote(translator.builder.images[node["uri"]])
-    place = posixpath.join(translator.builder.imgpath, name)
-    size = f'width="{node["width"]}" height="{node["height"]}"'
+    place = _place(translator, node)
+    size = f'width="{node["across"]}" height="{node["down"]}"'
     translator.body.append(f'<source media="{PHONE}" srcset="{place}" {size}>')
     raise nodes.SkipNode
 

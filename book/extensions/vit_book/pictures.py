@@ -1,7 +1,8 @@
 """The pictures that cells draw, made as light as they can be without looking different.
 
-A picture keeps at most 256 colours: those of a plot are fewer, and photos are not dithered, which would make them heavier than before. Where it is partly
-transparent, at the edges of letters and lines, it has colours of its own among these.
+A picture keeps at most 256 colours: those of a plot are fewer, and photos are not dithered, which would make
+them heavier than before. Where it is partly transparent, at the edges of letters and lines, it has colours of
+its own among these.
 """
 
 import base64
