@@ -1,8 +1,13 @@
 """Figures show the data they are given, on the Axes they are given."""
 
+import re
+
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgb
+from project_facts import ROOT
 
 from vit_from_scratch import InputError, examples, plots
 
@@ -80,6 +85,65 @@ def test_a_picture_of_another_shape_is_refused():
 def test_the_style_is_transparent_for_both_themes():
     plots.use_style()
     assert plt.rcParams["figure.facecolor"] == plt.rcParams["savefig.facecolor"] == "none"
+
+
+GROUNDS = ("#ffffff", "#12161b")  # of pages, light and dark
+
+
+def luminance(colour):
+    """Of a colour, as WCAG 2 defines it."""
+    parts = np.array(to_rgb(colour))
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ (
+        0.2126,
+        0.7152,
+        0.0722,
+    )
+
+
+def contrast(*colours):
+    dark, light = sorted(map(luminance, colours))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_that_of_the_standard():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(
+        4.48, abs=0.005
+    )  # WebAIM's example that just fails
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_lines_stand_out_from_white_and_from_dark_pages(ground):
+    names = ("BLUE", "ORANGE", "GREEN", "PINK", "SKY", "RED", "GREY")
+    colours = [getattr(plots, name) for name in names] + list(plots.ORDERED(range(256)))
+    assert min(contrast(colour, ground) for colour in colours) >= 3
+
+
+def test_texts_can_be_read_on_white_and_on_dark_pages_which_brighten_pictures():
+    style = (ROOT / "book" / "_static" / "figures.css").read_text(encoding="utf-8")
+    brighter = float(re.search(r"filter: brightness\(([\d.]+)\)", style)[1])
+    assert contrast(plots.GREY, GROUNDS[0]) >= 4.5
+    assert contrast(brighter * np.array(to_rgb(plots.GREY)), GROUNDS[1]) >= 4.5
+    plots.use_style()
+    texts = (
+        "axes.labelcolor",
+        "axes.titlecolor",
+        "legend.labelcolor",
+        "text.color",
+        "xtick.color",
+        "ytick.color",
+    )
+    assert {plt.rcParams[text] for text in texts} == {plots.GREY}
+
+
+def test_no_line_runs_through_a_legend_that_stands_beside_or_above():
+    _, (left, right) = plt.subplots(1, 2, layout="constrained")
+    left.plot([0, 1], label="a line")
+    plots.legend_beside(left, title="title")
+    plots.attention_distance(torch.rand(3, 2), right, "model", uniform=1.0)
+    left.figure.canvas.draw()
+    for ax in (left, right):
+        assert not ax.get_legend().get_window_extent().overlaps(ax.patch.get_window_extent())
 
 
 def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them():

@@ -10,6 +10,7 @@ FILES = {
     "vit_from_scratch/experiments/results/digits.json": "{}",
     "vit_from_scratch/weights/cifar10.safetensors": "weights",
     "requirements.lock": "torch==2.9",
+    "book/extensions/kernel_figures/layout.py": "WIDTH = 4.0",
 }
 
 

@@ -116,9 +116,11 @@ def test_as_many_run_at_a_time_as_there_are_cores(tmp_path, env, cache, monkeypa
 def test_the_quick_budget_gives_each_one_thread_and_the_full_one_what_there_is(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     monkeypatch.setenv("VIT_BUDGET", "quick")
-    assert runner.surroundings()[1] == {**os.environ, "OMP_NUM_THREADS": "1"}
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    found = os.pathsep.join([runner.EXTENSIONS, "mine"])  # with what draws figures for phones
+    assert runner.surroundings()[1] == {**os.environ, "PYTHONPATH": found, "OMP_NUM_THREADS": "1"}
     monkeypatch.setenv("VIT_BUDGET", "full")
-    assert runner.surroundings()[1] == dict(os.environ)
+    assert runner.surroundings()[1] == {**os.environ, "PYTHONPATH": found}
 
 
 def test_the_longest_begins_and_one_never_measured_before_it(monkeypatch):

@@ -104,7 +104,16 @@ def test_files_and_pictures_are_addressed_where_they_are_hosted(text):
     assert f"[`tools/`]({home}/tree/main/tools)" in text
     assert f"[`facts`]({home}/blob/main/tools/project_facts.py)" in text
     assert f"![A grid]({home}/raw/main/book/_static/logo.svg)" in text
-    assert f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*A caption with (99.2).*" in text
+    assert (
+        f"![The grid again]({home}/raw/main/book/_static/logo.svg)\n\n*Figure 99.2: A caption with (99.2).*"
+        in text
+    )
+
+
+def test_captions_stand_below_what_a_cell_draws_with_the_numbers_of_the_book(notebook, text):
+    drawn = next(place for place, cell in enumerate(notebook.cells) if cell.source == 'print("first")')
+    assert notebook.cells[drawn + 1].source == "*Figure 99.1: What $x$ does, by (99.2).*"
+    assert "Look at Figure 99.2 and Figure 99.1." in text
 
 
 def test_targets_and_comments_are_dropped(text):
@@ -138,6 +147,7 @@ def test_the_same_chapter_gives_the_same_file(catalogue):
         (":::{admonition} Cut\n\n```{code-cell} ipython3\n1\n```\n\n:::", "gated form"),
         ("```{solution-start} ex-code\n```\n\nNo end.", "without its solution-end"),
         ("```{solution-end}\n```", "without its solution-start"),
+        ("```{figure} ../book/_static/logo.svg\n:alt: A grid\nA caption.\n```", "needs a name"),
         ("```{code-cell} ipython3\n:tags: [surprise]\n\n1\n```", "surprise"),
     ],
 )

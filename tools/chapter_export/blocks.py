@@ -142,8 +142,16 @@ class BlockWriter:
     def figure(self, directive: Directive) -> str:
         """A picture and its caption."""
         picture = self.inline.image(directive.options.get("alt", ""), directive.argument)
-        caption = self.convert(directive.body)
-        return f"{picture}\n\n*{caption}*" if caption else picture
+        if not directive.body:
+            return picture
+        return f"{picture}\n\n{self.caption(directive.options.get('name', ''), directive.body)}"
+
+    def caption(self, name: str, text: str) -> str:
+        """What is said below a figure, in italics behind its number."""
+        number = self.catalogue.figures.get(name)
+        if number is None:
+            raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
+        return f"*{number.text}: {self.convert(text)}*"
 
     def drawing(self, directive: Directive) -> str:
         """A drawing as a picture inside the notebook, since Colab shows no attachments, and its caption."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jupytext
 from markdown_it.token import Token
+from nbformat import NotebookNode
 from project_facts import ROOT, Repository, chapter_number, chapters, read_repository
 from pybtex.database import Entry, parse_file
 
@@ -40,6 +41,13 @@ class Catalogue:
         for cell in jupytext.read(path, fmt="md:myst").cells:
             if cell.cell_type == "markdown":
                 reader.read(cell.source)
+            elif figure := figure_of(cell):
+                reader.figure(figure.get("name", ""))
+
+    def labelled(self, label: str) -> Target | None:
+        """What a label stands for, whatever its kind; None where no chapter has it."""
+        kinds = (self.equations, self.exercises, self.figures, self.targets)
+        return next((kind[label] for kind in kinds if label in kind), None)
 
     def citation(self, key: str) -> tuple[str, str, str]:
         """Authors, year and address of an entry of the bibliography."""
@@ -110,6 +118,11 @@ class _LabelReader:
         for name in waiting:
             self.catalogue.targets.setdefault(name, Target(self.chapter, text))
         waiting.clear()
+
+
+def figure_of(cell: NotebookNode) -> dict[str, str]:
+    """The name and the caption that a code cell gives to what it draws; empty without them."""
+    return cell.metadata.get("mystnb", {}).get("figure", {})
 
 
 def heading_slug(title: str) -> str:

@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from chapter_export.blocks import BlockWriter, details
-from chapter_export.catalogue import Catalogue
+from chapter_export.catalogue import Catalogue, figure_of
 from chapter_export.leftovers import leftovers
 from chapter_export.markup import ExportError
 
@@ -18,7 +18,7 @@ HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
 EARLIER = "earlier-answers"  # definitions from earlier chapters, which an assignment does not show
 KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output", EARLIER}
 KNOWN_OPTIONS = {"tags", "mystnb"}
-KNOWN_OUTPUT_OPTIONS = {"image", "code_prompt_show", "code_prompt_hide"}
+KNOWN_OUTPUT_OPTIONS = {"image", "figure", "code_prompt_show", "code_prompt_hide"}
 
 
 class CellWriter:
@@ -48,8 +48,10 @@ class CellWriter:
         unknown |= set(cell.metadata.get("tags", [])) - KNOWN_TAGS
         if unknown:
             raise ExportError(f"unknown options of a code cell: {', '.join(sorted(unknown))}.")
+        figure = figure_of(cell)
+        caption = self.blocks.caption(figure.get("name", ""), figure["caption"]) if figure else ""
         if self.solution is not None:
-            self.solution.append(f"```python\n{cell.source}\n```")
+            self.solution += [f"```python\n{cell.source}\n```", caption]
             return
         tags = set(cell.metadata.get("tags", []))
         written = nbformat.v4.new_code_cell(cell.source)
@@ -58,6 +60,8 @@ class CellWriter:
         if tags & HIDING_TAGS:
             written.metadata["jupyter"] = {"source_hidden": True}
         self.cells.append(written)
+        if caption:
+            self.cells.append(nbformat.v4.new_markdown_cell(caption))
 
     def _open(self, label: str) -> None:
         if self.solution is not None:

@@ -89,8 +89,7 @@ class InlineWriter:
     def reference(self, content: str) -> str:
         """{ref} and {numref}: the number or title of what is meant, linked where it is in another chapter."""
         text, label = split_title(content)
-        target = self.catalogue.exercises.get(label) or self.catalogue.targets.get(label)
-        return self._point(label, target, text)
+        return self._point(label, self.catalogue.labelled(label), text)
 
     def equation(self, label: str) -> str:
         """{eq}: the number of an equation."""
@@ -129,9 +128,7 @@ class InlineWriter:
         name, _, anchor = address.partition("#")
         if name:
             return self.document(f"{text} <{name.removesuffix('.md')}>" if text else name.removesuffix(".md"))
-        known = self.catalogue
-        target = known.equations.get(anchor) or known.exercises.get(anchor) or known.targets.get(anchor)
-        return self._point(anchor, target, text)
+        return self._point(anchor, self.catalogue.labelled(anchor), text)
 
     def image(self, alt: str, address: str) -> str:
         """A picture of the repository, by its full address: the notebook travels alone."""

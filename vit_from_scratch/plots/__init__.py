@@ -1,7 +1,8 @@
 """Figures in one style: readable on a light and on a dark page, in grey, and by the colour-blind.
 
 Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
-those of Okabe and Ito. Every function draws on the Axes it is given, or on new ones, and returns them.
+near those of Okabe and Ito, none too pale for white or too deep for black. Every function draws on the Axes
+it is given, or on new ones, and returns them.
 """
 
 from vit_from_scratch.plots.basic import confusion_matrix, curves, image, image_row, matrix, patch_mosaic
@@ -20,10 +21,12 @@ from vit_from_scratch.plots.style import (
     GREEN,
     GREY,
     ORANGE,
+    ORDERED,
     PINK,
     RED,
     SEQUENTIAL,
     SKY,
+    legend_beside,
     use_style,
 )
 
@@ -33,6 +36,7 @@ __all__ = [
     "GREEN",
     "GREY",
     "ORANGE",
+    "ORDERED",
     "PINK",
     "RED",
     "SEQUENTIAL",
@@ -46,6 +50,7 @@ __all__ = [
     "filters",
     "image",
     "image_row",
+    "legend_beside",
     "masked_rows",
     "matrix",
     "patch_mosaic",

@@ -137,7 +137,7 @@ def curves(
     ax = new_axes(ax, 6, 3.5)
     for name, values in lines.items():
         ax.plot(range(start, start + len(values)), values, label=name)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if len(lines) > 1:
         ax.legend()

@@ -84,12 +84,12 @@ def attention_distance(
     ax.plot(layers, values.mean(dim=1), color=colour, ls="-", lw=1, alpha=0.6)
     if uniform is not None:
         ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set(xlabel="layer", ylabel="mean attention distance, pixels")
     ax.autoscale(axis="y")  # a second model may reach farther than the first
     ax.set_ylim(bottom=0)
     if label or uniform is not None:
-        ax.legend()
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)  # no line runs through it there
     return ax
 
 

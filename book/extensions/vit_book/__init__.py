@@ -3,6 +3,8 @@
 execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
 drawings    {drawing} NAME: inline SVG with a caption
+pictures    what cells draw, made light
+figures     the narrow picture of a figure on a phone
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
 glance      four numbers of the book's own runs
@@ -38,6 +40,7 @@ from vit_book import (
     downloads,
     drawings,
     execution,
+    figures,
     glance,
     numbering,
     opener,
@@ -57,6 +60,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for module in (
         execution,
         runner,
+        figures,
         numbering,
         drawings,
         roles,

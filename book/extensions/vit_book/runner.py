@@ -34,6 +34,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util import logging
 
+from vit_book import pictures
+
+EXTENSIONS = str(Path(__file__).resolve().parents[1])  # where kernels find `kernel_figures`
 T = TypeVar("T")
 LOGGER = logging.getLogger(__name__)
 
@@ -88,9 +91,11 @@ def longest_first(chapters: Iterable[Chapter]) -> list[Chapter]:
 
 def surroundings() -> tuple[int, dict[str, str]]:
     """Say how many chapters run at a time, and with which environment variables."""
+    found = os.pathsep.join(filter(None, [EXTENSIONS, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": found}
     if os.environ["VIT_BUDGET"] == "full":
-        return 1, dict(os.environ)
-    return cpu_count(), {**os.environ, "OMP_NUM_THREADS": "1"}
+        return 1, environment
+    return cpu_count(), {**environment, "OMP_NUM_THREADS": "1"}
 
 
 async def run(chapter: Chapter, config: NbParserConfig, environment: dict[str, str]) -> None:
@@ -109,13 +114,15 @@ async def run(chapter: Chapter, config: NbParserConfig, environment: dict[str, s
             resources={"metadata": {"path": str(folder)}},
             record_timing=False,  # times would become part of what the cache recognises a chapter by
             shutdown_kernel="immediate",  # all outputs have come, and torch takes seconds to leave
-            extra_arguments=["--log-level=ERROR"],  # a warning on every start says that nothing is encrypted
+            # a warning on every start says that nothing is encrypted; figures are drawn for phones, too
+            extra_arguments=["--log-level=ERROR", "--InteractiveShellApp.extra_extensions=kernel_figures"],
         )
         try:
             await client.async_execute(env=environment)
         finally:
             if client.km is not None and client.km.has_kernel:  # Ctrl-C came while it was starting
                 await client.km.shutdown_kernel(now=True)
+    pictures.pack(chapter.notebook)
 
 
 async def run_all(
