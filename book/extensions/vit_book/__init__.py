@@ -12,6 +12,8 @@ docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
+descriptions  a page's description and what a link to it shows; one viewport tag
+site_files  sitemap.xml, robots.txt and llms.txt
 """
 
 import sys
@@ -26,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 from vit_book import (
     assigned,
     citations,
+    descriptions,
     docstrings,
     downloads,
     execution,
@@ -35,6 +38,7 @@ from vit_book import (
     reference,
     roles,
     runner,
+    site_files,
     tried,
 )
 
@@ -54,6 +58,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
         tried,
         downloads,
         page,
+        descriptions,
+        site_files,
     ):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
