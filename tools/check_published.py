@@ -19,22 +19,29 @@ BESIDE = ("index.html", "search.html", "sitemap.xml", "robots.txt", "llms.txt", 
 CANONICAL = re.compile(r'<link rel="canonical" href="([^"]*)"')
 
 
+def parts(root: Path) -> list[tuple[str, list[str]]]:
+    """The parts of `_toc.yml` in its order: the caption of each, and its pages."""
+    contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [
+        (part.get("caption", ""), list(dict.fromkeys(_entries(part, root)))) for part in contents["parts"]
+    ]
+    return [("", [contents["root"]]), *listed]
+
+
 def pages(root: Path) -> list[str]:
     """Every page that the book must have: those of `_toc.yml`, and every chapter, listed there or not."""
-    contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [contents["root"], *_entries(contents, root)]
+    listed = [name for _, names in parts(root) for name in names]
     return list(dict.fromkeys([*listed, *(f"notebooks/{path.stem}" for path in chapters(root))]))
 
 
 def _entries(part: dict[str, Any], root: Path) -> Iterator[str]:
-    for below in ("parts", "chapters", "sections"):
-        for entry in part.get(below, []):
-            if "file" in entry:
-                yield entry["file"]
-            if "glob" in entry:
-                found = sorted(root.glob(f"{entry['glob']}.md"))
-                yield from (path.relative_to(root).with_suffix("").as_posix() for path in found)
-            yield from _entries(entry, root)
+    for entry in [*part.get("chapters", []), *part.get("sections", [])]:
+        if "file" in entry:
+            yield entry["file"]
+        if "glob" in entry:
+            found = sorted(root.glob(f"{entry['glob']}.md"))
+            yield from (path.relative_to(root).with_suffix("").as_posix() for path in found)
+        yield from _entries(entry, root)
 
 
 def shortcomings(built: Path, root: Path = ROOT) -> list[str]:
