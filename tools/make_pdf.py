@@ -1,12 +1,13 @@
 """Print the built book into one PDF, _build/pdf/vit_from_scratch.pdf, with Chromium.
 
 python tools/make_pdf.py
-python tools/make_pdf.py --publish     # also put it into the site, with a link at the foot of the landing page
+python tools/make_pdf.py --publish     # also put it into the site, with a link on the landing page
 
-Printed twice: the first time tells on which page each chapter begins, the second writes that into the contents.
+Printed twice: the first print tells on which page each chapter begins, the second has that in its contents.
 """
 
 import argparse
+import logging
 import shutil
 import subprocess
 import sys
@@ -24,20 +25,17 @@ from pypdf import PdfReader, PdfWriter
 from whole_book import assemble
 
 PDF = ROOT / "_build" / "pdf" / "vit_from_scratch.pdf"
-STYLE = Path(__file__).with_suffix("").with_name("whole_book.css")
+STYLE = Path(__file__).with_name("whole_book.css")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--no-pdf-header-footer",
-    "--generate-pdf-document-outline",
-    "--virtual-time-budget=120000",
-]
-SECONDS = 600
-LINK = '<p class="vit-pdf"><a href="../{name}">The whole book as a PDF</a>: {pages} pages, {size:.0f} MB.</p></article>'
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--no-pdf-header-footer", "--generate-pdf-document-outline", "--virtual-time-budget=120000"),
+)
+SECONDS = 900  # for one print
+LINK = (
+    '<p class="vit-pdf"><a href="../{name}">The whole book as a PDF</a>: {pages} pages, {size:.0f} MB.</p>'
+    "</article>"
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -62,9 +60,7 @@ def find_browser() -> str:
         path = shutil.which(name)
         if path:
             return path
-    raise FileNotFoundError(
-        f"no browser to print with: install Chromium ({', '.join(BROWSERS)} are looked for)"
-    )
+    raise FileNotFoundError(f"no browser to print with; install one of {', '.join(BROWSERS)}")
 
 
 def print_page(address: str, target: Path) -> None:
@@ -85,6 +81,7 @@ def first_pages(pdf: Path) -> dict[str, int]:
 
 def finish(printed: Path, target: Path) -> int:
     """Let the outline show when the PDF opens, and put it in its place whole; returns the number of pages."""
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # Chromium miscounts its objects, which harms nothing
     writer = PdfWriter(clone_from=printed)
     writer.page_mode = "/UseOutlines"
     writer.compress_identical_objects()
@@ -94,7 +91,7 @@ def finish(printed: Path, target: Path) -> int:
     return len(writer.pages)
 
 
-def make_pdf(built: Path, target: Path) -> int:
+def make_pdf(built: Path, target: Path, root: Path = ROOT) -> int:
     """Print the book in `built`; returns the number of pages."""
     folder = built.parent / "pdf"
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +100,7 @@ def make_pdf(built: Path, target: Path) -> int:
     numbers: dict[str, int] = {}
     with served(built.parent) as address:
         for _ in range(2):
-            page.write_text(assemble(built, ROOT, style, numbers), encoding="utf-8")
+            page.write_text(assemble(built, root, style, numbers), encoding="utf-8")
             print_page(f"{address}/pdf/{page.name}", printed)
             numbers = first_pages(printed)
     pages = finish(printed, target)

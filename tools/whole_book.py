@@ -1,8 +1,8 @@
 """One HTML page made of every page of the built book, for tools/make_pdf.py.
 
-Folded code is opened; hints and solutions give way to a line that says where they are; the documentation of the
-package, which is for looking up, stays on the site. Ids get the name of their page in front, and links between
-pages become links within the one.
+Folded code is opened; hints and solutions give way to a line that says where they are; the documentation of
+the package, which is for looking up, stays on the site. Ids get the name of their page in front, and links
+between pages become links within the one.
 """
 
 import posixpath
@@ -18,14 +18,13 @@ from check_published import parts
 from project_facts import read_repository, read_version
 
 LEFT_OUT = "book/api/"
+CARD = "_static/social_card.png"
 POINTS = ("aria-labelledby", "aria-describedby", "aria-controls", "for")
 INLINE_TARGET = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)")
-PLAIN_FOLD = (
-    "Show code cell source"  # the code of a drawing; folds with a name of their own belong to the text
-)
+PLAIN_FOLD = "Show code cell source"  # code that draws; folds with a name of their own belong to the text
 ABOUT = (
-    "Printed from {address}, version {version}. There, hints and solutions unfold, chapters open in Colab, and the "
-    "package is documented. The book and its code may be copied and changed under the MIT licence."
+    "Printed from {address}, version {version}. There, hints and solutions unfold, chapters open in Colab, "
+    "and the package is documented. The book and its code may be copied and changed under the MIT licence."
 )
 
 
@@ -45,7 +44,7 @@ class Page:
 
 
 def read_pages(built: Path, root: Path) -> tuple[list[Page], BeautifulSoup]:
-    """The pages to print in the book's order, and the page whose style sheets and mathematics serve them all."""
+    """The pages to print in the book's order, and the page whose styles and mathematics serve them all."""
     found, model = [], BeautifulSoup("", "html.parser")
     for caption, names in parts(root):
         for name in names:
@@ -117,12 +116,17 @@ def move(page: Page, slugs: dict[str, str], ids: set[str], address: str) -> None
                 tag[attribute] = INLINE_TARGET.sub(rf"url(#{page.slug}--\1)", text)
 
 
+def beside(page: Page, path: str) -> str:
+    """A path that is relative to the page, from the site's folder on."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path))
+
+
 def new_address(page: Page, link: str, slugs: dict[str, str], ids: set[str], address: str) -> str:
     """Where a link of `page` leads in the one page, or on the site when its target is not printed."""
     target = urlsplit(link)
     if target.scheme or target.netloc:
         return link
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), unquote(target.path)))
+    path = beside(page, unquote(target.path))
     name = path.removesuffix(".html") if target.path else page.name
     if name not in slugs:
         return f"{address}{path}" + (f"#{target.fragment}" if target.fragment else "")
@@ -132,7 +136,7 @@ def new_address(page: Page, link: str, slugs: dict[str, str], ids: set[str], add
 
 def contents(pages: list[Page], numbers: dict[str, int]) -> str:
     """The table of contents; a page of the book without a number yet gets a blank."""
-    lines, last = ["<h1>Contents</h1>"], ""
+    lines, last = ['<p class="vit-heading">Contents</p>'], ""
     for page in pages:
         if page.caption != last:
             lines.append(f'<p class="vit-part">{escape(page.caption)}</p>')
@@ -149,9 +153,8 @@ def page_styles(pages: list[Page]) -> str:
     rules = []
     for page in pages:
         title = page.title.replace("\\", "").replace('"', "'")
-        rules.append(
-            f'@page {page.slug} {{ @top-left {{ content: "{title}"; }} }} #{page.slug} {{ page: {page.slug}; }}'
-        )
+        rules.append(f'@page {page.slug} {{ @top-left {{ content: "{title}"; }} }}')
+        rules.append(f"#{page.slug} {{ page: {page.slug}; }}")
     return "\n".join(rules)
 
 
@@ -168,9 +171,7 @@ def assemble(built: Path, root: Path, style: str, numbers: dict[str, int]) -> st
     landing, *rest = pages
     title = escape(landing.title)
     about = ABOUT.format(address=f'<a href="{address}">{address}</a>', version=read_version(root))
-    sections = "\n".join(
-        f'<section id="{page.slug}" class="vit-page">{page.article}</section>' for page in pages
-    )
+    sections = (f'<section id="{page.slug}" class="vit-page">{page.article}</section>' for page in pages)
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light">
 <head><meta charset="utf-8"><title>{title}</title>
@@ -178,8 +179,8 @@ def assemble(built: Path, root: Path, style: str, numbers: dict[str, int]) -> st
 <style>{style}
 {page_styles(rest)}</style></head>
 <body><main class="bd-main">
-<div class="vit-title"><img src="../html/_static/social_card.png" alt=""><p>{title}</p><p class="vit-about">{about}</p></div>
+<div class="vit-title"><img src="../html/{CARD}" alt="{title}"><p>{about}</p></div>
 <nav class="vit-contents">{contents(rest, numbers)}</nav>
-{sections}
+{chr(10).join(sections)}
 </main></body></html>
 """
