@@ -134,9 +134,8 @@ def test_every_page_says_where_it_is_and_what_a_link_to_it_shows(built):
         assert contents(soup, "property", "og:description") == contents(soup, "name", "description")
         (title,) = contents(soup, "property", "og:title")
         assert soup.title.get_text().startswith(title)
-        assert contents(soup, "property", "og:type") == [
-            "website" if "index.html" in address[-15:] and "api" not in name else "article"
-        ]
+        kind = "website" if name in ("index.html", "book/index.html") else "article"
+        assert contents(soup, "property", "og:type") == [kind]
         (image,) = contents(soup, "property", "og:image")
         assert (built / urlsplit(image).path.removeprefix(urlsplit(HOME).path)).is_file()
         assert contents(soup, "property", "og:image:alt")[0]

@@ -20,6 +20,11 @@ CARD = "_static/social_card.png"
 CARD_SIZE = (1200, 630)
 CARD_ALT = "A photo of a cat, cut into patches, beside the title Vision Transformer from scratch."
 VIEWPORT = re.compile(r"""<meta\s[^>]*name="viewport"[^>]*>\s*""")
+TITLES = {
+    "search": "Search",
+    "genindex": "Index",
+    "py-modindex": "Python Module Index",
+}  # as the theme has them
 GENERATED = {
     "search": "Find a word, a name of the package or a term of the paper in every page of the book {title}.",
     "genindex": "Every name that the package documents, in the order of the alphabet: {title}.",
@@ -104,7 +109,7 @@ def add_tags(
     """Put the tags into a page's head, leave one viewport tag, and say the landing page's title once."""
     site = app.config.html_title
     landing = pagename == app.config.root_doc
-    title = unescape(re.sub(r"<[^>]*>", "", str(context.get("title", site))))
+    title = unescape(re.sub(r"<[^>]*>", "", str(context.get("title", TITLES.get(pagename, site)))))
     given = app.env.metadata.get(pagename, {}).get("description")
     description = describe(pagename, given, doctree, site)
     base = app.config.html_baseurl
