@@ -8,17 +8,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book slides test test-all train notebooks rehearse pictures dist lock format check clean
+.PHONY: help book pdf links slides test test-all train notebooks rehearse pictures dist lock format check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
+	@echo "make pdf        print the whole book into one PDF, with Chromium"
+	@echo "make links      follow the links that lead out of the book, which needs a network"
 	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make rehearse   run the notebooks as Colab would; one chapter: make rehearse ONLY=03_attention"
 	@echo "make dist       build the package: an sdist and a wheel, in dist/"
-	@echo "make pictures   draw the picture of the README and the landing page anew"
+	@echo "make pictures   draw the picture of the README and the landing page anew, and the card of links to the book"
 	@echo "make check      style, types, and whether generated files are fresh"
 	@echo "make format     let ruff put the style right"
 	@echo "make lock       choose the newest versions anew, into requirements.lock"
@@ -34,6 +36,12 @@ $(INSTALLED): pyproject.toml requirements.lock
 book: notebooks
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+pdf: book
+	$(BIN)/python tools/make_pdf.py $(PDF_OPTIONS)
+
+links: notebooks
+	$(BIN)/jupyter-book build . --builder linkcheck
 
 slides: book
 	$(BIN)/python tools/make_slides.py
@@ -59,6 +67,7 @@ dist: $(INSTALLED)
 
 pictures: $(INSTALLED)
 	$(BIN)/python tools/draw_overview.py
+	$(BIN)/python tools/draw_social_card.py
 
 # The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
 lock: $(INSTALLED)
@@ -77,6 +86,8 @@ check: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py --check
 	$(BIN)/python tools/set_repository.py --check
 	$(BIN)/python tools/draw_overview.py --check
+	$(BIN)/python tools/draw_social_card.py --check
+	$(BIN)/python tools/check_workflows.py
 
 clean:
 	rm -rf _build build dist .pytest_cache .ruff_cache

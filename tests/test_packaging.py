@@ -142,3 +142,43 @@ def test_an_installed_copy_loads_its_recipes_results_and_weights(installed, tmp_
         shipped = sorted(path.name for path in (ROOT / "vit_from_scratch" / folder).glob(f"*.{suffix}"))
         assert sorted(line.split()[1] for line in lines[1:] if line.startswith(f"{kind} ")) == shipped
     assert any(line.startswith("recipe ") for line in lines)
+
+
+@pytest.mark.slow
+def test_the_package_of_a_release_is_what_pypi_takes(tmp_path):
+    source, dist = tmp_path / "source", tmp_path / "dist"
+    copy_source(source)
+    run("-m", "build", "--no-isolation", "--outdir", str(dist), str(source))
+    built = sorted(path.name for path in dist.iterdir())
+    name = f"vit_from_scratch-{PROJECT['version']}"
+    assert built == [f"{name}-py3-none-any.whl", f"{name}.tar.gz"]
+    said = run("-m", "twine", "check", "--strict", *(str(dist / each) for each in built))
+    assert said.count("PASSED") == 2
+
+
+@pytest.mark.slow
+def test_a_tag_can_be_installed_and_brings_its_command(tmp_path):
+    clone, tag = tmp_path / "clone", f"v{PROJECT['version']}-rehearsed"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    subprocess.run(["git", "tag", tag], cwd=clone, check=True)
+    fresh = tmp_path / "fresh"
+    run("-m", "venv", "--without-pip", str(fresh))
+    packages = fresh / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    (packages / "present.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n", encoding="utf-8")
+    python, environment = str(fresh / "bin" / "python"), {**os.environ}
+    environment.pop("PYTHONPATH", None)
+    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed"]
+    for arguments in (
+        [*pip, f"git+file://{clone}@{tag}"],
+        ["-c", "import vit_from_scratch as v; print(v.__file__)"],
+    ):
+        done = subprocess.run(
+            [python, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(fresh)
+    said = subprocess.run(
+        [fresh / "bin" / "vit", "recipes"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert said.returncode == 0, said.stderr
+    assert "digits" in said.stdout

@@ -32,6 +32,13 @@ class Repository:
         """The last two parts of the address: OWNER/NAME."""
         return "/".join(self.url.rsplit("/", 2)[1:])
 
+    @property
+    def pages_url(self) -> str:
+        """Where GitHub Pages shows the book."""
+        owner, name = self.slug.split("/")
+        host = f"{owner.lower()}.github.io"
+        return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
+
     def file_url(self, path: str) -> str:
         """The page that shows the file `path`, or the folder where `path` ends with a slash."""
         return f"{self.url}/{'tree' if path.endswith('/') else 'blob'}/{self.branch}/{path.rstrip('/')}"

@@ -19,12 +19,6 @@ ADDRESS = re.compile(r"https://[\w.-]+/[\w.-]+/[\w.-]+")
 FOLLOWERS = ("README.md", "CITATION.cff", "pyproject.toml")
 
 
-def pages_url(repository: Repository) -> str:
-    """Where GitHub Pages shows the book of this repository."""
-    owner, name = repository.slug.split("/")
-    return f"https://{owner.lower()}.github.io/{name}"
-
-
 def set_repository(root: Path, url: str) -> None:
     """Write the address into _config.yml and the files that hold it; notebooks are exported afterwards."""
     old = read_repository(root)
@@ -32,7 +26,7 @@ def set_repository(root: Path, url: str) -> None:
     changes = {
         old.url: new.url,
         f"colab.research.google.com/github/{old.slug}": f"colab.research.google.com/github/{new.slug}",
-        pages_url(old): pages_url(new),
+        old.pages_url: new.pages_url,
     }
     for name in ("_config.yml", *FOLLOWERS):
         path = root / name

@@ -162,13 +162,6 @@ class BlockWriter:
         picture = f"![{'. '.join(words(name, root))}](data:image/png;base64,{data})"
         return f"{picture}\n\n{self.caption(f'drawing-{name}', directive.body)}"
 
-    def caption(self, name: str, text: str) -> str:
-        """What is said below a figure, in italics behind its number."""
-        number = self.catalogue.figures.get(name)
-        if number is None:
-            raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
-        return f"*{number.text}: {self.convert(text)}*"
-
 
 def _numbers(labels: dict[str, Target], chapter: str) -> Iterator[str]:
     """The numbers of a chapter's equations or exercises, in the order of its text."""

@@ -21,6 +21,8 @@ opener      how a chapter opens: part, number, title, its place in the model, a 
 place       the small drawing of the model in which a chapter's part is in colour
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
+descriptions  a page's description and what a link to it shows; one viewport tag
+site_files  sitemap.xml, robots.txt and llms.txt
 """
 
 import sys
@@ -36,6 +38,7 @@ from vit_book import (
     assigned,
     cards,
     citations,
+    descriptions,
     docstrings,
     downloads,
     drawings,
@@ -50,6 +53,7 @@ from vit_book import (
     roles,
     runner,
     side_notes,
+    site_files,
     terms,
     tried,
 )
@@ -77,6 +81,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
         downloads,
         opener,
         page,
+        descriptions,
+        site_files,
     ):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,12 +7,16 @@ from pathlib import Path
 from project_facts import chapters
 from sphinx.application import Sphinx
 
+from vit_book.descriptions import read_description, tags
+
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
+<link rel="canonical" href="{address}">
+{tags}
 <meta http-equiv="refresh" content="0; url={target}">
 </head>
 <body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
@@ -36,8 +40,16 @@ def write_root_page(app: Sphinx, error: Exception | None) -> None:
     """Send whoever opens the site's folder to the landing page."""
     if error or app.builder.format != "html":
         return
-    page = ROOT_PAGE.format(title=escape(app.config.html_title), target=f"{app.config.root_doc}.html")
-    (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
+    built, title, target = Path(app.outdir), app.config.html_title, f"{app.config.root_doc}.html"
+    base = app.config.html_baseurl
+    description = read_description(built, app.config.root_doc)
+    page = ROOT_PAGE.format(
+        title=escape(title),
+        target=target,
+        address=base + target,
+        tags=tags(title, description, base + target, base, title, "website"),
+    )
+    (built / "index.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
