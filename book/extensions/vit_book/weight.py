@@ -1,0 +1,187 @@
+"""What a page makes a browser fetch: nothing that it does not use, nothing before it is needed.
+
+The last step of a build: it goes over the finished pages, whichever template or extension they come from.
+Each function takes a page's text and returns it changed; a page that it has been over stays as it is.
+"""
+
+import re
+import sys
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from PIL import Image
+from sphinx.application import Sphinx
+
+from vit_book.lean_mathjax import BUNDLE, lighten_mathjax
+from vit_book.lean_pictures import lighten_pictures
+from vit_book.lean_styles import lighten_styles
+
+SCRIPT = r'<script(?=[^>]*\ssrc="[^"]*{name})[^>]*></script>\s*'
+FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_process|output_area)(?![\w-])')
+MATHJAX_SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>\s*")
+PICTURE = re.compile(r"<img\b[^>]*>")
+VIEWPORT = re.compile(r'\s*<meta (?=[^>]*name="viewport")[^>]*>')
+ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+# Which companions of the theme a page without these words does without.
+ONLY_WITH = {
+    "sphinx-design.min.css": re.compile(r'class="[^"]*\bsd-'),
+    "design-tabs.js": re.compile(r'class="[^"]*\bsd-tab'),
+    "clipboard.min.js": re.compile(r'class="highlight'),
+    "copybutton.js": re.compile(r'class="highlight'),
+    "copybutton.css": re.compile(r'class="highlight'),
+}
+SEARCH_TOOLS = ("searchtools.js", "language_data.js", "searchindex.js")
+# Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
+THEME = """<script data-cfasync="false">
+    document.documentElement.dataset.mode = localStorage.getItem("mode") || "auto";
+    document.documentElement.dataset.theme = {auto: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"}[document.documentElement.dataset.mode] || document.documentElement.dataset.mode;
+  </script>"""  # noqa: E501
+THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
+
+
+def without_script(page: str, name: str) -> str:
+    """Leave out the script whose address ends with `name` (before a version)."""
+    return re.sub(SCRIPT.format(name=re.escape(name)), "", page)
+
+
+def drop_icon_script(page: str) -> str:
+    """The icons come from web fonts; the script would draw them a second time, with 1.5 MB."""
+    return without_script(page, "scripts/fontawesome.js")
+
+
+def search_on_its_page(page: str) -> str:
+    """The index of all words is for the page that searches; the others lead there."""
+    if 'id="search-results"' not in page:
+        for name in SEARCH_TOOLS:
+            page = without_script(page, name)
+    return page
+
+
+def formulas_where_they_are(page: str) -> str:
+    """MathJax, and only the part that is used, on pages with formulas; nothing on the others."""
+    if not FORMULA.search(page):
+        return MATHJAX_SETTINGS.sub("", without_script(without_script(page, "tex-chtml.js"), BUNDLE))
+    return re.sub(r'mathjax/tex-chtml\.js(\?v=\w+)?"', f'mathjax/{BUNDLE}"', page)
+
+
+def drop_unused_companions(page: str) -> str:
+    """Leave out what the theme's companions load for code, cards and tabs where a page has none."""
+    for name, sign in ONLY_WITH.items():
+        if not sign.search(page):
+            page = without_script(page, name)
+            page = re.sub(rf'<link [^>]*href="[^"]*{re.escape(name)}[^>]*>\s*', "", page)
+    return page
+
+
+def scripts_after_the_text(page: str) -> str:
+    """No script holds up the first picture of a page; they run in their order when it has been read.
+
+    `documentation_options.js` stays: the page itself speaks to it in the next line.
+    """
+    eager = re.compile(r'<script(?![^>]*\b(?:defer|async)\b)(?![^>]*documentation_options)(?=[^>]*\ssrc=")')
+    return eager.sub("<script defer", page)
+
+
+def one_viewport(page: str) -> str:
+    """Leave the first of several statements about the width of a phone."""
+    first = VIEWPORT.search(page)
+    if not first:
+        return page
+    rest = VIEWPORT.sub("", page[first.end() :])
+    return page[: first.end()] + rest
+
+
+def theme_from_the_start(page: str) -> str:
+    """Light colours without scripts; with them, the theme that the reader asked for, before anything is drawn."""
+    page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
+    return THEIR_THEME.sub(lambda _: THEME, page, count=1)
+
+
+def pictures_when_they_near(page: str, folder: Path) -> str:
+    """Every picture of the text says its size, and all but the first load when a reader comes near.
+
+    Args:
+        page: the page's text.
+        folder: where the page lies; its pictures' addresses start there.
+    """
+    article = ARTICLE.search(page)
+    if not article:
+        return page
+    seen = 0
+
+    def sized(found: re.Match) -> str:
+        nonlocal seen
+        tag = found.group()
+        source = re.search(r'\ssrc="([^":]+)"', tag)
+        if not source or not (folder / source[1]).exists():
+            return tag
+        seen += 1
+        added = "" if seen == 1 or " loading=" in tag else ' loading="lazy" decoding="async"'
+        if " width=" not in tag and (folder / source[1]).suffix in (".png", ".webp", ".jpg"):
+            width, height = Image.open(folder / source[1]).size
+            added += f' width="{width}" height="{height}"'
+        return tag[:4] + added + tag[4:]
+
+    return page[: article.start()] + PICTURE.sub(sized, article.group()) + page[article.end() :]
+
+
+def renamed_pictures(page: str, names: list[str]) -> str:
+    """Lead to the WebP file where a PNG file has become one."""
+    for name in names:
+        page = page.replace(f"_images/{name}", f"_images/{Path(name).with_suffix('.webp')}")
+    return page
+
+
+def versions(page: str, digests: dict[str, str]) -> str:
+    """Say the version of files that were changed after the build named it, so that browsers fetch them anew."""
+    for name, digest in digests.items():
+        page = re.sub(rf'({re.escape(name)})(?:\?[\w=]*)?"', rf'\1?v={digest}"', page)
+    return page
+
+
+def lighten(site: Path, cache: Path) -> None:
+    """Go over a built book: its pages, style sheets, fonts, formulas and figures.
+
+    Args:
+        site: the folder of the built book.
+        cache: a folder in which lighter figures are kept from build to build.
+    """
+    pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
+    renamed = sorted({*renamed, *lighten_pictures(site, cache)})
+    lighten_mathjax(site / "_static")
+    steps = [
+        drop_icon_script,
+        search_on_its_page,
+        formulas_where_they_are,
+        drop_unused_companions,
+        scripts_after_the_text,
+        one_viewport,
+        theme_from_the_start,
+        partial(renamed_pictures, names=renamed),
+    ]
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        for step in steps:
+            text = step(text)
+        path.write_text(pictures_when_they_near(text, path.parent), encoding="utf-8")
+    changed = [*lighten_styles(site), site / "_static/mathjax" / BUNDLE]
+    digests = {path.name: sha256(path.read_bytes()).hexdigest()[:8] for path in changed if path.exists()}
+    for path in pages:
+        path.write_text(versions(path.read_text(encoding="utf-8"), digests), encoding="utf-8")
+
+
+def lighten_build(app: Sphinx, error: Exception | None) -> None:
+    """Run when everything else is written."""
+    if not error and app.builder.format == "html":
+        lighten(Path(app.outdir), Path(app.doctreedir) / "pictures")
+
+
+def setup(app: Sphinx) -> None:
+    """Come last: other steps at the end of a build may write pages, too."""
+    app.connect("build-finished", lighten_build, priority=950)
+
+
+if __name__ == "__main__":
+    lighten(Path(sys.argv[1]), Path(sys.argv[2]))
