@@ -12,6 +12,8 @@ docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
+finishing   the last step, over finished pages: weight (what they fetch), markup (what stands in them twice),
+            lean_styles, lean_mathjax and lean_pictures (the files beside them)
 """
 
 import sys
@@ -29,6 +31,7 @@ from vit_book import (
     docstrings,
     downloads,
     execution,
+    finishing,
     numbering,
     page,
     recipes,
@@ -54,6 +57,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         tried,
         downloads,
         page,
+        finishing,
     ):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

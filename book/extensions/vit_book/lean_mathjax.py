@@ -33,7 +33,7 @@ window.MathJax = {{
       return part ? part() : fetched(url);
     }},
   }},
-  options: {{...given.options, enableMenu: false, enableAssistiveMml: true}},
+  options: {{...given.options, enableAssistiveMml: true}},
 }};
 {startup}
 }})();

@@ -11,7 +11,8 @@ from fontTools.ttLib import TTFont
 SHEETS = ("styles/pydata-sphinx-theme.css", "sphinx-design.min.css", "mystnb.*.css")
 ICON_FONTS = "vendor/fontawesome/webfonts"
 WORD = re.compile(r"[A-Za-z_][\w-]*")
-ICON = re.compile(r"\\(e[0-9a-f]{3}|f[0-9a-f]{3})\b", re.IGNORECASE)  # a character of the icon fonts, in CSS
+ESCAPED = re.compile(r"\\([ef][0-9a-f]{3})\b", re.IGNORECASE)  # an icon in CSS, written as a number
+DRAWN = re.compile("[\ue000-\uf8ff]")  # and written as itself, in the range that fonts have to themselves
 NESTED = ("media", "supports", "layer")
 
 
@@ -96,5 +97,8 @@ def lighten_styles(site: Path) -> list[Path]:
     for path in changed:
         path.write_text(prune(path.read_text(encoding="utf-8"), words), encoding="utf-8")
     styles = "\n".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css"))
-    subset_icons(static / ICON_FONTS, {int(code, 16) for code in ICON.findall(styles)})
+    icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {
+        ord(icon) for icon in DRAWN.findall(styles)
+    }
+    subset_icons(static / ICON_FONTS, icons)
     return changed

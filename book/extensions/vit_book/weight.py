@@ -1,27 +1,19 @@
 """What a page makes a browser fetch: nothing that it does not use, nothing before it is needed.
 
-The last step of a build: it goes over the finished pages, whichever template or extension they come from.
-Each function takes a page's text and returns it changed; a page that it has been over stays as it is.
+Each function takes a finished page's text and returns it changed; a page that it has been over stays as it is.
 """
 
 import re
-import sys
-from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 from PIL import Image
-from sphinx.application import Sphinx
 
-from vit_book.lean_mathjax import BUNDLE, lighten_mathjax
-from vit_book.lean_pictures import lighten_pictures
-from vit_book.lean_styles import lighten_styles
+from vit_book.lean_mathjax import BUNDLE
 
 SCRIPT = r'<script(?=[^>]*\ssrc="[^"]*{name})[^>]*></script>\s*'
 FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_process|output_area)(?![\w-])')
 MATHJAX_SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>\s*")
 PICTURE = re.compile(r"<img\b[^>]*>")
-VIEWPORT = re.compile(r'\s*<meta (?=[^>]*name="viewport")[^>]*>')
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 # Which companions of the theme a page without these words does without.
 ONLY_WITH = {
@@ -32,12 +24,6 @@ ONLY_WITH = {
     "copybutton.css": re.compile(r'class="highlight'),
 }
 SEARCH_TOOLS = ("searchtools.js", "language_data.js", "searchindex.js")
-# Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
-THEME = """<script data-cfasync="false">
-    document.documentElement.dataset.mode = localStorage.getItem("mode") || "auto";
-    document.documentElement.dataset.theme = {auto: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"}[document.documentElement.dataset.mode] || document.documentElement.dataset.mode;
-  </script>"""  # noqa: E501
-THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
 
 
 def without_script(page: str, name: str) -> str:
@@ -83,21 +69,6 @@ def scripts_after_the_text(page: str) -> str:
     return eager.sub("<script defer", page)
 
 
-def one_viewport(page: str) -> str:
-    """Leave the first of several statements about the width of a phone."""
-    first = VIEWPORT.search(page)
-    if not first:
-        return page
-    rest = VIEWPORT.sub("", page[first.end() :])
-    return page[: first.end()] + rest
-
-
-def theme_from_the_start(page: str) -> str:
-    """Light colours without scripts; with them, the theme that the reader asked for, before anything is drawn."""
-    page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
-    return THEIR_THEME.sub(lambda _: THEME, page, count=1)
-
-
 def pictures_when_they_near(page: str, folder: Path) -> str:
     """Every picture of the text says its size, and all but the first load when a reader comes near.
 
@@ -138,50 +109,3 @@ def versions(page: str, digests: dict[str, str]) -> str:
     for name, digest in digests.items():
         page = re.sub(rf'({re.escape(name)})(?:\?[\w=]*)?"', rf'\1?v={digest}"', page)
     return page
-
-
-def lighten(site: Path, cache: Path) -> None:
-    """Go over a built book: its pages, style sheets, fonts, formulas and figures.
-
-    Args:
-        site: the folder of the built book.
-        cache: a folder in which lighter figures are kept from build to build.
-    """
-    pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
-    renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
-    renamed = sorted({*renamed, *lighten_pictures(site, cache)})
-    lighten_mathjax(site / "_static")
-    steps = [
-        drop_icon_script,
-        search_on_its_page,
-        formulas_where_they_are,
-        drop_unused_companions,
-        scripts_after_the_text,
-        one_viewport,
-        theme_from_the_start,
-        partial(renamed_pictures, names=renamed),
-    ]
-    for path in pages:
-        text = path.read_text(encoding="utf-8")
-        for step in steps:
-            text = step(text)
-        path.write_text(pictures_when_they_near(text, path.parent), encoding="utf-8")
-    changed = [*lighten_styles(site), site / "_static/mathjax" / BUNDLE]
-    digests = {path.name: sha256(path.read_bytes()).hexdigest()[:8] for path in changed if path.exists()}
-    for path in pages:
-        path.write_text(versions(path.read_text(encoding="utf-8"), digests), encoding="utf-8")
-
-
-def lighten_build(app: Sphinx, error: Exception | None) -> None:
-    """Run when everything else is written."""
-    if not error and app.builder.format == "html":
-        lighten(Path(app.outdir), Path(app.doctreedir) / "pictures")
-
-
-def setup(app: Sphinx) -> None:
-    """Come last: other steps at the end of a build may write pages, too."""
-    app.connect("build-finished", lighten_build, priority=950)
-
-
-if __name__ == "__main__":
-    lighten(Path(sys.argv[1]), Path(sys.argv[2]))
