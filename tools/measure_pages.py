@@ -116,7 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
         for name in names:
             opened, whole = weigh(browser, f"{root}{name}")
             kinds = ", ".join(f"{kind.lower()} {count // 1000}" for kind, count in opened.most_common())
-            line = f"{name}: {opened.total() // 1000} kB ({kinds}); with every picture {whole.total() // 1000} kB"
+            line = f"{name}: {opened.total() // 1000} kB ({kinds}); "
+            line += f"with every picture {whole.total() // 1000} kB"
             if not chosen.no_times:
                 line += "; first paint {:.2f} s, content loaded {:.2f} s".format(
                     *seconds(browser, f"{root}{name}")

@@ -19,7 +19,7 @@ YEAR = 365 * 24 * 3600
 
 
 class Files(web.StaticFileHandler):
-    """Files of the book: those whose address names a version are kept for a year, the others asked for anew."""
+    """Files of the book: kept for a year where the address names a version, asked for anew elsewhere."""
 
     def set_extra_headers(self, path: str) -> None:
         """Say how long a browser may keep the file."""
@@ -42,6 +42,8 @@ def application(folder: Path) -> web.Application:
 
 def bind(port: int) -> list[socket.socket]:
     """Take a port of this machine, which nobody else reaches; 0 takes any that is free."""
+    if not 0 <= port <= 65535:
+        raise OSError("ports go from 0 to 65535")
     return netutil.bind_sockets(port, address="127.0.0.1")
 
 
@@ -58,7 +60,7 @@ async def serve(folder: Path, sockets: list[socket.socket]) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve `folder` in a thread at a free port: for tests and measurements. Gives the address, with a slash."""
+    """Serve `folder` in a thread at a free port, for tests and measurements; give the address."""
     sockets = bind(0)
     loop = asyncio.new_event_loop()
     task = loop.create_task(serve(folder, sockets))
@@ -90,8 +92,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     try:
         sockets = bind(chosen.port)
-    except (OSError, OverflowError) as error:
-        taken = getattr(error, "errno", None) == errno.EADDRINUSE
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
         why = "is taken" if taken else f"cannot be used ({error})"
         print(f"error: port {chosen.port} {why}; name another one: make serve PORT=8001", file=sys.stderr)
         return 1

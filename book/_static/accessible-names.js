@@ -8,6 +8,26 @@ function nameThemeSwitches() {
   }
 }
 
+const plain = (node) => node.textContent.replace(/\s+/g, " ").trim();
+
+// What unfolds is called after its title, and where it stands: "Hint, Exercise 1.2", "Solution, Exercise 1.2".
+function nameFolds() {
+  const places = "main :is(h2, h3), .exercise > .admonition-title";
+  const folds = ".admonition-title > .toggle-button, .bd-article summary";
+  const said = new Map();
+  let place = "";
+  for (const element of document.querySelectorAll(`${places}, ${folds}`)) {
+    if (element.matches(places)) {
+      place = plain(element.querySelector(".caption-number") ?? element.firstChild);
+    }
+    if (!element.matches(folds)) continue;
+    const title = plain(element.matches("summary") ? (element.firstElementChild ?? element) : element.parentElement);
+    const name = [title, place].filter(Boolean).join(", ");
+    said.set(name, (said.get(name) ?? 0) + 1);
+    element.setAttribute("aria-label", said.get(name) > 1 ? `${name} (${said.get(name)})` : name);
+  }
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   // The arrows that unfold a part of the contents: called after the page beside them.
   for (const summary of document.querySelectorAll("li.has-children > details > summary")) {
@@ -21,7 +41,7 @@ document.addEventListener("DOMContentLoaded", () => {
   sidebar?.setAttribute("aria-label", "Side bar");
 
   // Buttons whose label does not contain the words that they show.
-  for (const element of document.querySelectorAll("button.search-button-field, details.hide > summary")) {
+  for (const element of document.querySelectorAll("button.search-button-field")) {
     element.removeAttribute("aria-label");
   }
 
@@ -42,10 +62,7 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
 
-  // What a button unfolds is said in the line that it stands in.
-  for (const button of document.querySelectorAll(".admonition-title > .toggle-button")) {
-    button.setAttribute("aria-label", button.parentElement.textContent.replace(/\s+/g, " ").trim());
-  }
+  nameFolds();
 
   // Entries of the bibliography have a role that browsers no longer know.
   for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) {

@@ -1,4 +1,4 @@
-"""Figures as small files: drawings with a palette, photos as WebP, each only where the eye sees no difference."""
+"""Figures as small files: drawings with a palette, photos as WebP, where the eye sees no difference."""
 
 import io
 import shutil
@@ -30,7 +30,7 @@ def _on(picture: Image.Image, ground: int) -> np.ndarray:
 
 
 def lighter(png: bytes) -> tuple[str, bytes]:
-    """The ending and the bytes of a lighter file with the same picture; the given ones where there is none."""
+    """The ending and the bytes of a lighter file with the same picture, or the given ones."""
     picture = Image.open(io.BytesIO(png)).convert("RGBA")
     drawn = picture.quantize(256, method=Image.Quantize.FASTOCTREE)
     if likeness(picture, drawn) >= SAME_TO_THE_EYE:

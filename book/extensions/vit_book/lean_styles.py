@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import tinycss2
@@ -29,11 +30,7 @@ def words_used(site: Path) -> set[str]:
 
 def _classes(selector: list) -> list[str]:
     """The classes that an element must have; what stands in :not() and :is() is left out."""
-    return [
-        after.value
-        for dot, after in zip(selector, selector[1:], strict=False)
-        if dot == "." and after.type == "ident"
-    ]
+    return [after.value for dot, after in pairwise(selector) if dot == "." and after.type == "ident"]
 
 
 def _selectors(prelude: list) -> list[list]:

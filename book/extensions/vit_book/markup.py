@@ -1,6 +1,6 @@
 """What the theme and its companions write into a page twice, or so that it needs a script.
 
-Each function takes a finished page's text and returns it changed; a page that it has been over stays as it is.
+Each function takes a finished page's text and returns it changed; what it has been over stays as it is.
 """
 
 import re
@@ -25,7 +25,7 @@ def one_viewport(page: str) -> str:
 
 
 def theme_from_the_start(page: str) -> str:
-    """Light colours without scripts; with them, the theme that the reader asked for, before anything is drawn."""
+    """Light colours without scripts; with them, the theme that the reader wants, before anything is drawn."""
     page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
     return THEIR_THEME.sub(lambda _: THEME, page, count=1)
 

@@ -1,6 +1,6 @@
 """What a page makes a browser fetch: nothing that it does not use, nothing before it is needed.
 
-Each function takes a finished page's text and returns it changed; a page that it has been over stays as it is.
+Each function takes a finished page's text and returns it changed; what it has been over stays as it is.
 """
 
 import re
@@ -105,7 +105,7 @@ def renamed_pictures(page: str, names: list[str]) -> str:
 
 
 def versions(page: str, digests: dict[str, str]) -> str:
-    """Say the version of files that were changed after the build named it, so that browsers fetch them anew."""
+    """Say the version of files that changed after the build named it, so that browsers fetch them anew."""
     for name, digest in digests.items():
         page = re.sub(rf'({re.escape(name)})(?:\?[\w=]*)?"', rf'\1?v={digest}"', page)
     return page
