@@ -44,7 +44,8 @@ def test_icons_are_drawn(page, book):
     page.goto(f"{book}notebooks/03_attention.html", wait_until="networkidle")
     page.evaluate("document.fonts.ready")
     drawn = page.evaluate(
-        """() => [...document.querySelectorAll("[class*=fa-]")].filter((one) => one.checkVisibility()).map((icon) => {
+        """() => [...document.querySelectorAll("[class*=fa-]")].filter((it) => it.checkVisibility())
+            .map((icon) => {
             const style = getComputedStyle(icon, "::before");
             const canvas = document.createElement("canvas").getContext("2d");
             canvas.font = `${style.fontWeight} 100px ${style.fontFamily}`;
@@ -62,7 +63,7 @@ def test_pictures_say_their_size_and_wait(page, book):
     pictures = page.locator("article img")
     assert pictures.count() >= 6
     sizes = pictures.evaluate_all(
-        "all => all.map(image => [image.width > 0 && image.hasAttribute('height'), image.loading])"
+        "all => all.map(it => [it.width > 0 && it.hasAttribute('height'), it.loading])"
     )
     assert [fine for fine, _ in sizes] == [True] * len(sizes)
     assert [loading for _, loading in sizes][1:] == ["lazy"] * (len(sizes) - 1)
