@@ -46,6 +46,7 @@ def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
     assert "_static/mathjax/formulas.js" in loaded(page)
     assert "_static/mathjax/tex-chtml.js" not in loaded(page)
     assert "window.MathJax" in page
+    assert re.search('<script async src="[^"]*formulas.js', page)
 
 
 def test_the_icon_script_goes_and_its_neighbours_stay():
@@ -69,7 +70,7 @@ def test_companions_stay_where_they_are_needed():
 
 def test_scripts_wait_but_the_one_that_the_page_speaks_to():
     scripts = re.findall(r"<script[^>]*src[^>]*>", weight.scripts_after_the_text(book_page("")))
-    assert [script for script in scripts if "defer" not in script] == [
+    assert [script for script in scripts if " defer" not in script and " async" not in script] == [
         '<script src="_static/documentation_options.js?v=9">'
     ]
 

@@ -45,10 +45,11 @@ def search_on_its_page(page: str) -> str:
 
 
 def formulas_where_they_are(page: str) -> str:
-    """MathJax, and only the part that is used, on pages with formulas; nothing on the others."""
+    """MathJax, and only the part that is used, on pages with formulas; nothing waits for it."""
     if not FORMULA.search(page):
         return MATHJAX_SETTINGS.sub("", without_script(without_script(page, "tex-chtml.js"), BUNDLE))
-    return re.sub(r'mathjax/tex-chtml\.js(\?v=\w+)?"', f'mathjax/{BUNDLE}"', page)
+    page = re.sub(r'mathjax/tex-chtml\.js(\?v=\w+)?"', f'mathjax/{BUNDLE}"', page)
+    return re.sub(rf'<script defer(?:="defer")?(?=[^>]*mathjax/{BUNDLE})', "<script async", page)
 
 
 def drop_unused_companions(page: str) -> str:
