@@ -5,17 +5,20 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 PYTHON ?= python3
+PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book pdf links slides test test-all train notebooks rehearse pictures dist lock format check clean
+.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
+	@echo "make serve      serve the built book on this machine, compressed (PORT=8000)"
 	@echo "make pdf        print the whole book into one PDF, with Chromium"
 	@echo "make links      follow the links that lead out of the book, which needs a network"
 	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
+	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make rehearse   run the notebooks as Colab would; one chapter: make rehearse ONLY=03_attention"
@@ -30,12 +33,15 @@ $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is missing or older than Python 3.11; name another one, as in: make book PYTHON=python3.12" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev,instructor]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev,instructor,site]'
 	@touch $@
 
 book: notebooks
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+
+serve: $(INSTALLED)
+	@$(BIN)/python tools/serve.py --port $(PORT)
 
 pdf: book
 	$(BIN)/python tools/make_pdf.py $(PDF_OPTIONS)
@@ -47,10 +53,14 @@ slides: book
 	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
-	$(BIN)/pytest -m "not slow and not built"
+	$(BIN)/pytest -m "not slow and not built and not site"
 
 test-all: book
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not site"
+
+test-site: $(INSTALLED)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "error: this machine has no Chromium; on Debian: apt-get install chromium" >&2; exit 1; }
+	$(BIN)/pytest -m site tests/site
 
 train: $(INSTALLED)
 	$(BIN)/vit train --data digits
@@ -72,7 +82,7 @@ pictures: $(INSTALLED)
 # The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
 lock: $(INSTALLED)
 	head -1 requirements.lock > requirements.new
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra book --extra dev --extra instructor --no-header --no-annotate --quiet | grep -vE '^(nvidia-|cuda-|triton)|sys_platform == .emscripten' >> requirements.new
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra book --extra dev --extra instructor --extra site --no-header --no-annotate --quiet | grep -vE '^(nvidia-|cuda-|triton)|sys_platform == .emscripten' >> requirements.new
 	mv requirements.new requirements.lock
 
 format: $(INSTALLED)

@@ -1,5 +1,33 @@
 // Names for what the theme leaves nameless, for readers who listen to the page.
 
+// The switch says what it does and how it stands; its three icons, of which one shows, are silent.
+function nameThemeSwitches() {
+  const mode = { auto: "as the system", light: "light", dark: "dark" }[document.documentElement.dataset.mode];
+  for (const button of document.querySelectorAll("button.theme-switch-button")) {
+    button.setAttribute("aria-label", `Colour mode: ${mode}`);
+  }
+}
+
+const plain = (node) => node.textContent.replace(/\s+/g, " ").trim();
+
+// What unfolds is called after its title, and where it stands: "Hint, Exercise 1.2", "Solution, Exercise 1.2".
+function nameFolds() {
+  const places = "main :is(h2, h3), .exercise > .admonition-title";
+  const folds = ".admonition-title > .toggle-button, .bd-article summary";
+  const said = new Map();
+  let place = "";
+  for (const element of document.querySelectorAll(`${places}, ${folds}`)) {
+    if (element.matches(places)) {
+      place = plain(element.querySelector(".caption-number") ?? element.firstChild);
+    }
+    if (!element.matches(folds)) continue;
+    const title = plain(element.matches("summary") ? (element.firstElementChild ?? element) : element.parentElement);
+    const name = [title, place].filter(Boolean).join(", ");
+    said.set(name, (said.get(name) ?? 0) + 1);
+    element.setAttribute("aria-label", said.get(name) > 1 ? `${name} (${said.get(name)})` : name);
+  }
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   // The arrows that unfold a part of the contents: called after the page beside them.
   for (const summary of document.querySelectorAll("li.has-children > details > summary")) {
@@ -13,23 +41,31 @@ document.addEventListener("DOMContentLoaded", () => {
   sidebar?.setAttribute("aria-label", "Side bar");
 
   // Buttons whose label does not contain the words that they show.
-  for (const element of document.querySelectorAll("button.search-button-field, details.hide > summary")) {
+  for (const element of document.querySelectorAll("button.search-button-field")) {
     element.removeAttribute("aria-label");
   }
+
   for (const button of document.querySelectorAll("button.theme-switch-button")) {
-    button.removeAttribute("aria-label");
     button.title = "Colour mode";
+    for (const icon of button.querySelectorAll("i")) {
+      icon.removeAttribute("title");
+      icon.setAttribute("aria-hidden", "true");
+    }
   }
+  nameThemeSwitches();
+  new MutationObserver(nameThemeSwitches).observe(document.documentElement, { attributeFilter: ["data-mode"] });
+
+  // The theme takes the focus away from these when they are pressed; with the keyboard it stays where it was.
+  for (const button of document.querySelectorAll(".theme-switch-button, .sidebar-toggle.primary-toggle")) {
+    button.addEventListener("click", (press) => {
+      if (press.detail === 0) button.focus();
+    });
+  }
+
+  nameFolds();
 
   // Entries of the bibliography have a role that browsers no longer know.
   for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) {
     entry.setAttribute("role", "listitem");
-  }
-
-  // Tables and lines of code that scroll sideways: reachable with the keyboard.
-  for (const box of document.querySelectorAll(".cell_output .output, div.math, div.highlight > pre")) {
-    if (box.scrollWidth > box.clientWidth) {
-      box.setAttribute("tabindex", "0");
-    }
   }
 });

@@ -62,8 +62,8 @@ def test_exercises_have_the_numbers_of_the_notebook(built, chapter):
 
 
 def test_mathematics_comes_with_the_book(built):
-    assert (built / "_static" / "mathjax" / "tex-chtml.js").exists()
-    assert "mathjax/tex-chtml.js" in read(built, f"notebooks/{CHAPTERS[0]}")
+    assert (built / "_static" / "mathjax" / "formulas.js").exists()
+    assert "mathjax/formulas.js" in read(built, f"notebooks/{CHAPTERS[0]}")
 
 
 def test_no_page_carries_scripts_for_live_code(built):

@@ -23,6 +23,8 @@ downloads   our exported notebooks behind the download button, and a page at the
 page        what is taken from, and added to, the theme's HTML
 descriptions  a page's description and what a link to it shows; one viewport tag
 site_files  sitemap.xml, robots.txt and llms.txt
+finishing   the last step, over finished pages: weight (what they fetch), markup (what stands in them twice),
+            lean_styles, lean_mathjax and lean_pictures (the files beside them)
 """
 
 import sys
@@ -44,6 +46,7 @@ from vit_book import (
     drawings,
     execution,
     figures,
+    finishing,
     glance,
     numbering,
     opener,
@@ -83,6 +86,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page,
         descriptions,
         site_files,
+        finishing,
     ):
         module.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

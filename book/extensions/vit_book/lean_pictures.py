@@ -1,0 +1,67 @@
+"""Figures as small files: drawings with a palette, photos as WebP, where the eye sees no difference."""
+
+import io
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+SAME_TO_THE_EYE = 42.0  # decibels of signal over what the palette changes, on white and on black
+PHOTO_QUALITY = 90  # of WebP, 0 to 100
+WORTH_IT = 0.9  # a lighter file has at most this share of the bytes
+METHOD = 1  # counts up when this file makes other pictures of the same input
+
+
+def likeness(picture: Image.Image, other: Image.Image) -> float:
+    """How alike two pictures look, in decibels: the peak signal-to-noise ratio on the worse ground."""
+    ratios = []
+    for ground in (0, 255):
+        errors = _on(picture, ground) - _on(other, ground)
+        ratios.append(10 * np.log10(255**2 / max(float(np.square(errors).mean()), 1e-9)))
+    return min(ratios)
+
+
+def _on(picture: Image.Image, ground: int) -> np.ndarray:
+    pixels = np.asarray(picture.convert("RGBA"), dtype=np.float32)
+    opacity = pixels[..., 3:] / 255
+    return pixels[..., :3] * opacity + ground * (1 - opacity)
+
+
+def lighter(png: bytes) -> tuple[str, bytes]:
+    """The ending and the bytes of a lighter file with the same picture, or the given ones."""
+    picture = Image.open(io.BytesIO(png)).convert("RGBA")
+    drawn = picture.quantize(256, method=Image.Quantize.FASTOCTREE)
+    if likeness(picture, drawn) >= SAME_TO_THE_EYE:
+        ending, image, how = ".png", drawn, {"format": "PNG", "optimize": True}
+    else:
+        ending, image, how = ".webp", picture, {"format": "WEBP", "quality": PHOTO_QUALITY, "method": 5}
+    file = io.BytesIO()
+    image.save(file, **how)
+    return (ending, file.getvalue()) if file.tell() <= WORTH_IT * len(png) else (".png", png)
+
+
+def lighten_pictures(site: Path, cache: Path) -> list[str]:
+    """Put lighter files in the place of the figures in `_images`; name the PNG files that became WebP.
+
+    Args:
+        site: the folder of the built book.
+        cache: a folder in which results are kept from build to build; made where it is missing.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    renamed = []
+    for path in sorted((site / "_images").glob("*.png")):
+        png = path.read_bytes()
+        key = f"{sha256(png).hexdigest()[:32]}-{METHOD}"
+        made = next(cache.glob(f"{key}.*"), None)
+        if made is None:
+            ending, content = lighter(png)
+            made = cache / f"{key}{ending}"
+            made.write_bytes(content)
+            (cache / f"{sha256(content).hexdigest()[:32]}-{METHOD}{ending}").write_bytes(content)
+        shutil.copyfile(made, path.with_suffix(made.suffix))
+        if made.suffix != ".png":
+            path.unlink()
+            renamed.append(path.name)
+    return renamed

@@ -1,0 +1,35 @@
+"""What the theme and its companions write into a page twice, or so that it needs a script.
+
+Each function takes a finished page's text and returns it changed; what it has been over stays as it is.
+"""
+
+import re
+
+VIEWPORT = re.compile(r'\s*<meta (?=[^>]*name="viewport")[^>]*>')
+REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
+# Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
+THEME = """<script data-cfasync="false">
+    document.documentElement.dataset.mode = localStorage.getItem("mode") || "auto";
+    document.documentElement.dataset.theme = {auto: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"}[document.documentElement.dataset.mode] || document.documentElement.dataset.mode;
+  </script>"""  # noqa: E501
+THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
+
+
+def one_viewport(page: str) -> str:
+    """Leave the first of several statements about the width of a phone."""
+    first = VIEWPORT.search(page)
+    if not first:
+        return page
+    rest = VIEWPORT.sub("", page[first.end() :])
+    return page[: first.end()] + rest
+
+
+def theme_from_the_start(page: str) -> str:
+    """Light colours without scripts; with them, the theme that the reader wants, before anything is drawn."""
+    page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
+    return THEIR_THEME.sub(lambda _: THEME, page, count=1)
+
+
+def unique_ids(page: str) -> str:
+    """Exercises and solutions all name their text alike; nothing leads there, so it goes without a name."""
+    return REPEATED_ID.sub(r"\1", page)

@@ -1,0 +1,201 @@
+"""The last step of a build, on small pages: what goes, what stays, and that a second pass changes nothing."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fontTools.ttLib import TTFont
+from matplotlib import get_data_path
+from PIL import Image, ImageDraw
+from vit_book import lean_styles, markup, weight
+from vit_book.finishing import finish
+from vit_book.lean_pictures import lighten_pictures, likeness
+
+HEAD = """<html lang="en" data-theme="auto"><head>
+<meta charset="utf-8"><meta name="viewport" content="a" /><meta name="viewport" content="b" />
+<script data-cfasync="false">document.documentElement.dataset.theme = "auto";</script>
+<link href="_static/styles/pydata-sphinx-theme.css?digest=55" rel="stylesheet" />
+<link rel="stylesheet" type="text/css" href="_static/sphinx-design.min.css?v=1" />
+<script defer src="_static/scripts/fontawesome.js?digest=55"></script>
+<script src="_static/documentation_options.js?v=9"></script>
+<script src="_static/doctools.js?v=9"></script>
+<script src="_static/copybutton.js?v=9"></script>
+<script>window.MathJax = {"options": {}}</script>
+<script defer="defer" src="_static/mathjax/tex-chtml.js?v=20daa33d"></script>
+<script src="_static/searchtools.js"></script><script src="searchindex.js"></script>
+<meta name="viewport" content="c"/></head>"""
+FORMULA = '<span class="math notranslate nohighlight">\\(x\\)</span>'
+
+
+def book_page(body):
+    return f"<!DOCTYPE html>{HEAD}<body><main><article>{body}</article></main></body></html>"
+
+
+def loaded(page):
+    return re.findall(r'(?:src|href)="([^"?]*)', page)
+
+
+def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
+    assert not [
+        name for name in loaded(weight.formulas_where_they_are(book_page("aftermath"))) if "mathjax" in name
+    ]
+    assert "MathJax" not in weight.formulas_where_they_are(book_page("no formula"))
+    page = weight.formulas_where_they_are(book_page(FORMULA))
+    assert "_static/mathjax/formulas.js" in loaded(page)
+    assert "_static/mathjax/tex-chtml.js" not in loaded(page)
+    assert "window.MathJax" in page
+    assert re.search('<script async src="[^"]*formulas.js', page)
+
+
+def test_the_icon_script_goes_and_its_neighbours_stay():
+    page = weight.drop_icon_script(book_page(""))
+    assert set(loaded(book_page(""))) - set(loaded(page)) == {"_static/scripts/fontawesome.js"}
+
+
+def test_the_search_index_is_for_the_search_page():
+    assert "searchindex.js" not in loaded(weight.search_on_its_page(book_page("")))
+    assert "searchindex.js" in loaded(weight.search_on_its_page(book_page('<div id="search-results"></div>')))
+
+
+def test_companions_stay_where_they_are_needed():
+    page = weight.drop_unused_companions(book_page('<div class="highlight"></div>'))
+    assert "_static/copybutton.js" in loaded(page)
+    assert "_static/sphinx-design.min.css" not in loaded(page)
+    page = weight.drop_unused_companions(book_page('<div class="sd-card"></div>'))
+    assert "_static/copybutton.js" not in loaded(page)
+    assert "_static/sphinx-design.min.css" in loaded(page)
+
+
+def test_scripts_wait_but_the_one_that_the_page_speaks_to():
+    scripts = re.findall(r"<script[^>]*src[^>]*>", weight.scripts_after_the_text(book_page("")))
+    assert [script for script in scripts if " defer" not in script and " async" not in script] == [
+        '<script src="_static/documentation_options.js?v=9">'
+    ]
+
+
+def test_one_viewport_is_left():
+    assert re.findall('viewport" content="(.)"', markup.one_viewport(book_page(""))) == ["a"]
+
+
+def test_a_page_has_light_colours_without_scripts():
+    page = markup.theme_from_the_start(book_page(""))
+    assert '<html lang="en" data-theme="light">' in page
+    assert "prefers-color-scheme" in page
+
+
+def test_exercises_share_no_name():
+    page = book_page('<section id="exercise-content">a</section><section id="solution-content">b</section>')
+    assert "<section>a</section><section>b</section>" in markup.unique_ids(page)
+
+
+def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):
+    Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
+    page = book_page(
+        '<img src="a.png" alt="1"><img alt="2" src="a.png"/><img src="gone.png"><img src="a.png" width="5">'
+    )
+    first, second, gone, sized = re.findall("<img[^>]*>", weight.pictures_when_they_near(page, tmp_path))
+    assert first == '<img width="40" height="30" src="a.png" alt="1">'
+    assert second == '<img loading="lazy" decoding="async" width="40" height="30" alt="2" src="a.png"/>'
+    assert gone == '<img src="gone.png">'
+    assert 'width="5"' in sized
+    assert "height" not in sized
+
+
+# ---- style sheets and fonts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("css", "left"),
+    [
+        (".card{a:b}.fa-cat:before{a:b}", ".card{a:b}"),
+        (".fa-cat,.card{a:b}", ".card{a:b}"),
+        (".card .fa-cat{a:b}", ""),
+        ("p:not(.fa-cat){a:b}", "p:not(.fa-cat){a:b}"),
+        ("@media print{.fa-cat{a:b}.card{c:d}}", "@media print{.card{c:d}}"),
+        ("@media print{.fa-cat{a:b}}", ""),
+        ('@font-face{font-family:"x"}', '@font-face{font-family:"x"}'),
+        (":root{--x:1.5}", ":root{--x:1.5}"),
+        ("a>b,[data-x]{width:.5em}", "a>b,[data-x]{width:.5em}"),
+    ],
+)
+def test_rules_for_classes_that_no_page_has_go(css, left):
+    assert re.sub(r"\s*\n\s*", "", lean_styles.prune(css, {"card"})) == left
+
+
+def test_fonts_keep_the_icons_that_are_used(tmp_path):
+    font = TTFont(Path(get_data_path()) / "fonts/ttf/DejaVuSans.ttf")
+    font.save(tmp_path / "icons.ttf")
+    font.flavor = "woff2"
+    font.save(tmp_path / "icons.woff2")
+    lean_styles.subset_icons(tmp_path, {ord("A"), ord("é")})
+    for name in ("icons.ttf", "icons.woff2"):
+        assert set(TTFont(tmp_path / name).getBestCmap()) == {ord("A"), ord("é")}
+        assert (tmp_path / name).stat().st_size < 8000
+
+
+# ---- figures ----------------------------------------------------------------------------------------
+
+
+def drawing():
+    picture = Image.new("RGBA", (300, 200))
+    brush = ImageDraw.Draw(picture)
+    brush.line((10, 10, 290, 190), fill=(18, 102, 158, 255), width=5)
+    brush.ellipse((90, 40, 200, 150), fill=(240, 171, 74, 255))
+    return picture
+
+
+def photo():
+    waves = np.random.default_rng(0).normal(size=(3, 3))
+    y, x = np.mgrid[:200, :300] / 60
+    channels = [np.sin(x * a + b) * np.cos(y * c) for a, b, c in waves]
+    return Image.fromarray((np.stack(channels, axis=-1) * 127 + 128).astype(np.uint8)).convert("RGBA")
+
+
+def test_drawings_get_a_palette_and_photos_become_webp(tmp_path):
+    images = tmp_path / "_images"
+    images.mkdir()
+    drawing().save(images / "drawing.png", compress_level=0)
+    photo().save(images / "photo.png")
+    before = {path.name: path.stat().st_size for path in images.iterdir()}
+    assert lighten_pictures(tmp_path, tmp_path / "cache") == ["photo.png"]
+    assert sorted(path.name for path in images.iterdir()) == ["drawing.png", "photo.webp"]
+    assert (images / "drawing.png").stat().st_size < before["drawing.png"]
+    assert (images / "photo.webp").stat().st_size < before["photo.png"] / 4
+    assert likeness(drawing(), Image.open(images / "drawing.png")) > 42
+    assert likeness(photo(), Image.open(images / "photo.webp")) > 35
+    again = {path.name: path.read_bytes() for path in images.iterdir()}
+    assert lighten_pictures(tmp_path, tmp_path / "cache") == []
+    assert {path.name: path.read_bytes() for path in images.iterdir()} == again
+
+
+def test_likeness_is_that_of_the_formula_and_blind_to_what_is_transparent():
+    grey = Image.new("RGBA", (9, 9), (100, 100, 100, 255))
+    assert likeness(grey, Image.new("RGBA", (9, 9), (110, 110, 110, 255))) == pytest.approx(28.13, abs=0.01)
+    assert likeness(Image.new("RGBA", (9, 9), (0, 0, 0, 0)), Image.new("RGBA", (9, 9), (255, 0, 0, 0))) > 90
+
+
+# ---- the whole --------------------------------------------------------------------------------------
+
+
+def test_a_second_pass_changes_nothing(tmp_path):
+    static = tmp_path / "_static"
+    (static / "styles").mkdir(parents=True)
+    (static / "vendor/fontawesome/webfonts").mkdir(parents=True)
+    (static / "styles/pydata-sphinx-theme.css").write_text(".card{a:b}.fa-cat:before{content:'\\f09b'}")
+    (tmp_path / "_images").mkdir()
+    file = io.BytesIO()
+    photo().save(file, "PNG")
+    (tmp_path / "_images" / "photo.png").write_bytes(file.getvalue())
+    pictures = "".join(f'<img src="_images/photo.png" alt="{number}">' for number in range(2))
+    body = f'{FORMULA}<div class="card"></div>{pictures}'
+    (tmp_path / "index.html").write_text(book_page(body))
+    passes = []
+    for _ in range(2):
+        finish(tmp_path, tmp_path / "cache")
+        passes.append({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+    assert passes[0] == passes[1]
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("_images/photo.webp") == 2
+    assert re.search(r'pydata-sphinx-theme\.css\?v=\w{8}"', page)

@@ -1,0 +1,47 @@
+"""The built book, served as `make serve` does, and a browser. Needs Chromium and `make book`."""
+
+import pytest
+from check_links import BUILT
+from crawl import axe_script, crawl, page_names
+from measure_pages import find_chromium, open_browser
+from serve import served
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not find_chromium():
+        pytest.fail("this machine has no Chromium; on Debian: apt-get install chromium")
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def book():
+    """The address of the served book, with a slash at its end."""
+    if not (BUILT / "index.html").exists():
+        pytest.fail("the book is not built: run `make book`")
+    with served(BUILT) as root:
+        yield root
+
+
+@pytest.fixture(scope="session")
+def names():
+    return page_names(BUILT)
+
+
+@pytest.fixture(scope="session")
+def report(book, names):
+    """What is wrong on any page: kind, page, sentences."""
+    return crawl(book, names)
+
+
+@pytest.fixture(scope="session")
+def axe_source():
+    return axe_script()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, permissions=["clipboard-read"])
+    yield context.new_page()
+    context.close()

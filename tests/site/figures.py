@@ -1,0 +1,59 @@
+"""Contrast of the letters and lines in a figure that is drawn on nothing, on the ground of each theme."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from scipy import ndimage
+
+# One grey on white and on the dark ground (#12161b) reaches at most the root of their own contrast, 4.26:1.
+TEXT, LINES = 4.2, 3.0
+COMMON = 200  # pixels that a colour must have to be looked at
+MOST = 24  # colours of a figure that are looked at, the most common ones
+THICK = 5  # pixels: what is wider both ways is an area, not a letter or a line
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    """Relative luminance of an sRGB colour of 0 to 255 (WCAG 2.2)."""
+    red, green, blue = (
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (channel / 255 for channel in colour[:3])
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Contrast of two colours, 1 to 21 (WCAG 2.2)."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def thin_colours(path: Path) -> list[tuple[int, int, int]]:
+    """Colours of the letters and lines that stand on nothing: thin, opaque, beside what is transparent."""
+    pixels = np.asarray(Image.open(path).convert("RGBA"))
+    nothing = ndimage.maximum_filter(pixels[..., 3] < 30, 9)
+    solid = pixels[..., 3] > 250
+    if not nothing.any():
+        return []
+    codes = (pixels[..., :3] // 4).astype(np.int32) @ np.array([1 << 12, 1 << 6, 1])
+    values, counts = np.unique(codes[solid & nothing], return_counts=True)
+    found = []
+    for value in values[counts >= COMMON][np.argsort(-counts[counts >= COMMON])][:MOST]:
+        mask = solid & (codes == value)
+        beside = np.count_nonzero(mask & nothing) / np.count_nonzero(mask)
+        thick = ndimage.minimum_filter(mask, THICK).sum() / np.count_nonzero(mask)
+        if beside > 0.5 and thick < 0.1:
+            found.append(tuple(int(value >> shift & 63) * 4 + 2 for shift in (12, 6, 0)))
+    return found
+
+
+def faint(path: Path, grounds: dict[str, tuple[float, ...]]) -> list[str]:
+    """Sentences on colours of a figure that do not stand out from the ground of a theme."""
+    found = []
+    for colour in thin_colours(path):
+        grey = max(colour) - min(colour) < 16
+        for theme, ground in grounds.items():
+            ratio = contrast(colour, ground)
+            if ratio < (TEXT if grey else LINES):
+                found.append(f"#{bytes(colour).hex()} has {ratio:.2f}:1 in {theme}")
+    return found

@@ -1,0 +1,147 @@
+"""What is looked for on a page in a browser. One function a kind of finding; each returns sentences."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+from PIL import Image, ImageChops
+from playwright.sync_api import ConsoleMessage, Page, Request, Response
+
+SCRIPT = (Path(__file__).parent / "findings.js").read_text(encoding="utf-8")
+# Formulas are set, fonts are there: what is looked at does not move any more.
+SETTLED = """async () => {
+    await window.MathJax?.startup?.promise;
+    await document.fonts.ready;
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+SEVERE = ("moderate", "serious", "critical")
+AXE_RULES = {"region": {"enabled": False}}  # the theme's skip bar and its helpers stand outside landmarks
+FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
+STILL = (
+    "*, ::before, ::after { transition: none !important; animation: none !important; caret-color: #0000; }"
+)
+# One control of each sort: those of the same tag, classes and place look the same when they have the focus.
+SORTS = """() => {
+    const seen = new Map();
+    for (const element of document.querySelectorAll(FOCUSABLE)) {
+        if (!element.checkVisibility({visibilityProperty: true}) || element.disabled) continue;
+        const box = element.getBoundingClientRect();
+        if (element.closest("dialog") || element.tabIndex < 0 || box.width < 2) continue;
+        const place = element.closest("nav, article, header, footer, aside, dialog, [id]");
+        const sort = [element.tagName, element.className, place?.tagName, place?.className].join(" ");
+        if (!seen.has(sort)) seen.set(sort, element);
+    }
+    window.siteControls = [...seen.values()];
+    return window.siteControls.map((element) =>
+        `<${element.tagName.toLowerCase()} class="${element.className}"> ` +
+        `"${(element.getAttribute("aria-label") ?? element.textContent).trim().slice(0, 40)}"`);
+}""".replace("FOCUSABLE", json.dumps(FOCUSABLE))
+
+
+@contextmanager
+def listening(page: Page) -> Iterator[dict[str, list[str]]]:
+    """Collect what goes wrong while pages load: `console`, `error`, `outside` and `missing`."""
+    heard: dict[str, list[str]] = {"console": [], "error": [], "outside": [], "missing": []}
+
+    def console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            heard["console"].append(message.text)
+
+    def request(asked: Request) -> None:
+        parts = urlsplit(asked.url)
+        if parts.scheme in ("http", "https") and parts.hostname not in ("127.0.0.1", "localhost"):
+            heard["outside"].append(asked.url)
+
+    def response(answer: Response) -> None:
+        if answer.status >= 400:
+            heard["missing"].append(f"{answer.status} {answer.url}")
+
+    def error(raised: Exception) -> None:
+        heard["error"].append(str(raised))
+
+    page.on("console", console)
+    page.on("pageerror", error)
+    page.on("request", request)
+    page.on("response", response)
+    try:
+        yield heard
+    finally:
+        for event, handler in (
+            ("console", console),
+            ("pageerror", error),
+            ("request", request),
+            ("response", response),
+        ):
+            page.remove_listener(event, handler)
+
+
+def settle(page: Page) -> None:
+    """Wait until formulas and fonts are in their places."""
+    page.evaluate(SETTLED)
+
+
+def switch_theme(page: Page, theme: str) -> None:
+    """Let the system ask for light or dark, and wait until the page has followed."""
+    page.emulate_media(color_scheme=theme)
+    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+
+
+def look(page: Page) -> dict[str, list[str]]:
+    """Everything that findings.js finds, by kind."""
+    page.evaluate(f"window.siteFindings ?? (() => {{ {SCRIPT} }})()")
+    return page.evaluate("siteFindings.look()")
+
+
+def find(page: Page, kind: str) -> list[str]:
+    """One kind of what findings.js finds."""
+    return look(page)[kind]
+
+
+def axe(page: Page, script: str, rules: tuple[str, ...] = ()) -> list[str]:
+    """Violations of axe-core's rules from moderate up, or of the named rules; `script` is its source."""
+    page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
+    options = {"resultTypes": ["violations"], "preload": False, "rules": AXE_RULES}
+    if rules:
+        options["runOnly"] = list(rules)
+    result = page.evaluate("options => axe.run({exclude: ['mjx-assistive-mml']}, options)", options)
+    return [
+        f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
+        for violation in result["violations"]
+        if violation["impact"] in SEVERE
+        for node in violation["nodes"]
+    ]
+
+
+def invisible_focus(page: Page) -> list[str]:
+    """Controls that look the same with the focus and without it."""
+    page.add_style_tag(content=STILL + " .tooltip { display: none !important; }")
+    page.keyboard.press("Tab")  # the keyboard is in use: focus shows
+    found = []
+    for number, name in enumerate(page.evaluate(SORTS)):
+        box = page.evaluate(
+            """number => {
+                document.activeElement.blur();
+                const element = siteControls[number];
+                element.scrollIntoView({block: "center", behavior: "instant"});
+                const {x, y, width, height} = element.getBoundingClientRect();
+                const [left, top] = [Math.max(0, x - 8), Math.max(0, y - 8)];
+                return {x: left, y: top, width: width + 16, height: Math.min(height, 300) + 16};
+            }""",
+            number,
+        )
+        without = _picture(page, box)
+        page.evaluate(
+            "number => siteControls[number].focus({preventScroll: true, focusVisible: true})", number
+        )
+        difference = ImageChops.difference(without, _picture(page, box))
+        if np.count_nonzero(np.asarray(difference).max(axis=-1) > 40) < 20:
+            found.append(name)
+    return found
+
+
+def _picture(page: Page, box: dict[str, float]) -> Image.Image:
+    return Image.open(io.BytesIO(page.screenshot(clip=box, animations="disabled"))).convert("RGB")

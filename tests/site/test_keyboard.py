@@ -1,0 +1,108 @@
+"""The book without a mouse: folds, search, copying, the colour mode, the next page."""
+
+import re
+
+import pytest
+from known import KNOWN
+
+pytestmark = pytest.mark.site
+
+CHAPTER = "notebooks/01_patches.html"
+
+
+@pytest.fixture
+def chapter(page, book):
+    page.goto(f"{book}{CHAPTER}")
+    return page
+
+
+def press(page, selector, key="Enter"):
+    """Put the focus on the first control of this kind and press a key."""
+    control = page.locator(selector).first
+    control.focus()
+    page.keyboard.press(key)
+    return control
+
+
+def test_solutions_unfold_and_fold(chapter):
+    body = chapter.locator(".solution > :not(.admonition-title)").first
+    assert not body.is_visible()
+    button = press(chapter, ".solution .toggle-button")
+    assert body.is_visible()
+    assert button.get_attribute("aria-expanded") == "true"
+    press(chapter, ".solution .toggle-button", "Space")
+    assert not body.is_visible()
+    assert button.get_attribute("aria-expanded") == "false"
+
+
+def test_code_unfolds(chapter):
+    body = chapter.locator("article details pre").first
+    assert not body.is_visible()
+    press(chapter, "article details > summary")
+    assert body.is_visible()
+
+
+def test_folds_are_called_after_their_exercise(chapter):
+    assert chapter.get_by_role("button", name="Solution, Exercise 1.2", exact=True).count() == 1
+
+
+def test_code_is_copied(chapter):
+    box = chapter.locator("div.cell_input div.highlight").first
+    code = box.locator("pre").inner_text()
+    press(chapter, "div.cell_input button.copybtn")
+    chapter.wait_for_timeout(100)
+    assert chapter.evaluate("navigator.clipboard.readText()").strip() == code.strip()
+
+
+def test_the_colour_mode_changes_and_keeps_the_focus(chapter):
+    before = chapter.locator("html").get_attribute("data-theme")
+    switch = press(chapter, ".theme-switch-button")
+    name = switch.get_attribute("aria-label")
+    assert re.fullmatch("Colour mode: (light|dark)", name)
+    assert chapter.locator("html").get_attribute("data-theme") != before
+    assert chapter.evaluate("document.activeElement.className").count("theme-switch-button")
+    chapter.keyboard.press("Enter")
+    assert switch.get_attribute("aria-label") != name
+
+
+def test_the_colour_mode_is_there_before_anything_is_drawn(browser, book):
+    """No script but the one in the page has run when its text is parsed."""
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.add_init_script(
+        "const theme = () => document.body && document.documentElement.dataset.theme;"
+        "new MutationObserver(() => { window.first ??= theme(); })"
+        ".observe(document, {childList: true, subtree: true})"
+    )
+    page.goto(f"{book}{CHAPTER}")
+    assert page.evaluate("first") == "dark"
+    context.close()
+
+
+def test_next_and_previous_lead_there_and_back(chapter, book):
+    press(chapter, ".prev-next-footer a.right-next")
+    chapter.wait_for_url(f"{book}notebooks/02_tokens.html")
+    press(chapter, ".prev-next-footer a.left-prev")
+    chapter.wait_for_url(f"{book}{CHAPTER}")
+
+
+def test_the_search_index_comes_on_first_use(page, book):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{book}{CHAPTER}", wait_until="networkidle")
+    assert not [url for url in asked if "searchindex" in url]
+
+
+def test_search_finds_the_chapter(chapter):
+    chapter.keyboard.press("Control+k")
+    chapter.keyboard.type("class token")
+    chapter.keyboard.press("Enter")
+    chapter.wait_for_url(re.compile("search.html"))
+    results = chapter.locator("#search-results a")
+    results.first.wait_for()
+    chapter.wait_for_timeout(1500)
+    addresses = results.evaluate_all("all => all.map(link => link.pathname)")
+    found = [address.rsplit("/", 1)[-1] for address in addresses]
+    assert "02_tokens.html" in found[:8]
+    if not any(known.kind == "search" for known in KNOWN):
+        assert found[0] == "02_tokens.html"

@@ -1,0 +1,200 @@
+"""Each kind of finding is found on a page that has it, and on no page that has not."""
+
+# ruff: noqa: E501 (pages of one line)
+
+import numpy as np
+import pytest
+from figures import contrast, faint, thin_colours
+from looks import axe, find, invisible_focus, listening, look
+from paper import SHEET, cut_on_paper, prepare, spoilt_sheets, unfolded
+from PIL import Image, ImageDraw
+from serve import served
+
+pytestmark = pytest.mark.site
+
+CLEAN = """<h1>Patches</h1><p>A photo, in <code>patch_size</code> squares, for $5 and $10.</p><h2>Why</h2>
+<pre>{eq}`x` \\(x\\) ::: in code</pre><img alt="a cat" width="10" src="data:,"><button>Press</button>
+<details><summary>Ours</summary><p>code</p></details><details><summary>Hint</summary><p>text</p></details>"""
+PLANTED = {
+    "sideways": '<div style="width: 3000px; background: red">wide</div>',
+    "cut": '<div style="width: 90px; overflow-x: auto; white-space: nowrap">what is on the right is lost</div>',
+    "raw": "<p>see {numref}`figure`</p>",
+    "pictures": '<img width="20" height="20" src="data:,">',
+    "headings": "<h4>Deep</h4>",
+    "ids": '<i id="a">a</i><i id="a">b</i>',
+    "toggles": "<details><summary>Hint</summary></details>",
+    "tabStops": '<mjx-container tabindex="0">x</mjx-container>',
+    "drawings": '<svg aria-hidden="true" viewBox="0 0 200 40" width="200"><text y="20" fill="#999">N + 1</text></svg>',
+}
+MORE = {
+    "cut": [
+        '<p style="width: 60px; overflow: hidden; white-space: nowrap">what is on the right is lost</p>',
+        '<p style="height: 20px; overflow: hidden">one<br>two<br>three</p>',
+    ],
+    "raw": [r"<p>of \(D_h\)</p>", "<p>:::{note}</p>", "<p>where $x_p$ is</p>", "<p>\\frac{1}{2}</p>"],
+    "headings": ["<h1>Again</h1>"],
+    "toggles": [
+        "<button aria-expanded='false' aria-label='Toggle hidden content'></button>",
+        "<details><summary></summary></details>",
+    ],
+    "pictures": ["<svg width='20' height='20'><rect width='9' height='9'/></svg>"],
+    "drawings": [
+        "<svg aria-hidden='true' width='200'><rect width='200' height='40' fill='#12669e'/><text x='9' y='20'>N</text></svg>"
+    ],
+}
+FINE = {
+    "cut": [
+        '<p style="width: 60px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis">told by dots</p>',
+        '<p style="width: 60px; overflow: auto; white-space: nowrap; mask-image: linear-gradient(red, #0000)">fades</p>',
+    ],
+    "drawings": [
+        "<svg aria-hidden='true' width='200'><rect width='200' height='40' fill='#12669e'/><text x='9' y='20' fill='#fff'>N</text></svg>"
+    ],
+}
+
+
+def show(page, extra="", head=""):
+    page.set_content(
+        f"<!DOCTYPE html><html lang='en'><head><title>t</title>{head}</head>"
+        f"<body><main><article>{CLEAN}{extra}</article></main></body></html>"
+    )
+    return page
+
+
+def test_a_clean_page_is_clean(page, axe_source):
+    assert {kind: found for kind, found in look(show(page)).items() if found} == {}
+    assert axe(page, axe_source) == []
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_what_is_planted_is_found_and_nothing_else(page, kind):
+    found = look(show(page, PLANTED[kind]))
+    assert found.pop(kind), "not found"
+    assert {other: sentences for other, sentences in found.items() if sentences} == {}
+
+
+@pytest.mark.parametrize(("kind", "html"), [(kind, html) for kind, list_ in MORE.items() for html in list_])
+def test_other_faults_of_a_kind_are_found(page, kind, html):
+    assert find(show(page, html), kind)
+
+
+@pytest.mark.parametrize(("kind", "html"), [(kind, html) for kind, list_ in FINE.items() for html in list_])
+def test_what_is_fine_is_let_through(page, kind, html):
+    assert find(show(page, html), kind) == []
+
+
+def test_axe_finds_faint_text_and_a_nameless_button(page, axe_source):
+    show(page, "<p style='color: #bbb'>faint</p><button></button>")
+    found = " ".join(axe(page, axe_source))
+    assert "color-contrast" in found
+    assert "button-name" in found
+
+
+@pytest.mark.parametrize(
+    ("html", "kind"),
+    [
+        ("<script>console.error('no')</script>", "console"),
+        ("<script>throw new Error('no')</script>", "error"),
+        ("<img alt='x' src='http://elsewhere.invalid/x.png'>", "outside"),
+        ("<img alt='x' src='/not-there.png'>", "missing"),
+    ],
+)
+def test_what_goes_wrong_while_a_page_loads_is_heard(page, tmp_path, html, kind):
+    (tmp_path / "index.html").write_text(f"<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1>{html}")
+    with served(tmp_path) as root, listening(page) as heard:
+        page.goto(root, wait_until="networkidle")
+    assert heard[kind]
+
+
+def test_a_control_that_hides_its_focus_is_found(page):
+    show(page, "<button class='quiet'>Quiet</button>", "<style>.quiet:focus { outline: 0 }</style>")
+    assert [name for name in invisible_focus(page) if "Quiet" not in name] == []
+    assert len(invisible_focus(page)) == 1
+
+
+# ---- figures ----------------------------------------------------------------------------------------
+
+
+def draw(path, colour, area=False):
+    picture = Image.new("RGBA", (400, 300))
+    brush = ImageDraw.Draw(picture)
+    if area:
+        brush.rectangle((50, 50, 350, 250), fill=colour)
+    else:
+        for y in range(20, 280, 20):
+            brush.line((20, y, 380, y), fill=colour, width=2)
+    picture.save(path)
+    return path
+
+
+GROUNDS = {"light": (255, 255, 255), "dark": (18, 22, 27)}
+
+
+def test_contrast_is_that_of_the_standard():
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert contrast((118, 118, 118), (255, 255, 255)) == pytest.approx(4.54, abs=0.01)  # WCAG's own example
+    assert contrast(GROUNDS["light"], GROUNDS["dark"]) ** 0.5 == pytest.approx(4.26, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("colour", "themes"),
+    [
+        ("#777b80", []),
+        ("#999999", ["light"]),
+        ("#555555", ["dark"]),
+        ("#440154", ["dark"]),
+        ("#12a0e0", ["light"]),
+    ],
+)
+def test_faint_lines_are_found_in_the_theme_that_hides_them(tmp_path, colour, themes):
+    found = faint(draw(tmp_path / "x.png", colour), GROUNDS)
+    assert [sentence.rsplit(" ", 1)[-1] for sentence in found] == themes
+
+
+def test_areas_are_no_lines(tmp_path):
+    assert thin_colours(draw(tmp_path / "x.png", "#440154", area=True)) == []
+
+
+# ---- paper ------------------------------------------------------------------------------------------
+
+
+def test_what_is_wider_than_paper_is_found(page):
+    show(page, f"<pre style='width: {SHEET + 200}px'>code</pre>")
+    prepare(page)
+    assert any("<pre" in sentence for sentence in cut_on_paper(page))
+    show(page, "<pre style='width: 300px; overflow: auto'>" + "code " * 100 + "</pre>")
+    assert any("<pre" in sentence for sentence in cut_on_paper(page))
+    show(page)
+    assert cut_on_paper(page) == []
+
+
+def test_an_open_solution_is_found(page):
+    show(
+        page,
+        "<div class='solution'><p>Solution</p><p>42</p></div><div class='solution'><p>S</p><p hidden>43</p></div>",
+    )
+    assert len(unfolded(page)) == 1
+
+
+def sheet(rows=(60, 780), columns=(50, 540), paper=255, ink=0):
+    picture = np.full((842, 595), paper)
+    picture[slice(*rows), slice(*columns)][::9] = ink
+    return picture
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "told"),
+    [
+        (sheet(paper=20, ink=255), "dark"),
+        (sheet(columns=(50, 595)), "beyond its right margin"),
+        (sheet(rows=(60, 200)), "used down to 2"),
+    ],
+)
+def test_a_spoilt_sheet_is_found(spoilt, told):
+    [sentence] = spoilt_sheets([sheet(), spoilt, sheet()])
+    assert sentence.startswith("sheet 2 ")
+    assert told in sentence
+
+
+def test_the_last_sheet_may_be_short():
+    assert spoilt_sheets([sheet(), sheet(rows=(60, 200))]) == []
