@@ -15,7 +15,6 @@ from matplotlib.text import Text
 from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
-from vit_book.pictures import lighter
 
 from vit_from_scratch import plots
 
@@ -159,27 +158,6 @@ def png(pixels):
     file = io.BytesIO()
     Image.fromarray(pixels, "RGBA").save(file, format="PNG")
     return file.getvalue()
-
-
-def test_few_colours_stay_exactly_what_they_are():
-    pixels = np.random.default_rng(0).integers(0, 4, (40, 50, 1), dtype=np.uint8) * np.uint8(
-        [[[60, 20, 50, 85]]]
-    )
-    before = png(pixels)
-    after = lighter(before)
-    assert len(after) < len(before)
-    seen = np.asarray(Image.open(io.BytesIO(after)).convert("RGBA"))
-    assert np.array_equal(seen[pixels[..., 3] > 0], pixels[pixels[..., 3] > 0])
-    assert not seen[pixels[..., 3] == 0][:, 3].any()
-
-
-def test_of_many_colours_the_nearest_are_chosen_and_the_most_frequent_kept():
-    down, across = np.mgrid[0:96, 0:96]
-    pixels = np.stack([2 * down, 2 * across, down + across, 0 * down + 255], axis=-1).astype(np.uint8)
-    pixels[:, :10] = (0x75, 0x75, 0x75, 255)
-    seen = np.asarray(Image.open(io.BytesIO(lighter(png(pixels)))).convert("RGBA")).astype(int)
-    assert (seen[:, :10] == pixels[:, :10]).all()
-    assert np.sqrt(((seen - pixels) ** 2).mean()) < 8
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
 drawings    {drawing} NAME: inline SVG with a caption
-pictures    what cells draw, made light
 figures     the narrow picture of a figure on a phone
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
@@ -21,7 +20,7 @@ opener      how a chapter opens: part, number, title, its place in the model, a 
 place       the small drawing of the model in which a chapter's part is in colour
 downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
-descriptions  a page's description and what a link to it shows; one viewport tag
+descriptions a page's description and what a link to it shows
 site_files  sitemap.xml, robots.txt and llms.txt
 finishing   the last step, over finished pages: weight (what they fetch), markup (what stands in them twice),
             lean_styles, lean_mathjax and lean_pictures (the files beside them)

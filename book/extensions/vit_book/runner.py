@@ -34,8 +34,6 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util import logging
 
-from vit_book import pictures
-
 EXTENSIONS = str(Path(__file__).resolve().parents[1])  # where kernels find `kernel_figures`
 T = TypeVar("T")
 LOGGER = logging.getLogger(__name__)
@@ -122,7 +120,6 @@ async def run(chapter: Chapter, config: NbParserConfig, environment: dict[str, s
         finally:
             if client.km is not None and client.km.has_kernel:  # Ctrl-C came while it was starting
                 await client.km.shutdown_kernel(now=True)
-    pictures.pack(chapter.notebook)
 
 
 async def run_all(
