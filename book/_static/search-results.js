@@ -1,12 +1,13 @@
 // What a result shows of its page: the article's words, without buttons, and formulas without their markup.
 
-if (typeof Search !== "undefined") {
+document.addEventListener("DOMContentLoaded", () => {
   Search.htmlToText = (text, anchor) => {
     const page = new DOMParser().parseFromString(text, "text/html");
     const article = page.querySelector("article.bd-article") ?? page.body;
     const found = (anchor && article.querySelector(anchor)) || article;
-    for (const other of found.querySelectorAll(".headerlink, script, style, svg, .strip, .opener-part, figcaption")) {
-      other.remove();
+    const other = ".headerlink, script, style, svg, aside, .strip, .opener-part, figcaption";
+    for (const element of found.querySelectorAll(other)) {
+      element.remove();
     }
     for (const formula of found.querySelectorAll("span.math, div.math")) {
       formula.textContent = formula.textContent
@@ -17,4 +18,4 @@ if (typeof Search !== "undefined") {
     }
     return found.textContent;
   };
-}
+});

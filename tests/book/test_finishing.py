@@ -14,7 +14,7 @@ from vit_book.finishing import finish
 from vit_book.lean_pictures import lighten_pictures, likeness
 
 HEAD = """<html lang="en" data-theme="auto"><head>
-<meta charset="utf-8"><meta name="viewport" content="a" /><meta name="viewport" content="b" />
+<meta charset="utf-8">
 <script data-cfasync="false">document.documentElement.dataset.theme = "auto";</script>
 <link href="_static/styles/pydata-sphinx-theme.css?digest=55" rel="stylesheet" />
 <link rel="stylesheet" type="text/css" href="_static/sphinx-design.min.css?v=1" />
@@ -25,7 +25,7 @@ HEAD = """<html lang="en" data-theme="auto"><head>
 <script>window.MathJax = {"options": {}}</script>
 <script defer="defer" src="_static/mathjax/tex-chtml.js?v=20daa33d"></script>
 <script src="_static/searchtools.js"></script><script src="searchindex.js"></script>
-<meta name="viewport" content="c"/></head>"""
+</head>"""
 FORMULA = '<span class="math notranslate nohighlight">\\(x\\)</span>'
 
 
@@ -73,10 +73,6 @@ def test_scripts_wait_but_the_one_that_the_page_speaks_to():
     assert [script for script in scripts if " defer" not in script and " async" not in script] == [
         '<script src="_static/documentation_options.js?v=9">'
     ]
-
-
-def test_one_viewport_is_left():
-    assert re.findall('viewport" content="(.)"', markup.one_viewport(book_page(""))) == ["a"]
 
 
 def test_a_page_has_light_colours_without_scripts():

@@ -21,19 +21,7 @@ class Known:
         return kind == self.kind and bool(re.search(self.page, page) and re.search(self.sentence, sentence))
 
 
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "figures", "", r"^#[78]\w[78]\w[78]\w has .* in light$", "the grey of the figures' labels, #808080"
-    ),
-    Known(
-        "figures",
-        "",
-        r"^#(?![78]\w[78]\w[78]\w)",
-        "colours of curves: viridis' ends, the orange, light blues",
-    ),
-    Known("cut", "^book/api/", "#pst-secondary-sidebar", "long names in the contents beside the API's pages"),
-    Known("search", "", "", "the search page lists Patches before Tokens for 'class token'"),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def unknown(findings: dict[str, list[str]], kind: str) -> list[str]:

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from vit_book.lean_mathjax import BUNDLE, lighten_mathjax
 from vit_book.lean_pictures import lighten_pictures
 from vit_book.lean_styles import lighten_styles
-from vit_book.markup import one_viewport, theme_from_the_start, unique_ids
+from vit_book.markup import theme_from_the_start, unique_ids
 from vit_book.weight import (
     drop_icon_script,
     drop_unused_companions,
@@ -43,7 +43,6 @@ def finish(site: Path, cache: Path) -> None:
         formulas_where_they_are,
         drop_unused_companions,
         scripts_after_the_text,
-        one_viewport,
         theme_from_the_start,
         unique_ids,
         partial(renamed_pictures, names=renamed),

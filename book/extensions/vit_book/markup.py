@@ -5,7 +5,6 @@ Each function takes a finished page's text and returns it changed; what it has b
 
 import re
 
-VIEWPORT = re.compile(r'\s*<meta (?=[^>]*name="viewport")[^>]*>')
 REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
 # Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
 THEME = """<script data-cfasync="false">
@@ -13,15 +12,6 @@ THEME = """<script data-cfasync="false">
     document.documentElement.dataset.theme = {auto: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"}[document.documentElement.dataset.mode] || document.documentElement.dataset.mode;
   </script>"""  # noqa: E501
 THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
-
-
-def one_viewport(page: str) -> str:
-    """Leave the first of several statements about the width of a phone."""
-    first = VIEWPORT.search(page)
-    if not first:
-        return page
-    rest = VIEWPORT.sub("", page[first.end() :])
-    return page[: first.end()] + rest
 
 
 def theme_from_the_start(page: str) -> str:

@@ -23,7 +23,7 @@ ONLY_WITH = {
     "copybutton.js": re.compile(r'class="highlight'),
     "copybutton.css": re.compile(r'class="highlight'),
 }
-SEARCH_TOOLS = ("searchtools.js", "language_data.js", "searchindex.js")
+SEARCH_TOOLS = ("searchtools.js", "language_data.js", "searchindex.js", "search-results.js")
 
 
 def without_script(page: str, name: str) -> str:
