@@ -31,7 +31,7 @@ def test_every_file_follows_the_new_address(project):
     assert "google-research/vision_transformer" in readme
     notebook = json.loads((project / "notebooks" / "98_neighbour.ipynb").read_text(encoding="utf-8"))
     assert "some-school/vit-course" in "".join(notebook["cells"][0]["source"])
-    assert f"git+{NEW}@v" in "".join(notebook["cells"][1]["source"])
+    assert f'"{NEW}"' in "".join(notebook["cells"][1]["source"])
 
 
 def test_setting_the_same_address_again_changes_nothing(project):
