@@ -42,6 +42,7 @@ def visit(browser, built):
         contexts.append(context)
         page = context.new_page()
         page.goto((built / f"{name}.html").as_uri(), wait_until="domcontentloaded")
+        page.evaluate("document.fonts.ready.then(() => true)")
         return page
 
     yield open_page

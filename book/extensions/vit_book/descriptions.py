@@ -79,7 +79,8 @@ def describe(pagename: str, given: str | None, doctree: nodes.document | None, s
         for node in doctree.findall(nodes.paragraph)
         if isinstance(node.parent, nodes.section | nodes.document)
     ]
-    return first_sentences([plain_text(paragraph) for paragraph in paragraphs])
+    sentences = first_sentences([plain_text(paragraph) for paragraph in paragraphs])
+    return sentences if len(sentences) >= SHORTEST else f"{sentences} A page of the book {site}."
 
 
 def tags(title: str, description: str, url: str, base: str, site: str, kind: str) -> str:
