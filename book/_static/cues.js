@@ -46,4 +46,6 @@ document.addEventListener("DOMContentLoaded", () => {
       new MutationObserver(() => showCue(box)).observe(box, { childList: true, subtree: true });
     }
   }
+  // A typeface that comes later changes how wide the text is, and no box.
+  document.fonts.ready.then(() => document.querySelectorAll(SCROLLING).forEach(showCue));
 });

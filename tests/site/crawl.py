@@ -12,6 +12,9 @@ from playwright.sync_api import Browser
 
 WIDTHS = (1440, 768, 390)
 THEMES = ("light", "dark")
+# Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
+# is scarce, in one theme.
+ALIKE, ALIKE_WIDTHS = "book/api/modules/", (390,)
 WORKERS = 2
 HEIGHT = 900
 # Findings that neither width nor theme can change are looked for once.
@@ -41,25 +44,29 @@ def _visit(browser: Browser, root: str, name: str, script: str, report: Report) 
             if sentence not in report[kind][name]:
                 report[kind][name].append(f"{where}: {sentence}" if where else sentence)
 
-    for width in WIDTHS:
+    alike = name.startswith(ALIKE)
+    widths, themes = (ALIKE_WIDTHS, THEMES[:1]) if alike else (WIDTHS, THEMES)
+    for width in widths:
         context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme="light")
         page = context.new_page()
         with listening(page) as heard:
             page.goto(f"{root}{name}", wait_until="load")
             settle(page)
-            for theme in THEMES:
+            for theme in themes:
                 switch_theme(page, theme)
                 for kind, sentences in look(page).items():
-                    first = (width, theme) == (WIDTHS[0], THEMES[0])
+                    first = (width, theme) == (widths[0], THEMES[0])
                     if kind in EVERYWHERE_ALIKE:
                         add(kind, "", sentences if first else [])
                     elif kind in OF_THEMES or theme == "light":
                         add(kind, f"{width} {theme}", sentences)
-                if width == WIDTHS[0]:
+                if width == widths[0] and not alike:
                     add("axe", theme, axe(page, script, () if theme == THEMES[0] else COLOURS))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
         context.close()
+    if alike:
+        return
     context = browser.new_context(viewport={"width": 390, "height": HEIGHT}, java_script_enabled=False)
     page = context.new_page()
     with listening(page) as heard:

@@ -32,7 +32,7 @@ window.siteFindings = (() => {
     for (const element of within("body *")) {
       const style = getComputedStyle(element);
       const shown = element.clientWidth;
-      if (style.overflowX === "visible" || shown <= 2 || element.matches("input, textarea, mjx-assistive-mml")) continue;
+      if (style.overflowX === "visible" || shown <= 2 || element.matches("input, textarea, mjx-assistive-mml, mjx-ext")) continue;
       if (element.scrollWidth > shown + 1 && !hasCue(element, style)) {
         found.push(`${element.scrollWidth} px in ${shown}: ${called(element)}`);
       }
