@@ -6,8 +6,9 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-# One grey on white and on the dark ground (#12161b) reaches at most the root of their own contrast, 4.26:1.
-TEXT, LINES = 4.2, 3.0
+# One grey on white and on the dark ground (#12161b) reaches at most the root of their own contrast, 4.26:1;
+# a picture's colours, rounded here and in its palette, may miss that by a little.
+TEXT, LINES = 4.05, 3.0
 COMMON = 200  # pixels that a colour must have to be looked at
 MOST = 24  # colours of a figure that are looked at, the most common ones
 THICK = 5  # pixels: what is wider both ways is an area, not a letter or a line
