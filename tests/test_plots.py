@@ -1,10 +1,9 @@
 """Figures show the data they are given, on the Axes they are given."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgb
+from contrast import contrast
 
 from vit_from_scratch import InputError, examples, plots
 
@@ -85,28 +84,6 @@ def test_the_style_is_transparent_for_both_themes():
 
 
 GROUNDS = ("#ffffff", "#12161b")  # of pages, light and dark
-
-
-def luminance(colour):
-    """Of a colour, as WCAG 2 defines it."""
-    parts = np.array(to_rgb(colour))
-    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ (
-        0.2126,
-        0.7152,
-        0.0722,
-    )
-
-
-def contrast(*colours):
-    dark, light = sorted(map(luminance, colours))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def test_contrast_is_that_of_the_standard():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(
-        4.48, abs=0.005
-    )  # WebAIM's example that just fails
 
 
 @pytest.mark.parametrize("ground", GROUNDS)

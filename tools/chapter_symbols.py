@@ -66,7 +66,7 @@ def formulas(source: str) -> Iterator[str]:
 def symbols(formula: str) -> list[Symbol]:
     """The symbols of a formula in their order; those inside of scripts and fractions, too.
 
-    >>> [str(symbol) for symbol in symbols(r"z_0 = [x_\\\\text{class}; x_p^1 E] + E_{pos}")]
+    >>> [str(symbol) for symbol in symbols(r"z_0 = [x_\\text{class}; x_p^1 E] + E_{pos}")]
     ['z_{0}', 'x_{class}', 'x_{p}', 'E', 'E_{pos}']
     """
     walker = latex.LatexWalker(f"\\({formula}\\)", latex_context=SYNTAX)

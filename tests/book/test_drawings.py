@@ -13,6 +13,7 @@ import export_notebooks
 import nbformat
 import numpy as np
 import pytest
+from contrast import contrast
 from drawings import FIXED, FOLDER, KEY, STYLE, SVG, names, picture_path, variants, words
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
@@ -149,19 +150,8 @@ def test_the_picture_is_small_transparent_and_shows_the_drawing(name):
     assert np.abs(on_white[0] - on_white[1]).mean() < 1
 
 
-def contrast(colour, ground):
-    def luminance(text):
-        channels = (int(text[place : place + 2], 16) / 255 for place in (1, 3, 5))
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return np.dot(linear, (0.2126, 0.7152, 0.0722))
-
-    dark, light = sorted((luminance(colour), luminance(ground)))
-    return (light + 0.05) / (dark + 0.05)
-
-
 @pytest.mark.parametrize("colour", sorted({value for value in FIXED.values() if value.startswith("#")}))
 def test_the_pictures_colours_read_on_light_and_on_dark(colour):
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert min(contrast(colour, ground) for ground in ("#ffffff", "#111111")) >= 4
 
 

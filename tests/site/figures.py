@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from contrast import contrast
 from PIL import Image
 from scipy import ndimage
 
@@ -12,21 +13,6 @@ TEXT, LINES = 4.05, 3.0
 COMMON = 200  # pixels that a colour must have to be looked at
 MOST = 24  # colours of a figure that are looked at, the most common ones
 THICK = 5  # pixels: what is wider both ways is an area, not a letter or a line
-
-
-def luminance(colour: tuple[float, ...]) -> float:
-    """Relative luminance of an sRGB colour of 0 to 255 (WCAG 2.2)."""
-    red, green, blue = (
-        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-        for value in (channel / 255 for channel in colour[:3])
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """Contrast of two colours, 1 to 21 (WCAG 2.2)."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def thin_colours(path: Path) -> list[tuple[int, int, int]]:
@@ -54,7 +40,7 @@ def faint(path: Path, grounds: dict[str, tuple[float, ...]]) -> list[str]:
     for colour in thin_colours(path):
         grey = max(colour) - min(colour) < 16
         for theme, ground in grounds.items():
-            ratio = contrast(colour, ground)
+            ratio = contrast(f"#{bytes(colour).hex()}", f"#{bytes(ground).hex()}")
             if ratio < (TEXT if grey else LINES):
                 found.append(f"#{bytes(colour).hex()} has {ratio:.2f}:1 in {theme}")
     return found

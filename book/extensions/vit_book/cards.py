@@ -4,6 +4,7 @@ book/_static/cards.js shows the cards; the titles of references and the equation
 there. "Equation 6" in running prose becomes a link to where the book has the paper's equation.
 """
 
+import functools
 import json
 import re
 from typing import Any
@@ -18,17 +19,16 @@ EQUATION = re.compile(r"\b[Ee]quations?\s+([1-8])\b(?!\.\d)")
 TARGET = "paper-eq-"
 
 
+@functools.cache
 def paper_equations(app: Sphinx) -> dict[str, tuple[str, str]]:
-    """The paper's equations: the id of each, the page that has it, and the equation in TeX."""
-    if not hasattr(app, "vit_equations"):
-        found = {}
-        for label, (docname, anchor) in app.env.get_domain("std").anonlabels.items():
-            if label.startswith(TARGET):
-                blocks = app.env.get_doctree(docname).findall(nodes.math_block)
-                formula = next((block.astext() for block in blocks if anchor in block["ids"]), "")
-                found[label] = (docname, formula)
-        app.vit_equations = found  # type: ignore[attr-defined]
-    return app.vit_equations  # type: ignore[attr-defined]
+    """The paper's equations, read once a build: the id of each, the page that has it, and it in TeX."""
+    found = {}
+    for label, (docname, anchor) in app.env.get_domain("std").anonlabels.items():
+        if label.startswith(TARGET):
+            blocks = app.env.get_doctree(docname).findall(nodes.math_block)
+            formula = next((block.astext() for block in blocks if anchor in block["ids"]), "")
+            found[label] = (docname, formula)
+    return found
 
 
 def link_equations(app: Sphinx, doctree: nodes.document, docname: str) -> None:

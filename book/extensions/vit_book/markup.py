@@ -8,9 +8,13 @@ import re
 REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
 # Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
 THEME = """<script data-cfasync="false">
-    document.documentElement.dataset.mode = localStorage.getItem("mode") || "auto";
-    document.documentElement.dataset.theme = {auto: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"}[document.documentElement.dataset.mode] || document.documentElement.dataset.mode;
-  </script>"""  # noqa: E501
+    {
+      const root = document.documentElement.dataset;
+      root.mode = localStorage.getItem("mode") || "auto";
+      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+      root.theme = root.mode === "auto" ? (dark ? "dark" : "light") : root.mode;
+    }
+  </script>"""
 THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
 
 

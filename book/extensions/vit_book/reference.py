@@ -5,6 +5,7 @@ equation of the paper, its page shows that equation, as the chapter writes it.
 """
 
 import ast
+import functools
 import importlib
 import re
 from pathlib import Path
@@ -81,6 +82,7 @@ class PackageModules(SphinxDirective):
         return parent.children
 
 
+@functools.cache
 def equations() -> dict[int, str]:
     """The paper's equations as the chapters write them, without their numbers.
 
@@ -107,13 +109,11 @@ def show_equations(
     app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
 ) -> None:
     """Put the equations that a docstring's first line names below that line."""
-    known = equations()
     first = lines.index("") if "" in lines else len(lines)
     shown = []
-    for number in named_equations(" ".join(lines[:first])):
-        if number in known:
-            body = [f"   {line}" for line in known[number].splitlines() if line.strip()]
-            shown += ["", ".. math::", "", *body, ""]
+    for number in sorted({*named_equations(" ".join(lines[:first]))} & {*equations()}):
+        body = [f"   {line}" for line in equations()[number].splitlines() if line.strip()]
+        shown += ["", ".. math::", "", *body, ""]
     lines[first:first] = shown
 
 

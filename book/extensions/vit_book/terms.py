@@ -4,9 +4,9 @@ Links are made when a page is written, so that sources and exported notebooks st
 makes a term, which is one that the term's entry links to, explains it itself and gets no link.
 """
 
+import functools
 import re
 from dataclasses import dataclass
-from hashlib import sha256
 
 from docutils import nodes
 from project_facts import chapter_number
@@ -77,11 +77,10 @@ def read_entries(env: BuildEnvironment) -> list[Entry]:
     return found
 
 
+@functools.cache
 def entries_of(app: Sphinx) -> list[Entry]:
     """The glossary, read once for all pages of a build."""
-    if not hasattr(app, "vit_glossary"):
-        app.vit_glossary = read_entries(app.env)  # type: ignore[attr-defined]
-    return app.vit_glossary  # type: ignore[attr-defined]
+    return read_entries(app.env)
 
 
 def finder(entries: list[Entry]) -> re.Pattern[str]:
@@ -156,12 +155,10 @@ def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def rewrite_pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Name all pages with links to be written again when the glossary has changed since the last build."""
-    if GLOSSARY not in env.all_docs:
+    if GLOSSARY not in env.all_docs or "linked" in env.metadata[GLOSSARY]:
         return []
-    now = sha256(env.get_doctree(GLOSSARY).astext().encode()).hexdigest()
-    before, env.vit_glossary_hash = getattr(env, "vit_glossary_hash", ""), now  # type: ignore[attr-defined]
-    pages = [name for name in env.all_docs if chapter_number(name) is not None or name in PROSE]
-    return pages if now != before else []
+    env.metadata[GLOSSARY]["linked"] = "yes"  # gone when Sphinx reads the glossary again
+    return [name for name in env.all_docs if chapter_number(name) is not None or name in PROSE]
 
 
 def setup(app: Sphinx) -> None:

@@ -1,0 +1,31 @@
+"""The landing page's numbers are those of the results that ship."""
+
+import pytest
+from vit_book.glance import tiles
+
+from vit_from_scratch.experiments import load_result
+
+SOURCES = {
+    "digits": "test_accuracy_mean",
+    "cifar10-30min-cpu-conv-mean": "test_accuracy_mean",
+    "tiny-imagenet-plain": "test_accuracy_mean",
+    "tiny-imagenet-masked-patches": "validation_accuracy_mean",
+}
+
+
+def test_each_number_is_read_from_a_result():
+    expected = [f"{load_result(name)[key]:.1%}" for name, key in SOURCES.items()]
+    assert [number for number, _ in tiles()] == expected
+
+
+def test_the_words_say_how_long_it_took_and_of_how_many():
+    words = [words for _, words in tiles()]
+    assert f"{load_result('digits')['seconds_max']:.0f} seconds" in words[0]
+    assert f"{load_result('cifar10-30min-cpu-conv-mean')['seconds_max'] / 60:.0f} minutes" in words[1]
+    assert f"{load_result('tiny-imagenet-plain')['test_images']:,} photos" in words[2]
+
+
+@pytest.mark.built
+def test_the_landing_page_shows_them(built):
+    page = (built / "book/index.html").read_text(encoding="utf-8")
+    assert all(f"<strong>{number}</strong>" in page for number, _ in tiles())
