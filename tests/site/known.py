@@ -22,12 +22,15 @@ class Known:
 
 
 KNOWN: tuple[Known, ...] = (
+    Known("figures", "", r"^#[34]\w[0-5]\w[458]\w .* in dark", "the dark end of viridis: areas of maps"),
+    Known("figures", "", r"^#(0e3256|323246|2a1a0e) .* in dark", "pixels of photos and of filters"),
     Known(
         "figures",
         "",
-        r"^#(?!7[4-9a-f]7[4-9a-f]7[4-9a-f] )",
-        "areas, whose edges need not be seen: ends of viridis, pale bars, edges of small letters",
+        r"^#(a2a2a2|a6ceea|aed2ee|b2b6b6|b2d6ee|d6d6d6|fae2de) .* in light",
+        "pale bars and areas beside the ones to be compared",
     ),
+    Known("figures", "", r"^#[78]\w[78]\w[78]\w has 3\.\d+:1 in light", "edges of small grey letters"),
 )
 
 

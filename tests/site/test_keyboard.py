@@ -103,3 +103,13 @@ def test_search_finds_the_chapter(chapter):
     addresses = results.evaluate_all("all => all.map(link => link.pathname)")
     found = [address.rsplit("/", 1)[-1] for address in addresses]
     assert found[0] == "02_tokens.html"
+
+
+def test_what_a_result_shows_has_no_markup(page, book):
+    page.goto(f"{book}search.html?q=softmax+sqrt")
+    excerpts = page.locator("#search-results p.context")
+    excerpts.first.wait_for()
+    page.wait_for_timeout(1500)
+    words = excerpts.all_inner_texts()
+    assert len(words) >= 2
+    assert not [text for text in words if "\\" in text or "Open in Colab" in text]
