@@ -1,9 +1,12 @@
 """Figures show the data they are given, on the Axes they are given."""
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import pytest
 import torch
 from contrast import contrast
+from matplotlib import font_manager
 
 from vit_from_scratch import InputError, examples, plots
 
@@ -167,3 +170,11 @@ def test_similarity_maps_stand_in_their_patches_places():
     shown = plots.position_similarity(similarity).images[0].get_array()
     assert shown[0:2, 4:7].tolist() == similarity[0, 1].tolist()
     assert shown[3:5, 8:11].tolist() == similarity[1, 2].tolist()
+
+
+@pytest.mark.parametrize("weight", ["normal", "bold"])
+def test_figures_are_set_in_the_typeface_that_ships(weight):
+    plots.use_style()
+    found = Path(font_manager.findfont(font_manager.FontProperties(weight=weight), fallback_to_default=False))
+    assert found.parent == Path(plots.__file__).parent / "fonts"
+    assert font_manager.get_font(found).style_name.lower() == {"normal": "regular"}.get(weight, weight)
