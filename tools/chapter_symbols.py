@@ -1,6 +1,6 @@
 """The symbols of the chapters' equations, and the letters of the shapes in their code.
 
-Read by notation_page.py; needs pylatexenc, one of the packages of the extra `dev`.
+Read by notation_page.py; needs pylatexenc, one of the packages of the extra `book`.
 """
 
 import io

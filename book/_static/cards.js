@@ -1,4 +1,4 @@
-// A card beside a link to a term, a reference or an equation: what the link leads to, without going there.
+// A card beside a link to a term, a letter, a reference or an equation: what the link leads to, without going there.
 // It comes with the pointer, the keyboard or a first tap, and goes with Escape. Without it the link still leads.
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -29,6 +29,17 @@ document.addEventListener("DOMContentLoaded", () => {
     return part;
   }
 
+  // Draws the formulas of a card's paragraphs; says whether there was anything to draw them with.
+  function typeset(link, boxes) {
+    if (!boxes.length) return true;
+    if (!window.MathJax?.typesetPromise) return false;
+    MathJax.typesetPromise(boxes).then(() => {
+      boxes.forEach(leaveOutOfOrder);
+      if (shown === link) place(link);
+    });
+    return true;
+  }
+
   function mathematics(link, tex) {
     const address = link.getAttribute("href");
     const drawn = address.startsWith("#") && document.getElementById(address.slice(1))?.closest("div.math");
@@ -36,10 +47,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (formula) return [leaveOutOfOrder(formula.cloneNode(true))];
     if (!tex || !window.MathJax?.typesetPromise) return [];
     const box = paragraph(`\\[${tex}\\]`);
-    MathJax.typesetPromise([box]).then(() => {
-      leaveOutOfOrder(box);
-      if (shown === link) place(link);
-    });
+    typeset(link, [box]);
     return [box];
   }
 
@@ -48,7 +56,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const known = data[link.getAttribute("href")];
     if (known?.text) {
       const made = known.made ? [paragraph(known.made, "made")] : [];
-      return [paragraph(known.name, "name"), paragraph(known.text), ...made];
+      const parts = [paragraph(known.name, "name"), paragraph(known.text), ...made];
+      const drawn = typeset(link, parts.filter((part) => part.textContent.includes("\\(")));
+      return drawn ? parts : [];
     }
     if (link.dataset.reference) return [paragraph(link.dataset.reference)];
     return mathematics(link, known?.tex);
@@ -102,7 +112,7 @@ document.addEventListener("DOMContentLoaded", () => {
     link.removeAttribute("title");
   }
 
-  const kinds = '.glossary-term, .paper-equation, [data-reference], a.reference[href^="#equation-"]';
+  const kinds = '.glossary-term, .notation-letter, .paper-equation, [data-reference], a.reference[href^="#equation-"]';
   const linkAt = (event) => event.target.closest?.(kinds);
   const inside = (event) => event.target === card || card.contains(event.target);
 

@@ -128,6 +128,20 @@ def test_an_equation_is_drawn_from_this_page_and_from_another(visit, name, link)
     assert "\\" not in card(page).inner_text()
 
 
+def test_a_letter_shows_its_meaning_with_its_formulas_drawn(visit):
+    page = visit("notebooks/03_attention")
+    page.wait_for_selector("a.notation-letter mjx-container", timeout=30_000, state="attached")
+    links = page.locator("a.notation-letter")
+    assert links.count() > 3
+    for place in range(links.count()):
+        links.nth(place).focus()
+        page.wait_for_selector("#hover-card .name mjx-container", timeout=10_000)
+        assert "\\" not in card(page).inner_text()
+        assert page.locator("#hover-card [tabindex]").count() == 0
+        assert inside_window(page)
+        page.keyboard.press("Escape")
+
+
 def test_without_scripts_a_term_is_a_link(visit):
     page = visit("notebooks/08_small_data", java_script_enabled=False)
     assert page.locator("#hover-card").count() == 0

@@ -104,11 +104,17 @@ def test_two_terms_of_one_definition_are_one():
 
 
 def test_equations_are_found_by_their_number():
-    found = [
-        match[1]
-        for match in cards.EQUATION.finditer("Equation 1, equations\n2 and 3, equation 4.2, equation 8.")
+    text = "Equation 1, equations\n2 and 3, equation 4.2, equations 5, 6 and 7, equation 8 and 1.5 more."
+    found = [(number, text[slice(*place)]) for number, place in cards.mentions(text)]
+    assert found == [
+        ("1", "Equation 1"),
+        ("2", "equations\n2"),
+        ("3", "3"),
+        ("5", "equations 5"),
+        ("6", "6"),
+        ("7", "7"),
+        ("8", "equation 8"),
     ]
-    assert found == ["1", "2", "8"]
 
 
 @pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
@@ -122,7 +128,8 @@ def test_notebooks_hold_no_links_to_the_glossary(path):
 @pytest.mark.parametrize("page", PAGES)
 def test_each_link_of_a_page_has_its_card_and_leads_somewhere(built, page):
     html = (built / f"{page}.html").read_text(encoding="utf-8")
-    links = re.findall(r'<a class="[^"]*(?:glossary-term|paper-equation)[^"]*" href="([^"]*)"', html)
+    kinds = "glossary-term|paper-equation|notation-letter"
+    links = re.findall(rf'<a class="[^"]*(?:{kinds})[^"]*" href="([^"]*)"', html)
     found = re.search(r'<script type="application/json" id="cards">(.*?)</script>', html)
     assert found, page
     shown = json.loads(found[1])

@@ -12,7 +12,8 @@ tried       the log of runs and trials, made of their result files
 roles       {source}`path`, {colab}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 terms       first uses of terms lead to the glossary
-cards       what a card beside a link shows: a definition, an equation
+letters     first uses of letters lead to the notation page
+cards       what a card beside a link shows: a definition, a letter, an equation
 side_notes  side notes beside their paragraphs
 docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
@@ -47,6 +48,7 @@ from vit_book import (
     figures,
     finishing,
     glance,
+    letters,
     numbering,
     opener,
     page,
@@ -78,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         assigned,
         tried,
         terms,
+        letters,
         cards,
         side_notes,
         downloads,

@@ -1,21 +1,25 @@
-"""What the card beside a link shows, in the page itself: the definition of a term, an equation of the paper.
+"""What the card beside a link shows, in the page itself: a definition, a letter's meaning, an equation.
 
 book/_static/cards.js shows the cards; the titles of references and the equations of the same page it finds
-there. "Equation 6" in running prose becomes a link to where the book has the paper's equation.
+there. "Equation 6" in running prose becomes a link to where the book has the paper's equation; of
+"equations 2 and 3" each number does.
 """
 
 import functools
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
 from project_facts import chapter_number
 from sphinx.application import Sphinx
 
+from vit_book.letters import letters_of
 from vit_book.terms import LINK, entries_of, running_prose, split_at
 
 EQUATION = re.compile(r"\b[Ee]quations?\s+([1-8])\b(?!\.\d)")
+NEXT = re.compile(r"(?:,|,?\s+(?:and|or|to))\s+([1-8])\b(?!\.\d)")
 TARGET = "paper-eq-"
 
 
@@ -31,33 +35,51 @@ def paper_equations(app: Sphinx) -> dict[str, tuple[str, str]]:
     return found
 
 
+def mentions(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The numbers of equations that a text mentions, each with the place of the words that name it.
+
+    >>> list(mentions("Equations 2 and 3, equation 4.2"))
+    [('2', (0, 11)), ('3', (16, 17))]
+    """
+    for first in EQUATION.finditer(text):
+        yield first[1], first.span()
+        place = first.end()
+        while further := NEXT.match(text, place):
+            yield further[1], further.span(1)
+            place = further.end()
+
+
 def link_equations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link the first mention of each of the paper's equations on a chapter's page."""
     if chapter_number(docname) is None or app.builder.format != "html":
         return
     known, used = paper_equations(app), set()
     for text in running_prose(doctree):
-        rest, start = text, 0
-        while found := EQUATION.search(rest.astext(), start):
-            label, start = f"{TARGET}{found[1]}", found.end()
+        rest, cut = text, 0
+        for number, (start, end) in mentions(text.astext()):
+            label = f"{TARGET}{number}"
             if label in known and label not in used:
                 used.add(label)
                 there = known[label][0]
                 page = "" if there == docname else app.builder.get_relative_uri(docname, there)
                 address = {"refuri": f"{page}#{label}"}
                 link = nodes.reference("", "", internal=True, classes=["paper-equation"], **address)
-                rest, start = split_at(rest, found.span(), link), 0
+                rest, cut = split_at(rest, (start - cut, end - cut), link), end
 
 
 def cards(app: Sphinx, doctree: nodes.document) -> dict[str, dict[str, str]]:
     """What the links of a page show, by their addresses."""
     entries = {entry.anchor: entry for entry in entries_of(app)}
+    letters = {letter.anchor: letter for letter in letters_of(app)}
     found: dict[str, dict[str, str]] = {}
     for link in doctree.findall(nodes.reference):
         page, _, anchor = link.get("refuri", "").partition("#")
         if LINK in link["classes"] and anchor in entries:
             entry = entries[anchor]
             found[link["refuri"]] = {"name": entry.term, "text": entry.definition, "made": entry.made}
+        elif anchor in letters:
+            letter = letters[anchor]
+            found[link["refuri"]] = {"name": letter.name, "text": letter.meaning, "made": letter.more}
         elif page and anchor.startswith(TARGET) and anchor in paper_equations(app):
             found[link["refuri"]] = {"tex": paper_equations(app)[anchor][1]}
     return found

@@ -6,6 +6,7 @@ makes a term, which is one that the term's entry links to, explains it itself an
 
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from docutils import nodes
@@ -96,18 +97,25 @@ def _anywhere(form: str) -> str:
     return first + re.escape(form[1:]).replace(r"\ ", r"\s+")
 
 
-def running_prose(doctree: nodes.document) -> list[nodes.Text]:
-    """The pieces of text in which words may become links, in their order."""
-    found = []
+def running_paragraphs(doctree: nodes.document) -> Iterator[nodes.paragraph]:
+    """The paragraphs of a page's running prose, in their order."""
     for paragraph in doctree.findall(nodes.paragraph):
         around, node = True, paragraph.parent
         while node is not None and around:
             around, node = isinstance(node, AROUND), node.parent
-        opening = paragraph.astext().startswith("Needs ")
-        if around and not opening:
-            plain = (nodes.paragraph, nodes.emphasis)
-            found += [text for text in paragraph.findall(nodes.Text) if type(text.parent) in plain]
-    return found
+        if around and not paragraph.astext().startswith("Needs "):
+            yield paragraph
+
+
+def running_prose(doctree: nodes.document) -> list[nodes.Text]:
+    """The pieces of text in which words may become links, in their order."""
+    plain = (nodes.paragraph, nodes.emphasis)
+    return [
+        text
+        for paragraph in running_paragraphs(doctree)
+        for text in paragraph.findall(nodes.Text)
+        if type(text.parent) in plain
+    ]
 
 
 def split_at(text: nodes.Text, place: tuple[int, int], link: nodes.reference) -> nodes.Text:
