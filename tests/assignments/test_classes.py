@@ -9,6 +9,7 @@ from attacks import ATTACKS
 from vit_from_scratch.assignments import classes
 from vit_from_scratch.assignments.classes import grade_class, submissions
 from vit_from_scratch.assignments.limits import Limits
+from vit_from_scratch.assignments.notebooks import read_chapter
 from vit_from_scratch.cli import main
 
 WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
@@ -133,3 +134,13 @@ def test_the_list_of_chapters(capsys):
     assert main(["assignment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("03_attention") and "35 points" in line for line in lines)
+
+
+def test_a_rubric_says_what_a_person_gives_points_for(capsys):
+    assert main(["assignment", "rubric", "3"]) == 0
+    text = capsys.readouterr().out
+    questions = [task for task in read_chapter("03_attention").tasks if not task.check]
+    assert text.count("**Points.**") == len(questions) > 1
+    assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
+    assert main(["assignment", "rubric", "99"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

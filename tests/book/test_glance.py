@@ -9,13 +9,13 @@ SOURCES = {
     "digits": "test_accuracy_mean",
     "cifar10-30min-cpu-conv-mean": "test_accuracy_mean",
     "tiny-imagenet-plain": "test_accuracy_mean",
-    "tiny-imagenet-masked-patches": "validation_accuracy_mean",
 }
 
 
 def test_each_number_is_read_from_a_result():
     expected = [f"{load_result(name)[key]:.1%}" for name, key in SOURCES.items()]
-    assert [number for number, _ in tiles()] == expected
+    hidden = load_result("masked_tiny_imagenet")["colours"]["by_fate"]["masked"]["accuracy"]
+    assert [number for number, _ in tiles()] == [*expected, f"{hidden:.1%}"]
 
 
 def test_the_words_say_how_long_it_took_and_of_how_many():

@@ -76,7 +76,7 @@ def test_what_is_planted_is_found(tmp_path, rows, planted, found):
 
 
 def test_a_letter_of_one_chapter_is_not_explained_in_another(tmp_path, rows):
-    path = tmp_path / "04_encoder.md"
+    path = tmp_path / "05_vision_transformer.md"
     path.write_text(HEAD + r"$\Pi$ and $x$" + "\n", encoding="utf-8")
     assert missing(*read_chapters([path]), rows) == [r"\Pi"]
 

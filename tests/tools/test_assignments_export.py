@@ -7,7 +7,7 @@ import re
 import nbformat
 import pytest
 from chapter_export import ExportError, export_assignment
-from chapter_export.assignments import BEGIN, END, STUB, TO_WRITE
+from chapter_export.assignments import BEGIN, END, STUB, TO_THINK, TO_WRITE
 from project_facts import ROOT, chapters
 from test_export_notebooks import DATA
 
@@ -173,3 +173,25 @@ def test_every_check_that_an_assignment_names_is_there(path):
             ast.parse(task.answer)
         else:
             assert re.search(r"\*\*Points\.\*\* \S", task.answer)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_text_names_the_check_that_stands_below_the_answer(path, catalogue):
+    for text in export_assignment(path, catalogue):
+        notebook = nbformat.reads(text, as_version=4)
+        prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        asked = {cell.metadata.nbgrader.grade_id for cell in notebook.cells if "nbgrader" in cell.metadata}
+        named = re.findall(r'`sheet\.check\("(\w+)"\)`', prose)
+        assert {f"check-{name}" for name in named} == {name for name in asked if name.startswith("check-")}
+        assert not re.search(r"`checks\.\w+\(\w+\)`", prose)
+        assert "**Exercises**" not in prose
+
+
+def test_an_exercise_that_is_checked_and_asks_something_has_room_for_words():
+    path = ROOT / "exercises" / "01_patches.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    sources = [cell.source for cell in cells]
+    assert sources.count(TO_THINK) == 1  # "How many windows ...? Predict the number first."
+    place = sources.index(TO_THINK)
+    assert sources[place - 1] == 'sheet.check("overlapping_patches")'
+    assert "nbgrader" not in cells[place].metadata

@@ -22,9 +22,14 @@ from chapter_export.markup import ExportError
 
 BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
 CHECK = re.compile(r"checks\.(\w+)\((\w+)\)")
+IN_TEXT = re.compile(rf"`{CHECK.pattern}`")
+TO_ITSELF = re.compile(r" · \*\*Exercises\*\* \{source\}`[^`]*`")
 SOLUTION = re.compile(
     r"^```\{solution(?:-start\} *(\S+)$(.*?)^```\{solution-end\}|\} *(\S+)$(.*?)^```$)",
     re.DOTALL | re.MULTILINE,
+)
+ASKING = re.compile(
+    r"^```\{exercise\}.*\n:label: *(\S+)\n((?:(?!```).*\n)*?.*\?(?:.*\n)*?)```$", re.MULTILINE
 )
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
@@ -32,6 +37,7 @@ EXERCISE_POINTS = 5
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = 'raise NotImplementedError("your turn")'
 TO_WRITE = "*Your answer.*"
+TO_THINK = "*Your answer to the question, if you like. It is not marked.*"
 TO_CODE = "# Your code."
 OPENING = 'from vit_from_scratch import assignments\n\nsheet = assignments.Worksheet("{chapter}", globals())'
 CLOSING = "sheet.progress()"
@@ -51,9 +57,11 @@ class AssignmentWriter(CellWriter):
 
     def __init__(self, catalogue: Catalogue, path: Path) -> None:
         super().__init__(catalogue, path.stem)
+        source = path.read_text(encoding="utf-8")
+        self.asking = {label for label, _ in ASKING.findall(source)}
         self.rubrics = {
             "".join(parts[::2]): found[1]
-            for parts in SOLUTION.findall(path.read_text(encoding="utf-8"))
+            for parts in SOLUTION.findall(source)
             if (found := RUBRIC.search("".join(parts[1::2])))
         }
         self.waiting: Answer | None = None
@@ -65,7 +73,8 @@ class AssignmentWriter(CellWriter):
         """Add a cell of text; a box in it announces an answer."""
         if self.waiting is not None:
             raise ExportError(f"text where the answer or the check of {self.waiting.name} should stand.")
-        super().markdown(source)
+        here = IN_TEXT.sub(r'`sheet.check("\2")`', TO_ITSELF.sub("", source))
+        super().markdown(here)
         boxes = BOX.findall(source)
         if len(boxes) > 1:
             raise ExportError("two boxes without an answer between them.")
@@ -140,6 +149,8 @@ class AssignmentWriter(CellWriter):
                 raise ExportError(f"{found[0]} has no answer before it.")
             self.add_answer(found[2], self.code_of_solution[place - 1])
             self.add_check(found[1], found[2], EXERCISE_POINTS)
+        if self.label in self.asking:
+            self.cells.append(nbformat.v4.new_markdown_cell(TO_THINK))
 
 
 def _nbgrader(

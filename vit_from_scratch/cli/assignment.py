@@ -23,6 +23,15 @@ def add_parser(commands: Any) -> None:
     listing = parts.add_parser("list", help="list the chapters that can be assigned, with their points")
     listing.set_defaults(run=list_command)
 
+    reading = parts.add_parser(
+        "rubric",
+        help="print what a person gives points for, with model answers",
+        description="Print the questions of a chapter that a person reads, what there are points for, and a "
+        "model answer to each, as Markdown.",
+    )
+    reading.add_argument("chapter", metavar="CHAPTER", help="a chapter by name or number")
+    reading.set_defaults(run=rubric_command)
+
     building = parts.add_parser(
         "build",
         help="write a course folder for nbgrader",
@@ -67,6 +76,13 @@ def list_command(_options: argparse.Namespace) -> None:
             f"{sum(task.points for task in checked):3g} points; {len(questions)} that are read, "
             f"{sum(task.points for task in questions):2g} points"
         )
+
+
+def rubric_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment rubric`."""
+    from vit_from_scratch.assignments.course import rubrics  # imported here: it takes seconds
+
+    print(rubrics(read_chapter(options.chapter)))
 
 
 def build_command(options: argparse.Namespace) -> None:

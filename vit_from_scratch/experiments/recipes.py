@@ -215,7 +215,7 @@ def _reached(result: dict[str, Any]) -> str:
         case {"test_accuracy_mean": share}:
             return f"{share:.1%}"
         case {"validation_accuracy_mean": share}:
-            return f"{share:.1%} of hidden colours"
+            return f"{share:.1%} of corrupted patches"
     return f"a loss of {result['validation_loss_mean']:.2f}"
 
 

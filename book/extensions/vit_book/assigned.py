@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 from vit_book.recipes import table
 from vit_from_scratch.assignments.notebooks import CHAPTERS, chapter_names, read_chapter
 
-HEAD = ("Chapter", "Assumes", "To read", "To run", "Checked answers", "Questions")
+HEAD = ("Chapter", "Assumes", "To read", "To run", "Checked answers", "Questions", "In all")
 
 
 class Assignments(SphinxDirective):
@@ -44,6 +44,7 @@ def row(name: str, assumes: str) -> list[str]:
         f"{seconds:.0f} s",
         f"{len(checked)}, {sum(task.points for task in checked):g} points",
         f"{len(asked)}, {sum(task.points for task in asked):g} points",
+        f"about {reading_minutes(name) + sum(task.points for task in tasks):.0f} min",
     ]
 
 

@@ -23,7 +23,7 @@ def tiles() -> list[tuple[str, str]]:
     [True, True, True, True]
     """
     digits, photos = result("digits"), result("cifar10-30min-cpu-conv-mean")
-    kinds, colours = result("tiny-imagenet-plain"), result("tiny-imagenet-masked-patches")
+    kinds, masked = result("tiny-imagenet-plain"), result("masked_tiny_imagenet")["colours"]["by_fate"]
     return [
         (
             f"{digits['test_accuracy_mean']:.1%}",
@@ -41,7 +41,7 @@ def tiles() -> list[tuple[str, str]]:
             "Part III looks into: {doc}`../notebooks/12_attention_maps`",
         ),
         (
-            f"{colours['validation_accuracy_mean']:.1%}",
+            f"{masked['masked']['accuracy']:.1%}",
             "of hidden patches get the right one of 512 colours, from a model that never saw a label: "
             "{doc}`../notebooks/10_masked_patches`",
         ),
