@@ -112,6 +112,11 @@ document.addEventListener("DOMContentLoaded", () => {
     link.removeAttribute("title");
   }
 
+  for (const link of article.querySelectorAll(".notation-letter[title]")) {
+    link.setAttribute("aria-label", link.title);
+    link.removeAttribute("title");
+  }
+
   const kinds = '.glossary-term, .notation-letter, .paper-equation, [data-reference], a.reference[href^="#equation-"]';
   const linkAt = (event) => event.target.closest?.(kinds);
   const inside = (event) => event.target === card || card.contains(event.target);

@@ -100,7 +100,9 @@ def test_no_row_explains_a_symbol_that_no_row_has():
 @pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
 def test_each_letter_of_a_chapter_has_its_card_and_its_row(built, path):
     html = (built / f"notebooks/{path.stem}.html").read_text(encoding="utf-8")
-    links = re.findall(rf'<a class="[^"]*{LINK}[^"]*" href="([^"]*)"><span class="math', html)
+    links = re.findall(
+        rf'<a class="[^"]*{LINK}[^"]*" href="([^"]*)" title="[^"]{{4,}}"><span class="math', html
+    )
     rows = re.findall(
         r'<tr[^>]* id="(letter-[^"]*)"', (built / "book/notation.html").read_text(encoding="utf-8")
     )

@@ -121,7 +121,10 @@ def letter_for(symbol: Symbol, chapter: int, letters: list[Letter]) -> Letter | 
 
 
 def link_letters(doctree: nodes.document, chapter: int, letters: list[Letter], page: str) -> None:
-    """Link the first use of each letter in a chapter; `page` is the way to the notation page from there."""
+    """Link the first use of each letter in a chapter; `page` is the way to the notation page from there.
+
+    The title says in words what a drawn letter cannot; with scripts the card takes its place.
+    """
     used = set()
     for paragraph in running_paragraphs(doctree):
         for formula in list(paragraph.findall(nodes.math)):
@@ -129,7 +132,9 @@ def link_letters(doctree: nodes.document, chapter: int, letters: list[Letter], p
             found = letter_for(symbol, chapter, letters) if symbol else None
             if found and found.anchor not in used:
                 used.add(found.anchor)
-                link = nodes.reference("", "", internal=True, refuri=f"{page}#{found.anchor}", classes=[LINK])
+                said = re.sub(r"\\[()]", "", f"{found.name}: {found.meaning}")
+                address = {"refuri": f"{page}#{found.anchor}", "reftitle": said}
+                link = nodes.reference("", "", internal=True, classes=[LINK], **address)
                 formula.replace_self(link)
                 link += formula
 
