@@ -37,7 +37,8 @@ def test_a_right_answer_passes_however_it_is_written(check, piece, seed, capsys)
 )
 @pytest.mark.filterwarnings("ignore")
 def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypatch):
-    monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.3)
+    if "come to an end" in message:  # the others have the time that a busy machine takes
+        monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.3)
     with pytest.raises(checks.CheckFailed) as failure:
         check(piece, seed=0)
     assert re.search(message, str(failure.value), re.DOTALL)
