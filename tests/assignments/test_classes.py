@@ -140,7 +140,7 @@ def test_a_rubric_says_what_a_person_gives_points_for(capsys):
     assert main(["assignment", "rubric", "3"]) == 0
     text = capsys.readouterr().out
     questions = [task for task in read_chapter("03_attention").tasks if not task.check]
-    assert text.count("**Points.**") == len(questions) > 1
+    assert text.count("**Points.**") == text.count("\n## ") == len(questions) > 1
     assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
     assert main(["assignment", "rubric", "99"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

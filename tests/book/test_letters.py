@@ -2,13 +2,14 @@
 
 import json
 import re
+from html import unescape
 
 import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 from notation_page import read_rows
 from project_facts import ROOT, chapter_number, chapters
-from vit_book.letters import LINK, Letter, letter_for, link_letters, only_symbol
+from vit_book.letters import LINK, Letter, letter_for, link_letters, only_symbol, symbols_named
 
 ROWS = """
 | here | what it is | from chapter |
@@ -24,7 +25,8 @@ ROWS = """
 | {doc}`7 <../notebooks/07_first_training_run>` | $s, W$ | a step, and the steps of the warm-up |
 """
 LETTERS = [
-    Letter(row, f"{number}", f"{row.symbols[0]}", "", "") for number, row in enumerate(read_rows(ROWS))
+    Letter(row.symbols, row.chapter if row.alone else None, f"{number}", f"{row.symbols[0]}", "", "")
+    for number, row in enumerate(read_rows(ROWS))
 ]
 
 
@@ -92,6 +94,19 @@ def test_a_letter_is_a_formula_of_one_symbol(formula, symbol):
     assert (found and str(found)) == symbol
 
 
+@pytest.mark.parametrize(
+    ("cell", "named"),
+    [
+        ("\\(s, W\\)", ["s", "W"]),
+        ("\\(y, y_{b,k}\\)", ["y", "y_{b,k}"]),
+        ("\\(D_h\\) (Dh)", ["D_{h}"]),
+        ("\\(f^i\\)", []),
+    ],
+)
+def test_a_row_explains_what_stands_alone_in_it(cell, named):
+    assert [str(symbol) for symbol in symbols_named(cell)] == named
+
+
 def test_no_row_explains_a_symbol_that_no_row_has():
     assert letter_for(only_symbol("Q"), 4, LETTERS) is None
 
@@ -100,9 +115,9 @@ def test_no_row_explains_a_symbol_that_no_row_has():
 @pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
 def test_each_letter_of_a_chapter_has_its_card_and_its_row(built, path):
     html = (built / f"notebooks/{path.stem}.html").read_text(encoding="utf-8")
-    links = re.findall(
-        rf'<a class="[^"]*{LINK}[^"]*" href="([^"]*)" title="[^"]{{4,}}"><span class="math', html
-    )
+    link = rf'<a class="[^"]*{LINK}[^"]*" href="([^"]*)" title="[^"]{{4,}}">'
+    shown = re.findall(link + r'<span class="math[^"]*">\\\((.*?)\\\)</span></a>', html)
+    links = [address for address, _ in shown]
     rows = re.findall(
         r'<tr[^>]* id="(letter-[^"]*)"', (built / "book/notation.html").read_text(encoding="utf-8")
     )
@@ -110,11 +125,13 @@ def test_each_letter_of_a_chapter_has_its_card_and_its_row(built, path):
     assert len(links) == len(set(links)) == html.count(LINK)
     found = re.search(r'<script type="application/json" id="cards">(.*?)</script>', html)
     cards = json.loads(found[1])
-    for link in links:
-        anchor = link.partition("#")[2]
+    for address, formula in shown:
+        named = {symbol.base for symbol in symbols_named(cards[address]["name"])}
+        assert only_symbol(unescape(formula)).base in named
+        anchor = address.partition("#")[2]
         assert anchor in rows
-        assert cards[link]["name"].startswith("\\(")
-        assert len(cards[link]["text"]) > 3
+        assert cards[address]["name"].startswith("\\(")
+        assert len(cards[address]["text"]) > 3
         own = re.match(r"letter-(\d+)-", anchor)
         assert own is None or int(own[1]) == chapter_number(path.stem)
 

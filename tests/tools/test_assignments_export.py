@@ -187,11 +187,11 @@ def test_the_text_names_the_check_that_stands_below_the_answer(path, catalogue):
         assert "**Exercises**" not in prose
 
 
-def test_an_exercise_that_is_checked_and_asks_something_has_room_for_words():
-    path = ROOT / "exercises" / "01_patches.ipynb"
-    cells = nbformat.read(path, as_version=4).cells
-    sources = [cell.source for cell in cells]
-    assert sources.count(TO_THINK) == 1  # "How many windows ...? Predict the number first."
-    place = sources.index(TO_THINK)
-    assert sources[place - 1] == 'sheet.check("overlapping_patches")'
-    assert "nbgrader" not in cells[place].metadata
+def test_an_exercise_that_is_checked_and_asks_something_has_room_for_words(catalogue):
+    for text in export_assignment(ROOT / "notebooks" / "01_patches.md", catalogue):
+        cells = nbformat.reads(text, as_version=4).cells
+        sources = [cell.source for cell in cells]
+        assert sources.count(TO_THINK) == 1  # "How many windows ...? Predict the number first."
+        place = sources.index(TO_THINK)
+        assert sources[place - 1] == 'sheet.check("overlapping_patches")'
+        assert "nbgrader" not in cells[place].metadata

@@ -7,30 +7,31 @@ its own is in the rows of that chapter; they come before the rows of the whole b
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from chapter_symbols import Symbol, symbols
 from docutils import nodes
-from notation_page import ONLY, SYMBOLS, Row, fits, read_rows
+from notation_page import ONLY, SYMBOLS, fits, read_rows
 from project_facts import chapter_number
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from vit_book.terms import running_paragraphs
+from vit_book.terms import pages_to_rewrite, running_paragraphs
 
 PAGE = "book/notation"
 LINK = "notation-letter"
 MEANING = "what it is"
-ALONE = re.compile(
-    r"(?:\\(?:hat|mathcal|mathbb)\s*)?\{?\\?[A-Za-z]+\}?'*(?:_(?:\{.*\}|\\text\{\w+\}|\S+))?'*"
-)
+MARKUP = re.compile(r"[\s{}]|\\text")  # in which two ways of writing a symbol differ
 
 
 @dataclass(frozen=True)
 class Letter:
-    """A row of the notation page: its id there and what a card shows, with formulas between \\( and \\)."""
+    """A row of the notation page: the symbols that it explains, its chapter if it is of one alone, its id.
 
-    row: Row
+    What a card shows follows, with its formulas between \\( and \\).
+    """
+
+    symbols: tuple[Symbol, ...]
+    chapter: int | None
     anchor: str
     name: str
     meaning: str
@@ -82,6 +83,13 @@ def _more(cells: dict[str, nodes.Node]) -> str:
     return line[:1].upper() + line[1:]
 
 
+def symbols_named(name: str) -> tuple[Symbol, ...]:
+    """The symbols that stand alone in a row's first cell: of f^i it is none, and i is another row's."""
+    formulas = re.findall(r"\\\((.*?)\\\)", name)
+    parts = (only_symbol(part) for formula in formulas for part in formula.split(", "))
+    return tuple(symbol for symbol in parts if symbol)
+
+
 def read_letters(env: BuildEnvironment) -> list[Letter]:
     """Read the rows of the notation page as it was parsed."""
     shown = [(heads, row) for heads, rows in _tables(env.get_doctree(PAGE)) for row in rows]
@@ -89,7 +97,10 @@ def read_letters(env: BuildEnvironment) -> list[Letter]:
     for entry, (heads, row) in zip(read_rows(), shown, strict=True):
         cells = dict(zip(heads, row, strict=True))
         name = _plain(next(cells[head] for head in SYMBOLS if head in cells))
-        found.append(Letter(entry, row["ids"][0], name, _plain(cells[MEANING]), _more(cells)))
+        chapter = entry.chapter if entry.alone else None
+        found.append(
+            Letter(symbols_named(name), chapter, row["ids"][0], name, _plain(cells[MEANING]), _more(cells))
+        )
     return found
 
 
@@ -105,17 +116,18 @@ def only_symbol(formula: str) -> Symbol | None:
     >>> str(only_symbol("D_h")), only_symbol("D / 2"), only_symbol(r"\ln K")
     ('D_{h}', None, None)
     """
-    found = symbols(formula) if ALONE.fullmatch(formula.strip()) else []
-    return found[0] if len(found) == 1 else None
+    found = symbols(formula)
+    same = bool(found) and MARKUP.sub("", formula) == MARKUP.sub("", str(found[0]))
+    return found[0] if same else None
 
 
 def letter_for(symbol: Symbol, chapter: int, letters: list[Letter]) -> Letter | None:
     """The row that explains a symbol to a chapter: the same symbol first, then the chapter's own rows."""
-    speaking = [one for one in letters if not one.row.alone or one.row.chapter == chapter]
-    by_nearness = sorted(speaking, key=lambda one: not one.row.alone)
+    speaking = [one for one in letters if one.chapter in (None, chapter)]
+    by_nearness = sorted(speaking, key=lambda one: one.chapter is None)
     for same in (lambda entry: str(entry) == str(symbol), lambda entry: fits(entry, symbol)):
         for one in by_nearness:
-            if any(same(entry) for entry in one.row.symbols):
+            if any(map(same, one.symbols)):
                 return one
     return None
 
@@ -148,13 +160,10 @@ def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def rewrite_pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Name all chapters to be written again when the notation page has changed since the last build."""
-    if PAGE not in env.all_docs or "linked" in env.metadata[PAGE]:
-        return []
-    env.metadata[PAGE]["linked"] = "yes"  # gone when Sphinx reads the page again
-    return [name for name in env.all_docs if chapter_number(name) is not None]
+    return pages_to_rewrite(env, PAGE)
 
 
-def setup(app: Sphinx) -> dict[str, Any] | None:
+def setup(app: Sphinx) -> None:
     """Run when the notation page is read, and when all references of a chapter are resolved."""
     app.connect("doctree-read", mark_rows)
     app.connect("env-get-updated", rewrite_pages)

@@ -163,10 +163,15 @@ def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def rewrite_pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Name all pages with links to be written again when the glossary has changed since the last build."""
-    if GLOSSARY not in env.all_docs or "linked" in env.metadata[GLOSSARY]:
+    return pages_to_rewrite(env, GLOSSARY, PROSE)
+
+
+def pages_to_rewrite(env: BuildEnvironment, source: str, more: tuple[str, ...] = ()) -> list[str]:
+    """Name the chapters, and `more`, if the page that their links lead to was read since the last build."""
+    if source not in env.all_docs or "linked" in env.metadata[source]:
         return []
-    env.metadata[GLOSSARY]["linked"] = "yes"  # gone when Sphinx reads the glossary again
-    return [name for name in env.all_docs if chapter_number(name) is not None or name in PROSE]
+    env.metadata[source]["linked"] = "yes"  # gone when Sphinx reads the page again
+    return [name for name in env.all_docs if chapter_number(name) is not None or name in more]
 
 
 def setup(app: Sphinx) -> None:
