@@ -6,9 +6,9 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from looks import axe, listening, look, settle, switch_theme
+from looks import STILL, axe, listening, look, settle, switch_theme
 from measure_pages import open_browser
-from playwright.sync_api import Browser
+from playwright.sync_api import Page
 
 WIDTHS = (1440, 768, 390)
 THEMES = ("light", "dark")
@@ -17,10 +17,10 @@ THEMES = ("light", "dark")
 ALIKE, ALIKE_WIDTHS = "book/api/modules/", (390,)
 WORKERS = 2
 HEIGHT = 900
-# Findings that neither width nor theme can change are looked for once.
-EVERYWHERE_ALIKE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
+# What neither width nor theme can change is looked for once, what a theme cannot change at each width.
+ONCE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
+OF_WIDTHS = ("sideways", "cut")
 OF_THEMES = ("drawings",)
-COLOURS = ("color-contrast",)  # the one rule of axe-core that another theme can break
 
 Report = dict[str, dict[str, list[str]]]  # kind, page, sentences
 
@@ -36,7 +36,7 @@ def page_names(built: Path) -> list[str]:
     return sorted(str(path) for path in found if path.parts[0] != "_static" and str(path) != "index.html")
 
 
-def _visit(browser: Browser, root: str, name: str, script: str, report: Report) -> None:
+def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, report: Report) -> None:
     """Look at one page in every width and theme."""
 
     def add(kind: str, where: str, sentences: list[str]) -> None:
@@ -47,33 +47,30 @@ def _visit(browser: Browser, root: str, name: str, script: str, report: Report) 
     alike = name.startswith(ALIKE)
     widths, themes = (ALIKE_WIDTHS, THEMES[:1]) if alike else (WIDTHS, THEMES)
     for width in widths:
-        context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme="light")
-        page = context.new_page()
+        page = windows[width]
+        page.bring_to_front()  # a window behind another is drawn late
+        page.emulate_media(color_scheme=THEMES[0])
         with listening(page) as heard:
-            page.goto(f"{root}{name}", wait_until="load")
+            page.goto(name, wait_until="load")
+            page.add_style_tag(content=STILL)
             settle(page)
+            first = width == widths[0]
             for theme in themes:
                 switch_theme(page, theme)
-                for kind, sentences in look(page).items():
-                    first = (width, theme) == (widths[0], THEMES[0])
-                    if kind in EVERYWHERE_ALIKE:
-                        add(kind, "", sentences if first else [])
-                    elif kind in OF_THEMES or theme == "light":
-                        add(kind, f"{width} {theme}", sentences)
-                if width == widths[0] and not alike:
-                    add("axe", theme, axe(page, script, () if theme == THEMES[0] else COLOURS))
+                light = theme == THEMES[0]
+                kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
+                for kind, sentences in look(page, kinds).items():
+                    add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
+                if first and not alike:
+                    add("axe", theme, axe(page, script, colours_alone=not light))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
-        context.close()
     if alike:
         return
-    context = browser.new_context(viewport={"width": 390, "height": HEIGHT}, java_script_enabled=False)
-    page = context.new_page()
-    with listening(page) as heard:
-        page.goto(f"{root}{name}", wait_until="load")
-        add("scriptless", "", without_scripts(page))
+    with listening(scriptless) as heard:
+        scriptless.goto(name, wait_until="load")
+        add("scriptless", "", without_scripts(scriptless))
     add("missing", "without scripts", heard["missing"])
-    context.close()
 
 
 def without_scripts(page) -> list[str]:
@@ -92,8 +89,15 @@ def without_scripts(page) -> list[str]:
 def _visit_all(root: str, script: str, names: list[str]) -> Report:
     report: Report = defaultdict(lambda: defaultdict(list))
     with open_browser() as browser:
+        # A window a width, kept from page to page: what pages share is fetched and read once.
+        reader = browser.new_context(base_url=root)
+        windows = {width: reader.new_page() for width in WIDTHS}
+        for width, window in windows.items():
+            window.set_viewport_size({"width": width, "height": HEIGHT})
+        phone = {"width": WIDTHS[-1], "height": HEIGHT}
+        scriptless = browser.new_page(base_url=root, viewport=phone, java_script_enabled=False)
         for name in names:
-            _visit(browser, root, name, script, report)
+            _visit(windows, scriptless, name, script, report)
     return report
 
 

@@ -150,7 +150,38 @@ window.siteFindings = (() => {
     return found;
   }
 
+  // ---- text by its colours -----------------------------------------------------------------------------
+
+  // What an element stands on, as far as styles tell: two of the same grounds have the same contrast.
+  const grounds = new Map();
+
+  function groundsOf(element) {
+    if (!element) return "";
+    if (!grounds.has(element)) {
+      const style = getComputedStyle(element);
+      const image = style.backgroundImage === "none" ? "" : style.backgroundImage;
+      const own = [style.backgroundColor, image, style.opacity, style.filter, style.position].join(" ");
+      const below = groundsOf(element.parentElement);
+      grounds.set(element, own === "rgba(0, 0, 0, 0)  1 none static" ? below : `${below}|${own}`);
+    }
+    return grounds.get(element);
+  }
+
+  // One element of each sort: those of the same colour, size, weight and grounds look the same.
+  function sortsOfText() {
+    grounds.clear(); // the theme may have changed
+    const sorts = new Map();
+    for (const element of within("body *")) {
+      const speaks = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+      if (!speaks || element.closest("mjx-container")) continue; // a formula has the colour of its text
+      const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
+      const sort = [color, fontSize, fontWeight, textShadow, groundsOf(element)].join(";");
+      if (!sorts.has(sort)) sorts.set(sort, element);
+    }
+    return [...sorts.values()];
+  }
+
   const kinds = { sideways, cut, raw, pictures, headings, ids, toggles, tabStops, drawings };
-  const look = () => Object.fromEntries(Object.entries(kinds).map(([kind, find]) => [kind, find()]));
-  return { ...kinds, look };
+  const look = (wanted) => Object.fromEntries((wanted ?? Object.keys(kinds)).map((kind) => [kind, kinds[kind]()]));
+  return { ...kinds, look, sortsOfText };
 })();

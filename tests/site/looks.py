@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +19,14 @@ SETTLED = """async () => {
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 SEVERE = ("moderate", "serious", "critical")
-AXE_RULES = {"region": {"enabled": False}}  # the theme's skip bar and its helpers stand outside landmarks
+AXE_COLOURS = """async () => (await axe.run({include: siteFindings.sortsOfText()}, {
+    resultTypes: ["violations"], preload: false, runOnly: ["color-contrast"],
+})).violations"""
+# The theme's skip bar and its helpers stand outside landmarks; formulas, a box a glyph, are made by MathJax.
+AXE_REST = """async () => (await axe.run({exclude: ["mjx-container > *"]}, {
+    resultTypes: ["violations"], preload: false,
+    rules: {region: {enabled: false}, "color-contrast": {enabled: false}},
+})).violations"""
 FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
     "*, ::before, ::after { transition: none !important; animation: none !important; caret-color: #0000; }"
@@ -90,27 +97,32 @@ def switch_theme(page: Page, theme: str) -> None:
     page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
 
 
-def look(page: Page) -> dict[str, list[str]]:
-    """Everything that findings.js finds, by kind."""
+def _bring_script(page: Page) -> None:
     page.evaluate(f"window.siteFindings ?? (() => {{ {SCRIPT} }})()")
-    return page.evaluate("siteFindings.look()")
+
+
+def look(page: Page, kinds: Iterable[str] | None = None) -> dict[str, list[str]]:
+    """What findings.js finds, by kind: these kinds, or all."""
+    _bring_script(page)
+    return page.evaluate("kinds => siteFindings.look(kinds)", None if kinds is None else list(kinds))
 
 
 def find(page: Page, kind: str) -> list[str]:
     """One kind of what findings.js finds."""
-    return look(page)[kind]
+    return look(page, [kind])[kind]
 
 
-def axe(page: Page, script: str, rules: tuple[str, ...] = ()) -> list[str]:
-    """Violations of axe-core's rules from moderate up, or of the named rules; `script` is its source."""
+def axe(page: Page, script: str, colours_alone: bool = False) -> list[str]:
+    """Violations of axe-core's rules from moderate up; `script` is its source.
+
+    Contrast, its slowest rule, is asked of one element of each sort: those of the same colours have the same.
+    """
     page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
-    options = {"resultTypes": ["violations"], "preload": False, "rules": AXE_RULES}
-    if rules:
-        options["runOnly"] = list(rules)
-    result = page.evaluate("options => axe.run({exclude: ['mjx-assistive-mml']}, options)", options)
+    _bring_script(page)
+    found = page.evaluate(AXE_COLOURS) + ([] if colours_alone else page.evaluate(AXE_REST))
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
-        for violation in result["violations"]
+        for violation in found
         if violation["impact"] in SEVERE
         for node in violation["nodes"]
     ]

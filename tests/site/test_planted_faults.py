@@ -90,6 +90,14 @@ def test_axe_finds_faint_text_and_a_nameless_button(page, axe_source):
     assert "button-name" in found
 
 
+def test_text_is_faint_on_the_ground_where_it_stands(page, axe_source):
+    grey = "<p style='color: #666'>{}</p>"
+    dark = f"<div style='background: #555'>{grey}</div>"
+    show(page, grey.format("clear") + grey.format("as clear") + dark.format("faint"))
+    [sentence] = axe(page, axe_source)
+    assert "div > p" in sentence
+
+
 @pytest.mark.parametrize(
     ("html", "kind"),
     [

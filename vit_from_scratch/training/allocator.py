@@ -2,7 +2,7 @@
 
 A step allocates and frees hundreds of megabytes. The C library hands large pieces back to the system at once
 and asks for new ones in the next operation, and the system clears every page before it gives it out. That
-took a fifth of a step's time (`benchmarks/training_step.py` has the figures). Kept pages cost nothing.
+took a fifth of a step's time (`benchmarks/peers.py` has the figures). Kept pages cost nothing.
 """
 
 import contextlib
