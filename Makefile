@@ -53,7 +53,7 @@ slides: book
 	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
-	$(BIN)/pytest -m "not slow and not built and not site"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 -m "not slow and not built and not site"
 
 test-all: book
 	$(BIN)/pytest -m "not site"

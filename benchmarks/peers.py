@@ -320,7 +320,7 @@ def profile(size: argparse.Namespace, steps: int = 5) -> dict[str, float]:
 
 
 IN_PLAIN_USE = {
-    OURS: "from vit_from_scratch import create_model; m = create_model('Ti/16')",
+    OURS: "from vit_from_scratch import build_model; m = build_model('Ti/16')",
     "timm": "import timm; m = timm.create_model('vit_tiny_patch16_224')",
     "torchvision": "from torchvision.models import VisionTransformer as V; m = V(224, 16, 12, 3, 192, 768)",
     "transformers": "from transformers import ViTConfig as C, ViTForImageClassification as V; m = V(C("
