@@ -11,14 +11,13 @@ backward and AdamW, in mixed precision where the type is bfloat16; inference cas
 takes its step as `train` does: on a CPU it keeps freed memory (`vit_from_scratch.training.allocator`); a row
 without that shows what it is worth. A batch has as many images as the operations of a step allow.
 
-Memory is the process's peak less what it held once its library was imported. The machine's peak is that of
-matrix products alone: the best over several sizes and of several tries. Start-up is the time from an empty
+Memory is the process's peak less what it held when its library had been used once. The machine's peak is that
+of matrix products alone: the best over several sizes and of several tries. Start-up is the time from an empty
 process to the first logits of a Ti/16. Results are written after each cell; cells that are there are kept.
 """
 
 import argparse
 import contextlib
-import importlib
 import json
 import multiprocessing
 import resource
@@ -162,10 +161,6 @@ MODELS: dict[str, Callable[[argparse.Namespace], nn.Module]] = {
 }
 
 
-MODULES = {"torchvision": "torchvision.models", "vit-pytorch": "vit_pytorch"}
-"""What a peer is called in Python, where that is not its name."""
-
-
 def step_of(name: str, size: argparse.Namespace) -> Callable[[], None]:
     """Return a function that takes one step of training, or names one batch."""
     torch.manual_seed(0)
@@ -212,8 +207,8 @@ def seconds(function: Callable[[], object]) -> float:
 
 def work(name: str, size: argparse.Namespace, orders: Connection) -> None:
     """In a process of its own: take a step at each order, and answer with its seconds; at the end the MiB."""
-    if name not in (OURS, UNKEPT):
-        importlib.import_module(MODULES.get(name, name))
+    least = {"image_size": size.patch_size, "dim": 8 * size.heads, "depth": 1, "batch": 1}
+    step_of(name, argparse.Namespace(**vars(size) | least))()  # libraries load much when first used
     at_first = own_memory("VmRSS")
     kept = name == OURS and size.mode == "training" and size.device == "cpu"
     with keeping_freed_memory(kept):
