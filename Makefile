@@ -53,7 +53,7 @@ slides: book
 	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 -m "not slow and not built and not site"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow and not built and not site"
 
 test-all: book
 	$(BIN)/pytest -m "not site"
@@ -69,11 +69,12 @@ notebooks: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py
 
 rehearse: notebooks
-	$(BIN)/python tools/rehearse.py $(ONLY)
+	$(BIN)/python tools/rehearse.py $(addprefix --runtime ,$(RUNTIME)) $(ONLY)
 
 dist: $(INSTALLED)
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 pictures: $(INSTALLED)
 	$(BIN)/python tools/draw_overview.py

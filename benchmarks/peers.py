@@ -4,29 +4,34 @@
     python benchmarks/peers.py --size Ti --cell 32/4 --mode training --type bfloat16 --profile
     python benchmarks/peers.py --device cuda --results peers_cuda.json
 
-Every model has the same size and gets the same images, and lives in a process of its own. Rounds go through
-all in turn, one computing while the others wait, so that a busy moment of the machine hits each alike; the
-ratio is between medians, and its spread between the ratios of single rounds. A training step is forward,
-backward and AdamW, in mixed precision where the type is bfloat16; inference casts the weights instead. Ours
-takes its step as `train` does: on a CPU it keeps freed memory (`vit_from_scratch.training.allocator`); a row
-without that shows what it is worth. A batch has as many images as the operations of a step allow.
+Every model has the same size and gets the same images, and lives in a process of its own. (vit-pytorch's
+has two norms more and no biases for queries, keys and values; each row has its number of parameters.)
+Rounds go through all in turn, each beginning with the next one, and one computes while the others wait, so
+that a busy moment of the machine hits each alike; the ratio is between medians, and its spread between the
+ratios of single rounds. A training step is forward, backward and AdamW, in mixed precision where the type
+is bfloat16; inference casts the weights instead. When it trains on a CPU, ours keeps freed memory
+(`vit_from_scratch.training.allocator`), as `vit train` does. Any model could, so the row without it is the
+one that compares models alone. A batch has as many images as the operations of a step allow.
 
-Memory is the process's peak less what it held when its library had been used once. The machine's peak is that
-of matrix products alone: the best over several sizes and of several tries. Start-up is the time from an empty
-process to the first logits of a Ti/16. Results are written after each cell; cells that are there are kept.
+Memory is the highest of a step, less what the process held when its library had been used once. The
+machine's peak is that of matrix products alone: the best over several sizes and of several tries. Start-up
+is the time from an empty process to the first logits of a Ti/16. Results are written after each cell. Cells
+that are there are kept, if this machine and these versions measured them.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import multiprocessing
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +56,17 @@ GFLOP = {"cpu": 150, "cuda": 20_000}
 LEAST, MOST = 2, {"cpu": 128, "cuda": 1024}
 """Images in a batch."""
 OURS, UNKEPT = "vit_from_scratch", "memory not kept"
+PEERS = ("timm", "torchvision", "transformers", "vit-pytorch")
 WARM_ROUNDS = 2
-PEAK_SIDES = (512, 1024, 2048, 4096)
+PEAK_SIDES = {"cpu": (512, 1024, 2048, 4096), "cuda": (1024, 2048, 4096, 8192, 16384)}
 KINDS = {
     "matrix products": ("aten::mm", "aten::addmm", "aten::mkldnn_convolution", "aten::convolution_backward"),
-    "products of attention": ("aten::bmm", "aten::baddbmm"),
+    "products of attention": (
+        "aten::bmm",
+        "aten::baddbmm",
+        "aten::_scaled_dot_product_flash_attention_for_cpu",
+        "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+    ),
     "copies and casts": ("aten::copy_", "aten::cat", "aten::clone"),
     "GELU": ("aten::gelu", "aten::gelu_backward"),
     "norms": ("aten::native_layer_norm", "aten::native_layer_norm_backward"),
@@ -151,23 +162,20 @@ def lucidrains(size: argparse.Namespace) -> nn.Module:
     )
 
 
-MODELS: dict[str, Callable[[argparse.Namespace], nn.Module]] = {
-    OURS: ours,
-    UNKEPT: ours,
-    "timm": timms,
-    "torchvision": torchvisions,
-    "transformers": hugging_faces,
-    "vit-pytorch": lucidrains,
-}
+BUILDERS = (ours, ours, timms, torchvisions, hugging_faces, lucidrains)
+MODELS: dict[str, Callable[[argparse.Namespace], nn.Module]] = dict(
+    zip((OURS, UNKEPT, *PEERS), BUILDERS, strict=True)
+)
 
 
-def step_of(name: str, size: argparse.Namespace) -> Callable[[], None]:
-    """Return a function that takes one step of training, or names one batch."""
+def step_of(name: str, size: argparse.Namespace) -> tuple[Callable[[], None], int]:
+    """Return a function that takes a step of training, or names a batch, and the number of parameters."""
     torch.manual_seed(0)
     dtype = getattr(torch, size.type)
+    images = torch.randn(size.batch, 3, size.image_size, size.image_size).to(size.device)
+    labels = torch.randint(10, (size.batch,)).to(size.device)
     model = MODELS[name](size).to(size.device)
-    images = torch.randn(size.batch, 3, size.image_size, size.image_size, device=size.device)
-    labels = torch.randint(10, (size.batch,), device=size.device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
 
     def wait() -> None:
         if size.device == "cuda":
@@ -181,7 +189,7 @@ def step_of(name: str, size: argparse.Namespace) -> Callable[[], None]:
             model(images)
             wait()
 
-        return answer
+        return answer, parameters
 
     model.train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
@@ -195,7 +203,7 @@ def step_of(name: str, size: argparse.Namespace) -> Callable[[], None]:
         optimiser.zero_grad()
         wait()
 
-    return step
+    return step, parameters
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -206,27 +214,40 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def work(name: str, size: argparse.Namespace, orders: Connection) -> None:
-    """In a process of its own: take a step at each order, and answer with its seconds; at the end the MiB."""
+    """In a process of its own: answer each order with a step's seconds; at the end, parameters and MiB."""
     least = {"image_size": size.patch_size, "dim": 8 * size.heads, "depth": 1, "batch": 1}
-    step_of(name, argparse.Namespace(**vars(size) | least))()  # libraries load much when first used
-    at_first = own_memory("VmRSS")
+    first_step, _ = step_of(name, argparse.Namespace(**vars(size) | least))
+    first_step()  # libraries load much when first used
+    del first_step
+    at_first = memory("VmRSS")
     kept = name == OURS and size.mode == "training" and size.device == "cpu"
     with keeping_freed_memory(kept):
-        step = step_of(name, size)
+        step, parameters = step_of(name, size)
+        forget_peak(size.device)  # building may have taken more than a step does
         orders.send("ready")
         while orders.recv() == "step":
             orders.send(seconds(step))
-        on_gpu = size.device == "cuda"
-        orders.send(torch.cuda.max_memory_allocated() / 2**20 if on_gpu else own_memory("VmHWM") - at_first)
+        highest = (
+            torch.cuda.max_memory_allocated() / 2**20 if size.device == "cuda" else memory("VmHWM") - at_first
+        )
+        orders.send((parameters, highest))
 
 
-def own_memory(kind: str) -> float:
-    """Return this process's memory in MiB: "VmRSS" what it holds, "VmHWM" its largest so far."""
+def memory(kind: str) -> float:
+    """Return this process's MiB: "VmRSS" what it holds, "VmHWM" the most so far; nan outside Linux."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent had before the start of this process
-        line = next(line for line in status.read_text().splitlines() if line.startswith(kind))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # bytes on macOS: the largest so far
+    if not status.exists():
+        return float("nan")
+    line = next(line for line in status.read_text().splitlines() if line.startswith(kind))
+    return int(line.split()[1]) / 1024
+
+
+def forget_peak(device: str) -> None:
+    """Let the highest memory so far be what is held now."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    elif Path("/proc/self/clear_refs").exists():
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def measured(size: argparse.Namespace) -> dict[str, Any]:
@@ -234,7 +255,7 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         For each model: images a second, its ratio to the fastest peer with the lowest and highest quarter of
-        the rounds' ratios, the share of the machine's peak, and the memory in MiB.
+        the rounds' ratios, the share of the machine's peak, the memory in MiB, and its number of parameters.
     """
     names = [name for name in MODELS if name != UNKEPT or (size.mode == "training" and size.device == "cpu")]
     processes = multiprocessing.get_context("spawn")
@@ -245,20 +266,19 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
             worker = processes.Process(target=work, args=(name, size, there), daemon=True)
             worker.start()
             there.close()  # so that a worker that dies is no silence
-            stack.callback(worker.join)
+            stack.callback(end, worker)
             workers[name] = here
         for name, worker in workers.items():
-            if worker.recv() != "ready":
-                raise RuntimeError(f"{name} did not start")
+            heard(name, worker)
         times: dict[str, list[float]] = {name: [] for name in names}
-        for _ in range(WARM_ROUNDS + size.rounds):
-            for name, worker in workers.items():
-                worker.send("step")
-                times[name].append(worker.recv())
-        memory = {}
-        for name, worker in workers.items():
+        for number in range(WARM_ROUNDS + size.rounds):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                workers[name].send("step")
+                times[name].append(heard(name, workers[name]))
+        for worker in workers.values():
             worker.send("stop")
-            memory[name] = worker.recv()
+        facts = {name: heard(name, worker) for name, worker in workers.items()}
     times = {name: found[WARM_ROUNDS:] for name, found in times.items()}
     medians = {name: statistics.median(found) for name, found in times.items()}
     fastest = min((name for name in names if name not in (OURS, UNKEPT)), key=medians.__getitem__)
@@ -273,15 +293,30 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
             "to_fastest_peer": medians[fastest] / medians[name],
             "quartiles": [low, high],
             "share_of_peak": flops / medians[name] / peak,
-            "memory_mib": memory[name],
+            "memory_mib": facts[name][1],
+            "parameters": facts[name][0],
         }
     return {"batch": size.batch, "peak_gflops": peak / 1e9, "fastest_peer": fastest, "models": rows}
+
+
+def heard(name: str, worker: Connection) -> Any:
+    """Return a worker's answer, or end where it died; what it printed stands above."""
+    try:
+        return worker.recv()
+    except EOFError:
+        sys.exit(f"error: the process of {name} ended in the middle; cells that were done are kept.")
+
+
+def end(worker: BaseProcess) -> None:
+    """End a worker that may still wait for orders."""
+    worker.terminate()
+    worker.join()
 
 
 def matmul_peak(device: str, dtype: torch.dtype) -> float:
     """Measure the machine's fastest matrix multiplication, in operations a second."""
     best = 0.0
-    for side in PEAK_SIDES:
+    for side in PEAK_SIDES[device]:
         a = torch.randn(side, side, device=device).to(dtype)
         calls = max(1, 2**31 // side**3)
 
@@ -297,17 +332,15 @@ def matmul_peak(device: str, dtype: torch.dtype) -> float:
 
 
 def profile(size: argparse.Namespace, steps: int = 5) -> dict[str, float]:
-    """Return which share of the time of our step each kind of operator takes; the largest first."""
-    with keeping_freed_memory(size.device == "cpu"):
-        step = step_of(OURS, size)
+    """Return which share of the CPU's time in our step each kind of operator takes; the largest first."""
+    with keeping_freed_memory(size.mode == "training"):
+        step, _ = step_of(OURS, size)
         for _ in range(3):
             step()
         with torch.profiler.profile() as seen:
             for _ in range(steps):
                 step()
     spent = {event.key: event.self_cpu_time_total for event in seen.key_averages()}
-    if size.device == "cuda":
-        spent = {event.key: event.self_device_time_total for event in seen.key_averages()}
     total = sum(spent.values())
     shares = {kind: sum(spent.pop(name, 0.0) for name in names) / total for kind, names in KINDS.items()}
     shares["the rest"] = sum(spent.values()) / total
@@ -327,14 +360,14 @@ IN_PLAIN_USE = {
 FIRST_LOGITS = "; import torch; torch.inference_mode().__enter__(); m.eval()(torch.zeros(1, 3, 224, 224))"
 
 
-def start_up(repeats: int = 5) -> dict[str, float]:
-    """Return how many seconds pass from an empty process to a Ti/16's first logits, PyTorch's included."""
+def start_up(repeats: int = 5) -> dict[str, list[float]]:
+    """Return the seconds from an empty process to a Ti/16's first logits, PyTorch's included: all tries."""
     found: dict[str, list[float]] = {name: [] for name in IN_PLAIN_USE}
     for _ in range(repeats):
         for name, code in IN_PLAIN_USE.items():
             command = [sys.executable, "-c", code + FIRST_LOGITS]
             found[name].append(seconds(lambda command=command: subprocess.run(command, check=True)))
-    return {name: min(times) for name, times in found.items()}
+    return found
 
 
 def show(cell: str, result: dict[str, Any]) -> None:
@@ -352,8 +385,30 @@ def show(cell: str, result: dict[str, Any]) -> None:
         print("  " + ", ".join(f"{kind} {share:.0%}" for kind, share in result["profile"].items()))
 
 
-def main() -> None:
-    """Measure and print the tables."""
+def origin(device: str) -> dict[str, Any]:
+    """Describe what measures: machine, versions with those of the peers, commit, date."""
+    facts = environment(torch.get_num_threads(), device)
+    return facts | {"versions": facts["versions"] | {name: version(name) for name in PEERS}}
+
+
+def opened(path: Path | None, settings: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands in a results file, or the beginning of one; end where others measured it."""
+    if path is None or not path.exists():
+        return {"settings": settings, "cells": {}, **here}
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        same = all(
+            whole[key] == (here | {"settings": settings})[key] for key in ("settings", "hardware", "versions")
+        )
+    except (ValueError, KeyError):
+        sys.exit(f"error: {path} is no results file of this benchmark; name another one.")
+    if not same:
+        sys.exit(f"error: {path} comes from another machine, other versions or settings; name another file.")
+    return whole
+
+
+def chosen() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", choices=SIZES, nargs="+", default=list(SIZES))
     parser.add_argument("--cell", choices=CELLS, nargs="+", default=CELLS, help="image / patch size")
@@ -362,39 +417,52 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--gflop", type=float, help=f"operations of a step, in billions (default: {GFLOP})")
     parser.add_argument("--device", default="cpu", choices=list(GFLOP))
-    parser.add_argument("--profile", action="store_true", help="also where our training step's time goes")
+    parser.add_argument(
+        "--profile", action="store_true", help="also where the time of our step goes, on a CPU"
+    )
     parser.add_argument("--results", type=Path, help="also write everything to this JSON file")
     options = parser.parse_args()
-    options.gflop = options.gflop or GFLOP[options.device]
+    if options.gflop is None:
+        options.gflop = GFLOP[options.device]
+    if options.rounds < 2 or options.gflop <= 0:
+        parser.error("expected --rounds of 2 or more and --gflop above 0")
+    if options.device == "cuda" and (options.profile or not torch.cuda.is_available()):
+        parser.error("--device cuda needs a GPU that PyTorch can use, and has no --profile")
+    for name in PEERS:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            parser.error(f"{name} is not installed; `make test` makes an environment that has all of them")
+    return options
+
+
+def main() -> None:
+    """Measure and print the tables."""
+    options = chosen()
     settings = {key: getattr(options, key) for key in ("rounds", "gflop", "device")}
-    whole: dict[str, Any] = {"settings": settings, "cells": {}}
-    if options.results and options.results.exists():
-        whole = json.loads(options.results.read_text(encoding="utf-8"))
-        if whole["settings"] != settings:
-            sys.exit(f"error: {options.results} was measured with {whole['settings']}, not {settings}.")
-    whole |= environment(torch.get_num_threads(), options.device)
-    for mode in options.mode:
-        for name in options.size:
-            for cell in options.cell:
-                for type_ in options.type:
-                    key = f"{mode} {name} {cell} {type_}"
-                    if key in whole["cells"]:
-                        continue
-                    size = argparse.Namespace(**vars(options))
-                    size.mode, size.type = mode, type_
-                    size.image_size, size.patch_size = map(int, cell.split("/"))
-                    size.dim, size.depth, size.heads = SIZES[name]
-                    size.batch = batch_of(size)
-                    result = measured(size)
-                    if options.profile and mode == "training":
-                        result["profile"] = profile(size)
-                    show(key, result)
-                    whole["cells"][key] = result
-                    if options.results:
-                        write_json(options.results, whole)
-    if "start_up" not in whole and options.device == "cpu":
+    whole = opened(options.results, settings, origin(options.device))
+    wanted = list(itertools.product(options.mode, options.size, options.cell, options.type))
+    wanted = [cell for cell in wanted if " ".join(cell) not in whole["cells"]]
+    start = time.perf_counter()
+    for number, cell in enumerate(wanted, start=1):
+        size = argparse.Namespace(**vars(options))
+        size.mode, name, images, size.type = cell
+        size.image_size, size.patch_size = map(int, images.split("/"))
+        size.dim, size.depth, size.heads = SIZES[name]
+        size.batch = batch_of(size)
+        result = measured(size)
+        if options.profile:
+            result["profile"] = profile(size)
+        show(" ".join(cell), result)
+        left = (time.perf_counter() - start) / number * (len(wanted) - number) / 60
+        print(f"{number} of {len(wanted)}, about {left:.0f} minutes left", file=sys.stderr, flush=True)
+        whole["cells"][" ".join(cell)] = result
+        if options.results:
+            write_json(options.results, whole)
+    if len(wanted) > 1 and "start_up" not in whole and options.device == "cpu":
         whole["start_up"] = start_up()
-        print("start-up, seconds: " + ", ".join(f"{name} {s:.1f}" for name, s in whole["start_up"].items()))
+        best = ", ".join(f"{name} {min(times):.1f}" for name, times in whole["start_up"].items())
+        print(f"start-up, seconds: {best}")
         if options.results:
             write_json(options.results, whole)
 

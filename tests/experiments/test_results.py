@@ -102,3 +102,15 @@ def test_the_ladder_takes_the_rates_that_did_best_on_held_out_photos():
         changed = differences(before.tables(), after.tables())
         at_once = {name.split(" ")[0] for name in changed}
         assert len({name.split(".")[1] for name in at_once} - {"learning_rate"}) == 1, "one thing a rung"
+
+
+def test_each_shape_takes_the_rate_that_did_best_on_held_out_photos():
+    swept = load_result("depth_width_rates")["trials"]
+    for recipe in load_trials("depth_width").recipes().values():
+        trials = [trial for trial in swept if trial["config"]["model"]["depth"] == recipe.model["depth"]]
+        assert all(trial["config"]["model"].items() >= recipe.model.items() for trial in trials)
+        best = max(trials, key=lambda trial: trial["validation_accuracy"])
+        rates = sorted(trial["config"]["train"]["learning_rate"] for trial in trials)
+        assert recipe.train.learning_rate == best["config"]["train"]["learning_rate"]
+        assert rates[0] < recipe.train.learning_rate < rates[-1], "not at the end of what was tried"
+        assert {trial["config"]["train"]["epochs"] for trial in trials} == {recipe.train.epochs // 2}

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 WIDTHS = (1440, 768, 390)
 THEMES = ("light", "dark")
 # Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
-# is scarce, in one theme.
+# is scarce, in one theme, with scripts.
 ALIKE, ALIKE_WIDTHS = "book/api/modules/", (390,)
 WORKERS = 2
 HEIGHT = 900
@@ -61,7 +61,7 @@ def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, r
                 kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
                 for kind, sentences in look(page, kinds).items():
                     add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                if first and not alike:
+                if first:
                     add("axe", theme, axe(page, script, colours_alone=not light))
         for kind, sentences in heard.items():
             add(kind, "", sentences)

@@ -47,6 +47,7 @@ window.siteFindings = (() => {
   function raw() {
     const wrong = /:::|```|\{[a-z:-]+\}`|\\\(|\\\[|\\(?:frac|mathbb|mathbf|sqrt|times|begin)\b|\$[^$\d][^$]*\$/;
     const found = within("mjx-merror").map((element) => `a formula that cannot be read: ${words(element)}`);
+    found.push(...within("main dl.py cite").map((name) => `code that was read as a title: ${words(name)}`));
     const walker = document.createTreeWalker(document.querySelector("main") ?? document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode;

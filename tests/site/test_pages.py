@@ -12,7 +12,7 @@ from PIL import ImageColor
 pytestmark = pytest.mark.site
 
 CHAPTER = "notebooks/05_vision_transformer.html"
-CONTROLS = ("book/index.html", CHAPTER, "search.html")
+CONTROLS = ("book/index.html", CHAPTER, "search.html", "book/api/modules/model.attention.html")
 KINDS = {
     "console": "warnings and errors in the console",
     "error": "errors in scripts",

@@ -4,8 +4,10 @@
 
 import numpy as np
 import pytest
+from crawl import without_scripts
 from figures import faint, thin_colours
 from looks import axe, find, invisible_focus, listening, look
+from measure_pages import weigh
 from paper import SHEET, cut_on_paper, prepare, spoilt_sheets, unfolded
 from PIL import Image, ImageDraw
 from serve import served
@@ -31,7 +33,13 @@ MORE = {
         '<p style="width: 60px; overflow: hidden; white-space: nowrap">what is on the right is lost</p>',
         '<p style="height: 20px; overflow: hidden">one<br>two<br>three</p>',
     ],
-    "raw": [r"<p>of \(D_h\)</p>", "<p>:::{note}</p>", "<p>where $x_p$ is</p>", "<p>\\frac{1}{2}</p>"],
+    "raw": [
+        "<dl class='py'><dd><cite>“model.”</cite></dd></dl>",
+        r"<p>of \(D_h\)</p>",
+        "<p>:::{note}</p>",
+        "<p>where $x_p$ is</p>",
+        "<p>\\frac{1}{2}</p>",
+    ],
     "headings": ["<h1>Again</h1>"],
     "toggles": [
         "<button aria-expanded='false' aria-label='Toggle hidden content'></button>",
@@ -112,6 +120,35 @@ def test_what_goes_wrong_while_a_page_loads_is_heard(page, tmp_path, html, kind)
     with served(tmp_path) as root, listening(page) as heard:
         page.goto(root, wait_until="networkidle")
     assert heard[kind]
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<html data-theme='light'><nav class='bd-sidebar-primary'><a href='/'>Home</a></nav>", []),
+        ("<html><nav class='bd-sidebar-primary'><a href='/'>Home</a></nav>", ["no theme"]),
+        (
+            "<html data-theme='dark'><nav class='bd-sidebar-primary' hidden><a href='/'>Home</a></nav>",
+            ["no nav"],
+        ),
+    ],
+)
+def test_what_is_missing_without_scripts_is_found(browser, html, found):
+    page = browser.new_page(java_script_enabled=False)
+    page.set_content(f"<!DOCTYPE html>{html}")
+    said = without_scripts(page)
+    page.close()
+    assert [sentence[: len(start)] for sentence, start in zip(said, found, strict=True)] == found
+
+
+def test_every_byte_that_a_page_fetches_is_weighed(browser, tmp_path):
+    (tmp_path / "noise.bin").write_bytes(np.random.default_rng(0).bytes(300_000))
+    (tmp_path / "index.html").write_text(
+        "<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1><script>fetch('/noise.bin')</script>"
+    )
+    with served(tmp_path) as root:
+        _, whole = weigh(browser, root)
+    assert 300_000 < whole.total() < 310_000
 
 
 def test_a_control_that_hides_its_focus_is_found(page):

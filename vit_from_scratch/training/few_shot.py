@@ -53,8 +53,8 @@ def ridge_classifier(
     .. math:: \\min_{W, b} \\sum_i \\lVert W^\\top x_i + b - y_i \\rVert^2 + \\lambda \\lVert W \\rVert^2,
         \\qquad y_i \\in \\{-1, 1\\}^K
 
-    With both sides centred, b drops out and W = (X^T X + lambda I)^{-1} X^T Y. With fewer images than
-    features the same W is X^T (X X^T + lambda I)^{-1} Y, a smaller system.
+    With both sides centred, b drops out and :math:`W = (X^\\top X + \\lambda I)^{-1} X^\\top Y`. With fewer
+    images than features the same W is :math:`X^\\top (X X^\\top + \\lambda I)^{-1} Y`, a smaller system.
 
     Args:
         features: X, (N, D).

@@ -1,12 +1,14 @@
 """A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
 
-config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
-metrics.jsonl            a line an epoch
-checkpoint.safetensors   the state after the last epoch; gone once the run is finished
-model.safetensors        the finished model, weights and configuration
-pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs beside it
-curves.png               loss and accuracy against the epoch
-result.json              the test accuracy and where it came from (`vit train` writes it)
+What lies there::
+
+    config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
+    metrics.jsonl            a line an epoch
+    checkpoint.safetensors   the state after the last epoch; gone once the run is finished
+    model.safetensors        the finished model, weights and configuration
+    pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs
+    curves.png               loss and accuracy against the epoch
+    result.json              the test accuracy and where it came from (`vit train` writes it)
 """
 
 import contextlib

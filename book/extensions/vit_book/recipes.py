@@ -1,5 +1,6 @@
 """The directive `recipes`: the table that `vit recipes` prints. And what every such table is made of."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from vit_from_scratch.experiments.recipes import recipe_rows
+
+NUMBER = re.compile(r"[-+\u2212]?\d")
 
 
 class FromResults(SphinxDirective, ABC):
@@ -42,8 +45,15 @@ class Recipes(FromResults):
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Write a table in Markdown."""
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+    """Write a table in Markdown; columns of numbers end at the right.
+
+    >>> table(("run", "minutes"), [("digits", "1.1"), ("poster", "27.0")])[1]
+    '| --- | ---: |'
+    """
+    rows = list(rows)
+    columns = zip(*rows, strict=True)
+    sides = ["---:" if all(NUMBER.match(cell or "0") for cell in column) else "---" for column in columns]
+    return [f"| {' | '.join(cells)} |" for cells in (head, sides, *rows)]
 
 
 def setup(app: Sphinx) -> None:

@@ -7,6 +7,7 @@ equation of the paper, its page shows that equation, as the chapter writes it.
 import ast
 import functools
 import importlib
+import itertools
 import re
 from pathlib import Path
 
@@ -20,12 +21,12 @@ from sphinx.util.nodes import nested_parse_with_titles
 
 PAGES = ROOT / "book" / "api" / "modules"
 PACKAGE = ROOT / "vit_from_scratch"
-PAGE = """# {name}
-
-```{{eval-rst}}
-.. automodule:: vit_from_scratch.{name}
-```
-"""
+KINDS = {
+    "autoclass": "Classes",
+    "autoexception": "Errors",
+    "autofunction": "Functions",
+    "autodata": "Constants",
+}
 LABELLED = re.compile(r"^\(paper-eq-(\d+)\)=\n\$\$\n(.*?)\n\$\$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"\bequations? (\d+)(?: (to|and) (\d+))?")
 
@@ -53,9 +54,48 @@ def write_pages() -> None:
         if page.stem not in names:
             page.unlink()
     for name in names:
-        page, text = PAGES / f"{name}.md", PAGE.format(name=name)
+        page, text = PAGES / f"{name}.md", page_of(name)
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
+
+
+def page_of(name: str) -> str:
+    """The page of a module: its docstring, then what it has, under a heading for each kind."""
+    module = f"vit_from_scratch.{name}"
+    parts = [("", [f".. automodule:: {module}", "   :no-members:"])]
+    found = members(PACKAGE / f"{name.replace('.', '/')}.py")
+    for directive, heading in KINDS.items():
+        listed = [
+            f".. {directive}:: {module}.{member}" for member, kind in found.items() if kind == directive
+        ]
+        parts += [(f"## {heading}\n\n", listed)] if listed else []
+    blocks = (f"{heading}```{{eval-rst}}\n{chr(10).join(lines)}\n```\n" for heading, lines in parts)
+    return f"# {name}\n\n" + "\n".join(blocks)
+
+
+def members(path: Path) -> dict[str, str]:
+    """What a module has that is public and documented, in its order, each with its directive of autodoc.
+
+    >>> members(PACKAGE / "errors.py")["InputError"]
+    'autoexception'
+    """
+    found: dict[str, str] = {}
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    for statement, after in itertools.zip_longest(statements, statements[1:]):
+        match statement:
+            case ast.ClassDef(name=name, bases=bases):
+                error = any(isinstance(base, ast.Name) and base.id.endswith("Error") for base in bases)
+                kind, documented = ("autoexception" if error else "autoclass"), ast.get_docstring(statement)
+            case ast.FunctionDef(name=name):
+                kind, documented = "autofunction", ast.get_docstring(statement)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                text = after.value if isinstance(after, ast.Expr) else None
+                kind, documented = "autodata", isinstance(text, ast.Constant) and isinstance(text.value, str)
+            case _:
+                continue
+        if documented and not name.startswith("_"):
+            found[name] = kind
+    return found
 
 
 def summary(path: Path) -> str:
