@@ -54,6 +54,15 @@ def test_forward_flops_are_what_torch_counts(options):
     assert counter.get_total_flops() == forward_flops(config)
 
 
+@pytest.mark.parametrize("size", ["Ti", "S", "B", "L", "H"])
+@pytest.mark.parametrize("rest", ["{}/14", "{}/16", "{}/32", "R50+{}/16", "R50+{}/32"])
+def test_forward_flops_of_every_variant_are_what_torch_counts(size, rest):
+    config = variant_config(rest.format(size), image_size=224)
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        VisionTransformer(config)(torch.zeros(1, 3, 224, 224), return_intermediates=True)
+    assert counter.get_total_flops() == forward_flops(config)
+
+
 # Not the local MLP: torch 2.15 takes the gradient of a depth-wise kernel for that of a dense one.
 @pytest.mark.parametrize("options", [kind for kind in KINDS if "mlp" not in kind], ids=str)
 def test_a_backward_pass_costs_two_forward_passes(options, monkeypatch):

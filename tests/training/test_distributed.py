@@ -17,7 +17,7 @@ from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden, train
 from vit_from_scratch.training import distributed as together
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
-from vit_from_scratch.training.processes import Processes
+from vit_from_scratch.training.processes import Processes, local
 from vit_from_scratch.training.state import TrainingState
 
 CONFIG = TrainConfig(
@@ -93,6 +93,29 @@ def test_other_settings_train_as_one_process_does(same_model, few_digits, change
     tolerance = 2e-3 if config.optimiser == "muon" else 1e-5  # its steps are worked out in bfloat16
     for result in in_processes(count, trained, same_model(), few_digits, config):
         assert_same(result, expected, tolerance)
+
+
+def held(model, data, config):
+    """How many numbers of the weights, and of what the optimiser keeps of them, a process holds."""
+    state = together.starting_state(model, data, config)
+    parameters = [*state.model.parameters()]
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
+    state.optimiser.step()
+    kept = [value for values in state.optimiser.state.values() for value in values.values() if value.ndim]
+    return [sum(local(value).numel() for value in values) for values in (parameters, kept)]
+
+
+@pytest.mark.parametrize(("sharding", "most"), [("none", 1.0), ("full", 0.55)])
+def test_a_sharded_model_is_nowhere_whole(same_model, few_digits, sharding, most):
+    config = replace(CONFIG, sharding=sharding, average_decay=0.0)
+    whole = sum(parameter.numel() for parameter in same_model().parameters())
+    parts = in_processes(2, held, same_model(), few_digits, config)
+    for weights_held, moments_held in parts:
+        assert moments_held == 2 * weights_held
+        assert 0.8 * most * whole <= weights_held <= most * whole
+    if sharding == "full":
+        assert sum(weights_held for weights_held, _ in parts) == whole
 
 
 def test_uneven_parts_of_a_sharded_model(same_model, few_digits):

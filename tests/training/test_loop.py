@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from vit_from_scratch.training import (
     ProgressBar,
     StepLog,
     TrainConfig,
+    callbacks,
     evaluate,
     loop,
     predict,
@@ -283,7 +285,7 @@ def test_evaluation_refuses_images_without_as_many_labels(make_model, few_digits
         evaluate(make_model(), few_digits.test_images, few_digits.test_labels[:19], few_digits.normalise)
 
 
-def test_the_progress_bar_is_silent_away_from_a_terminal(make_model, few_digits, short, capsys):
+def test_a_short_run_is_silent_away_from_a_terminal(make_model, few_digits, short, capsys):
     train(make_model(), few_digits, short, callbacks=[ProgressBar()])
     assert capsys.readouterr() == ("", "")
 
@@ -292,6 +294,24 @@ def test_the_progress_bar_shows_itself_when_asked(make_model, few_digits, short,
     monkeypatch.setenv("VIT_PROGRESS", "1")
     train(make_model(), few_digits, short, callbacks=[ProgressBar("digits")])
     assert "digits: 100%" in capsys.readouterr().err
+
+
+def test_away_from_a_terminal_a_line_a_minute_says_how_far_it_is(make_model, few_digits, monkeypatch, capsys):
+    monkeypatch.delenv("VIT_PROGRESS", raising=False)
+    clock = iter(range(0, 10_000, 25))  # it is asked at the start, after an epoch, and when a line is written
+    monkeypatch.setattr(callbacks, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    config = TrainConfig(epochs=8, batch_size=25)
+    train(make_model(), few_digits, config, callbacks=[ProgressBar("digits")])
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, *others = err.splitlines()
+    assert re.fullmatch(
+        r"digits: epoch 3/8, loss \d\.\d{3}, validation \d+\.\d%, about 3 minutes left", first
+    )
+    assert len(others) == 1
+    monkeypatch.setenv("VIT_PROGRESS", "0")
+    train(make_model(), few_digits, config, callbacks=[ProgressBar("digits")])
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """What else may happen while a model trains, apart from the loop: a bar, a log, models kept on the way."""
 
+import os
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,9 @@ from vit_from_scratch.files import writing
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.progress import progress_shown
 from vit_from_scratch.training.state import TrainingState, as_vit
+
+LINE_SECONDS = 60
+"""Where there is no bar, how long until the next line."""
 
 
 class Callback:
@@ -34,17 +40,19 @@ class Callback:
 class ProgressBar(Callback):
     """A text bar over the run's steps, with the last epoch's losses and accuracies.
 
-    It shows itself in a terminal and keeps quiet elsewhere (a log file, a notebook, the book), unless the
-    environment variable VIT_PROGRESS says 1 (always) or 0 (never).
+    It shows itself in a terminal. Elsewhere, such as in a log file, a line says the same after an epoch, once
+    a minute at most. The environment variable VIT_PROGRESS says 1 (a bar, always) or 0 (neither).
     """
 
     def __init__(self, title: str = "") -> None:
         """Name the bar, for instance by the run's seed."""
         self.title = title
         self.bar: tqdm | None = None
+        self.spoke = (0.0, 0)  # when the last line was written: seconds of the clock, step
 
     def on_start(self, state: TrainingState) -> None:
         """Show the bar, beginning at the step where a resumed run begins."""
+        self.spoke = (time.monotonic(), state.step)
         self.bar = tqdm(
             total=state.total_steps,
             initial=state.step,
@@ -62,13 +70,24 @@ class ProgressBar(Callback):
     def on_epoch(self, state: TrainingState) -> None:
         """Show the epoch's numbers."""
         last = state.history[-1]
-        if self.bar is not None:
-            numbers = {"epoch": f"{last.epoch}/{state.epochs}", "loss": f"{last.train_loss:.3f}"}
-            if last.validation_accuracy is not None:
-                numbers["validation"] = f"{last.validation_accuracy:.1%}"
-            elif last.validation_loss is not None:
-                numbers["validation"] = f"{last.validation_loss:.3f}"
+        numbers = {"epoch": f"{last.epoch}/{state.epochs}", "loss": f"{last.train_loss:.3f}"}
+        if last.validation_accuracy is not None:
+            numbers["validation"] = f"{last.validation_accuracy:.1%}"
+        elif last.validation_loss is not None:
+            numbers["validation"] = f"{last.validation_loss:.3f}"
+        if self.bar is not None and not self.bar.disable:
             self.bar.set_postfix(numbers)
+        elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and os.environ.get("VIT_PROGRESS") != "0":
+            self._say(state, numbers)
+
+    def _say(self, state: TrainingState, numbers: dict[str, str]) -> None:
+        """Write a line, with what is left if the steps to come take as long as those since the last line."""
+        now = time.monotonic()
+        left = (state.total_steps - state.step) * (now - self.spoke[0]) / max(1, state.step - self.spoke[1])
+        self.spoke = (now, state.step)
+        words = ", ".join(f"{name} {number}" for name, number in numbers.items())
+        start = f"{self.title}: " if self.title else ""
+        print(f"{start}{words}, about {left / 60:.0f} minutes left", file=sys.stderr, flush=True)
 
     def on_end(self, state: TrainingState) -> None:
         """Close the bar."""
