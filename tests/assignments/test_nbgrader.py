@@ -68,7 +68,7 @@ def course(tmp_path_factory, answers):
     folder = tmp_path_factory.mktemp("course")
     assert main(["assignment", "build", "3", "--out", str(folder), "--seed", "2027"]) == 0
     config = folder / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("seconds = 30", "seconds = 2"))
+    config.write_text(config.read_text().replace("seconds = 30", "seconds = 10"))
     nbgrader(folder, "generate_assignment", CHAPTER)
     release = folder / "release" / CHAPTER / f"{CHAPTER}.ipynb"
     wrong = answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")
