@@ -59,9 +59,9 @@ def main() -> None:
                     for attention in (explicit_attention, fused_attention)
                 )
                 ratios.append(explicit / fused)
-            path = "fused" if fused_is_faster(inputs[0]) else "explicit"
+            paths = ["fused" if fused_is_faster(q) else "explicit" for q in (inputs[0].detach(), inputs[0])]
             name = str(dtype).removeprefix("torch.")
-            print(f"{name:9} {tokens:7} {batch:6} {ratios[0]:11.2f} {ratios[1]:10.2f}   {path}")
+            print(f"{name:9} {tokens:7} {batch:6} {ratios[0]:11.2f} {ratios[1]:10.2f}   {', '.join(paths)}")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,30 @@
 """How fast and large are training and inference, beside timm, torchvision, transformers and vit-pytorch?
 
     python benchmarks/peers.py                          # all: three sizes, four kinds of images; an hour
-    python benchmarks/peers.py --size Ti --cell 32/4 --mode training --type bfloat16 --profile
+    python benchmarks/peers.py --size Ti --cell 32/4 --mode training --type bfloat16
     python benchmarks/peers.py --device cuda --results peers_cuda.json
 
-Every model has the same size and gets the same images, and lives in a process of its own. (vit-pytorch's
-has two norms more and no biases for queries, keys and values; each row has its number of parameters.)
-Rounds go through all in turn, each beginning with the next one, and one computes while the others wait, so
-that a busy moment of the machine hits each alike; the ratio is between medians, and its spread between the
-ratios of single rounds. A training step is forward, backward and AdamW, in mixed precision where the type
-is bfloat16; inference casts the weights instead. When it trains on a CPU, ours keeps freed memory
-(`vit_from_scratch.training.allocator`), as `vit train` does. Any model could, so the row without it is the
-one that compares models alone. A batch has as many images as the operations of a step allow.
+Every model has the same size, gets the same images and has a process of its own. (vit-pytorch's has two
+norms more and no biases for queries, keys and values; each row has its number of parameters.) Rounds go
+through all in turn, each round from another one on, and one computes while the others wait, so that a busy
+moment of the machine hits each alike. The ratio to the fastest peer (by its median) is taken in each round:
+its median counts, and its quartiles are the spread. A training step is forward, backward and AdamW, in
+mixed precision where the type is bfloat16; inference casts the weights instead. When it trains on a CPU,
+ours keeps freed memory (`vit_from_scratch.training.allocator`), as `vit train` does. Any model could, so
+the row without it is the one that compares models alone. A batch has as many images as the operations of a
+step allow.
 
 Memory is the highest of a step, less what the process held when its library had been used once. The
-machine's peak is that of matrix products alone: the best over several sizes and of several tries. Start-up
-is the time from an empty process to the first logits of a Ti/16. Results are written after each cell. Cells
-that are there are kept, if this machine and these versions measured them.
+machine's peak is that of matrix products alone: the best over several sizes and of several tries. On a CPU
+each cell also says which share of our step each kind of operator takes. Start-up is the time from an empty
+process to the first logits of a Ti/16; it is taken when all cells are there. Results are written after each
+cell, each with its commit. Cells that are there are kept, if this machine and these versions measured them;
+`--again` measures those that are asked for anew.
 """
 
 import argparse
 import contextlib
+import functools
 import itertools
 import json
 import multiprocessing
@@ -51,13 +55,20 @@ CELLS = ("32/4", "64/8", "224/16", "384/16")
 """Image size / patch size."""
 MODES = ("training", "inference")
 TYPES = ("float32", "bfloat16")
-GFLOP = {"cpu": 150, "cuda": 20_000}
+GFLOP = {"cpu": 40, "cuda": 20_000}
 """Operations of a step, by device: what a batch is made for."""
-LEAST, MOST = 2, {"cpu": 128, "cuda": 1024}
+LEAST, MOST = 1, {"cpu": 128, "cuda": 1024}
 """Images in a batch."""
 OURS, UNKEPT = "vit_from_scratch", "memory not kept"
-PEERS = ("timm", "torchvision", "transformers", "vit-pytorch")
 WARM_ROUNDS = 2
+LOADED = (
+    "vit_from_scratch",
+    "timm.models.vision_transformer",
+    "torchvision.models",
+    "transformers.models.vit.modeling_vit",
+    "vit_pytorch",
+)
+"""What every worker begins with: imported once, in the process that the workers are forks of."""
 PEAK_SIDES = {"cpu": (512, 1024, 2048, 4096), "cuda": (1024, 2048, 4096, 8192, 16384)}
 KINDS = {
     "matrix products": ("aten::mm", "aten::addmm", "aten::mkldnn_convolution", "aten::convolution_backward"),
@@ -162,10 +173,13 @@ def lucidrains(size: argparse.Namespace) -> nn.Module:
     )
 
 
-BUILDERS = (ours, ours, timms, torchvisions, hugging_faces, lucidrains)
-MODELS: dict[str, Callable[[argparse.Namespace], nn.Module]] = dict(
-    zip((OURS, UNKEPT, *PEERS), BUILDERS, strict=True)
-)
+PEERS: dict[str, Callable[[argparse.Namespace], nn.Module]] = {
+    "timm": timms,
+    "torchvision": torchvisions,
+    "transformers": hugging_faces,
+    "vit-pytorch": lucidrains,
+}
+MODELS = {OURS: ours, UNKEPT: ours} | PEERS
 
 
 def step_of(name: str, size: argparse.Namespace) -> tuple[Callable[[], None], int]:
@@ -227,17 +241,16 @@ def work(name: str, size: argparse.Namespace, orders: Connection) -> None:
         orders.send("ready")
         while orders.recv() == "step":
             orders.send(seconds(step))
-        highest = (
-            torch.cuda.max_memory_allocated() / 2**20 if size.device == "cuda" else memory("VmHWM") - at_first
-        )
+        on_gpu = size.device == "cuda"
+        highest = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else memory("VmHWM") - at_first
         orders.send((parameters, highest))
 
 
 def memory(kind: str) -> float:
-    """Return this process's MiB: "VmRSS" what it holds, "VmHWM" the most so far; nan outside Linux."""
+    """Return this process's MiB: "VmRSS" what it holds, "VmHWM" the most so far; 0 outside Linux."""
     status = Path("/proc/self/status")
     if not status.exists():
-        return float("nan")
+        return 0.0
     line = next(line for line in status.read_text().splitlines() if line.startswith(kind))
     return int(line.split()[1]) / 1024
 
@@ -254,11 +267,12 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
     """Measure all models in turn.
 
     Returns:
-        For each model: images a second, its ratio to the fastest peer with the lowest and highest quarter of
-        the rounds' ratios, the share of the machine's peak, the memory in MiB, and its number of parameters.
+        For each model: the seconds of each round, images a second, the ratio to the fastest peer with its
+        quartiles, the share of the machine's peak, the memory in MiB, and the number of parameters.
     """
     names = [name for name in MODELS if name != UNKEPT or (size.mode == "training" and size.device == "cpu")]
-    processes = multiprocessing.get_context("spawn")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(list(LOADED))
     workers: dict[str, Connection] = {}
     with contextlib.ExitStack() as stack:
         for name in names:
@@ -281,16 +295,17 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
         facts = {name: heard(name, worker) for name, worker in workers.items()}
     times = {name: found[WARM_ROUNDS:] for name, found in times.items()}
     medians = {name: statistics.median(found) for name, found in times.items()}
-    fastest = min((name for name in names if name not in (OURS, UNKEPT)), key=medians.__getitem__)
+    fastest = min(PEERS, key=medians.__getitem__)
     flops = (3 if size.mode == "training" else 1) * forward_flops(config_of(size)) * size.batch
     peak = matmul_peak(size.device, getattr(torch, size.type))
     rows = {}
     for name, found in times.items():
         ratios = [peer / own for own, peer in zip(found, times[fastest], strict=True)]
-        low, _, high = statistics.quantiles(ratios, n=4)
+        low, ratio, high = statistics.quantiles(ratios, n=4)
         rows[name] = {
+            "seconds": found,
             "images_per_second": size.batch / medians[name],
-            "to_fastest_peer": medians[fastest] / medians[name],
+            "to_fastest_peer": ratio,
             "quartiles": [low, high],
             "share_of_peak": flops / medians[name] / peak,
             "memory_mib": facts[name][1],
@@ -313,8 +328,9 @@ def end(worker: BaseProcess) -> None:
     worker.join()
 
 
+@functools.cache
 def matmul_peak(device: str, dtype: torch.dtype) -> float:
-    """Measure the machine's fastest matrix multiplication, in operations a second."""
+    """Measure the machine's fastest matrix multiplication, in operations a second, once a run."""
     best = 0.0
     for side in PEAK_SIDES[device]:
         a = torch.randn(side, side, device=device).to(dtype)
@@ -331,12 +347,11 @@ def matmul_peak(device: str, dtype: torch.dtype) -> float:
     return best
 
 
-def profile(size: argparse.Namespace, steps: int = 5) -> dict[str, float]:
+def profile(size: argparse.Namespace, steps: int = 2) -> dict[str, float]:
     """Return which share of the CPU's time in our step each kind of operator takes; the largest first."""
     with keeping_freed_memory(size.mode == "training"):
         step, _ = step_of(OURS, size)
-        for _ in range(3):
-            step()
+        step()
         with torch.profiler.profile() as seen:
             for _ in range(steps):
                 step()
@@ -397,13 +412,12 @@ def opened(path: Path | None, settings: dict[str, Any], here: dict[str, Any]) ->
         return {"settings": settings, "cells": {}, **here}
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
-        same = all(
-            whole[key] == (here | {"settings": settings})[key] for key in ("settings", "hardware", "versions")
-        )
+        expected = {"settings": settings} | {key: here[key] for key in ("hardware", "versions")}
+        same = all(whole[key] == value for key, value in expected.items())
     except (ValueError, KeyError):
         sys.exit(f"error: {path} is no results file of this benchmark; name another one.")
     if not same:
-        sys.exit(f"error: {path} comes from another machine, other versions or settings; name another file.")
+        sys.exit(f"error: {path} has another machine, versions or settings; name another file.")
     return whole
 
 
@@ -414,20 +428,18 @@ def chosen() -> argparse.Namespace:
     parser.add_argument("--cell", choices=CELLS, nargs="+", default=CELLS, help="image / patch size")
     parser.add_argument("--mode", choices=MODES, nargs="+", default=MODES)
     parser.add_argument("--type", choices=TYPES, nargs="+", default=TYPES)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--gflop", type=float, help=f"operations of a step, in billions (default: {GFLOP})")
     parser.add_argument("--device", default="cpu", choices=list(GFLOP))
-    parser.add_argument(
-        "--profile", action="store_true", help="also where the time of our step goes, on a CPU"
-    )
+    parser.add_argument("--again", action="store_true", help="also cells that the results have already")
     parser.add_argument("--results", type=Path, help="also write everything to this JSON file")
     options = parser.parse_args()
     if options.gflop is None:
         options.gflop = GFLOP[options.device]
     if options.rounds < 2 or options.gflop <= 0:
         parser.error("expected --rounds of 2 or more and --gflop above 0")
-    if options.device == "cuda" and (options.profile or not torch.cuda.is_available()):
-        parser.error("--device cuda needs a GPU that PyTorch can use, and has no --profile")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda needs a GPU that PyTorch can use")
     for name in PEERS:
         try:
             version(name)
@@ -440,9 +452,11 @@ def main() -> None:
     """Measure and print the tables."""
     options = chosen()
     settings = {key: getattr(options, key) for key in ("rounds", "gflop", "device")}
-    whole = opened(options.results, settings, origin(options.device))
+    here = origin(options.device)
+    whole = opened(options.results, settings, here)
+    whole.pop("commit", None)  # each cell has its own
     wanted = list(itertools.product(options.mode, options.size, options.cell, options.type))
-    wanted = [cell for cell in wanted if " ".join(cell) not in whole["cells"]]
+    wanted = [cell for cell in wanted if options.again or " ".join(cell) not in whole["cells"]]
     start = time.perf_counter()
     for number, cell in enumerate(wanted, start=1):
         size = argparse.Namespace(**vars(options))
@@ -450,8 +464,8 @@ def main() -> None:
         size.image_size, size.patch_size = map(int, images.split("/"))
         size.dim, size.depth, size.heads = SIZES[name]
         size.batch = batch_of(size)
-        result = measured(size)
-        if options.profile:
+        result = measured(size) | {"commit": here["commit"]}
+        if options.device == "cpu":
             result["profile"] = profile(size)
         show(" ".join(cell), result)
         left = (time.perf_counter() - start) / number * (len(wanted) - number) / 60
@@ -459,7 +473,8 @@ def main() -> None:
         whole["cells"][" ".join(cell)] = result
         if options.results:
             write_json(options.results, whole)
-    if len(wanted) > 1 and "start_up" not in whole and options.device == "cpu":
+    complete = len(whole["cells"]) == len(SIZES) * len(CELLS) * len(MODES) * len(TYPES)
+    if complete and "start_up" not in whole and options.device == "cpu":
         whole["start_up"] = start_up()
         best = ", ".join(f"{name} {min(times):.1f}" for name, times in whole["start_up"].items())
         print(f"start-up, seconds: {best}")

@@ -8,6 +8,7 @@ numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
 glance      four numbers of the book's own runs
 assigned    what each chapter asks, for instructors
+peers       speed and memory beside other libraries, from the benchmark's results
 tried       the log of runs and trials, made of their result files
 roles       {source}`path`, {colab}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
@@ -52,6 +53,7 @@ from vit_book import (
     numbering,
     opener,
     page,
+    peers,
     recipes,
     reference,
     roles,
@@ -78,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         recipes,
         glance,
         assigned,
+        peers,
         tried,
         terms,
         letters,

@@ -21,7 +21,9 @@ from sphinx.util.nodes import nested_parse_with_titles
 
 PAGES = ROOT / "book" / "api" / "modules"
 PACKAGE = ROOT / "vit_from_scratch"
-KINDS = {
+ERRORS = ("Error", "Exception")
+"""How the names end of what exceptions are made of."""
+HEADINGS = {
     "autoclass": "Classes",
     "autoexception": "Errors",
     "autofunction": "Functions",
@@ -62,15 +64,18 @@ def write_pages() -> None:
 def page_of(name: str) -> str:
     """The page of a module: its docstring, then what it has, under a heading for each kind."""
     module = f"vit_from_scratch.{name}"
-    parts = [("", [f".. automodule:: {module}", "   :no-members:"])]
+    parts = [f"# {name}", reference([f".. automodule:: {module}", "   :no-members:"])]
     found = members(PACKAGE / f"{name.replace('.', '/')}.py")
-    for directive, heading in KINDS.items():
-        listed = [
-            f".. {directive}:: {module}.{member}" for member, kind in found.items() if kind == directive
-        ]
-        parts += [(f"## {heading}\n\n", listed)] if listed else []
-    blocks = (f"{heading}```{{eval-rst}}\n{chr(10).join(lines)}\n```\n" for heading, lines in parts)
-    return f"# {name}\n\n" + "\n".join(blocks)
+    for directive, heading in HEADINGS.items():
+        names = [member for member, kind in found.items() if kind == directive]
+        listed = reference([f".. {directive}:: {module}.{name}" for name in names])
+        parts += [f"## {heading}", listed] if names else []
+    return "\n\n".join(parts) + "\n"
+
+
+def reference(lines: list[str]) -> str:
+    """Lines of reStructuredText in a page of Markdown."""
+    return "\n".join(["```{eval-rst}", *lines, "```"])
 
 
 def members(path: Path) -> dict[str, str]:
@@ -84,7 +89,7 @@ def members(path: Path) -> dict[str, str]:
     for statement, after in itertools.zip_longest(statements, statements[1:]):
         match statement:
             case ast.ClassDef(name=name, bases=bases):
-                error = any(isinstance(base, ast.Name) and base.id.endswith("Error") for base in bases)
+                error = any(isinstance(base, ast.Name) and base.id.endswith(ERRORS) for base in bases)
                 kind, documented = ("autoexception" if error else "autoclass"), ast.get_docstring(statement)
             case ast.FunctionDef(name=name):
                 kind, documented = "autofunction", ast.get_docstring(statement)
