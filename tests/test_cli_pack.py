@@ -5,9 +5,7 @@ import os
 import tarfile
 import tomllib
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from vit_from_scratch.cli import main
 
@@ -30,15 +28,11 @@ def _here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def photos(tmp_path):
+def photos(tmp_path, save_photo):
     """Ten photos of random pixels of each of two classes."""
-    for label, name in enumerate(("cat", "dög")):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for number in range(10):
-            pixels = np.random.default_rng(10 * label + number).integers(
-                256, size=(36, 40, 3), dtype=np.uint8
-            )
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+    for seed in range(20):
+        name = "cat" if seed < 10 else "dög"
+        save_photo(tmp_path / "photos" / name / f"{seed % 10}.png", (40, 36), seed)
 
 
 def failed(capsys, *arguments):

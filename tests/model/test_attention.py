@@ -84,11 +84,14 @@ def test_both_paths_of_the_layer_give_the_same_gradient(monkeypatch):
     torch.testing.assert_close(*gradients)
 
 
-def test_the_explicit_path_is_taken_only_where_it_was_measured_to_win():
+@pytest.mark.parametrize("imitated", [False, True])
+def test_the_explicit_path_is_taken_only_where_it_was_measured_to_win(monkeypatch, imitated):
+    monkeypatch.setattr("vit_from_scratch.model.attention.BFLOAT16_IS_IMITATED", imitated)
     short, long = torch.empty(1, 1, 65, 8), torch.empty(1, 1, 4097, 8)
     assert fused_is_faster(short)
     assert fused_is_faster(long.bfloat16())
-    assert not fused_is_faster(short.bfloat16())
+    assert not fused_is_faster(short.bfloat16().requires_grad_())
+    assert fused_is_faster(short.bfloat16()) is imitated
     assert fused_is_faster(short.bfloat16().to("meta"))
 
 

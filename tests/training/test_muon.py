@@ -18,7 +18,7 @@ def test_steps_are_those_of_torchs_muon_on_each_part(parts, shape):
     ours = [nn.Parameter(torch.randn(shape)) for _ in range(2)]
     theirs = [[nn.Parameter(part.detach().clone()) for part in weight.chunk(parts)] for weight in ours]
     settings = {"lr": 0.02, "weight_decay": 0.1, "momentum": 0.9}
-    muon = Muon(dict.fromkeys(ours, parts), **settings)
+    muon = Muon(dict.fromkeys(ours, parts), **settings, dtype=torch.bfloat16)
     peer = torch.optim.Muon([part for weight in theirs for part in weight], **settings)
     for step in range(4):
         for scale, (weight, pieces) in enumerate(zip(ours, theirs, strict=True)):
@@ -74,3 +74,16 @@ def test_queries_keys_and_values_get_steps_of_one_size_whatever_their_gradients(
             taller = max(1, step.shape[0] / step.shape[1]) ** 0.5  # the rate is larger for tall matrices
             singular = torch.linalg.svdvals(step) / (0.02 * taller)
             assert 0.5 < singular.min() <= singular.max() < 1.5
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_it_works_in_the_type_that_the_device_is_fast_in(monkeypatch, units):
+    monkeypatch.setattr("vit_from_scratch.training.muon.has_bfloat16_units", lambda device: units)
+    steps = []
+    for dtype in (None, torch.bfloat16 if units else torch.float32):
+        torch.manual_seed(0)
+        weight = torch.randn(6, 5)
+        weight.grad = torch.randn(6, 5)
+        Muon({weight: 1}, lr=1.0, dtype=dtype).step()
+        steps.append(weight)
+    assert torch.equal(*steps)

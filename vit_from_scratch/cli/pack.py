@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
         "pack",
         help="pack a folder of photos into a few large files",
         description="Pack photos in class folders into shards: tar files as WebDataset has them, with an "
-        "index. Millions of photos then open in seconds, and a network's disk reads them in large pieces.",
+        "index. Millions of photos then open in seconds, from a few files.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -8,6 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.precisions import has_bfloat16_units
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
@@ -22,6 +23,9 @@ def attention_weights(q: Tensor, k: Tensor) -> Tensor:
     """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, T)
     return scores.softmax(dim=-1)
+
+
+BFLOAT16_IS_IMITATED = not has_bfloat16_units("cpu")
 
 
 def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -51,9 +55,11 @@ def fused_is_faster(q: Tensor) -> bool:
 
     On a GPU always. On a CPU the fused kernel is slower in bfloat16 for short sequences, where the
     T x T weights fit in the cache anyway; ``benchmarks/attention_paths.py`` found the border between 577
-    and 1,025 tokens.
+    and 1,025 tokens. A processor that imitates bfloat16 is slower there in training alone.
     """
-    return q.device.type != "cpu" or q.dtype != torch.bfloat16 or q.shape[-2] > 640
+    if q.device.type != "cpu" or q.dtype != torch.bfloat16 or q.shape[-2] > 640:
+        return True
+    return BFLOAT16_IS_IMITATED and not q.requires_grad
 
 
 class MultiHeadSelfAttention(nn.Module):

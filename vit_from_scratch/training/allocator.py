@@ -2,7 +2,8 @@
 
 A step allocates and frees hundreds of megabytes. The C library hands large pieces back to the system at once
 and asks for new ones in the next operation, and the system clears every page before it gives it out. That
-took a fifth of a step's time (`benchmarks/peers.py` has the figures). Kept pages cost nothing.
+takes up to a quarter of a step's time, most in wide models in float32 (`benchmarks/peers.py` measures it).
+Kept pages cost nothing.
 """
 
 import contextlib

@@ -1,6 +1,5 @@
 """What else may happen while a model trains, apart from the loop: a bar, a log, models kept on the way."""
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from tqdm import tqdm
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import writing
 from vit_from_scratch.model.checkpoints import save_checkpoint
-from vit_from_scratch.progress import progress_shown
+from vit_from_scratch.progress import progress_refused, progress_shown
 from vit_from_scratch.training.state import TrainingState, as_vit
 
 LINE_SECONDS = 60
@@ -77,7 +76,7 @@ class ProgressBar(Callback):
             numbers["validation"] = f"{last.validation_loss:.3f}"
         if self.bar is not None and not self.bar.disable:
             self.bar.set_postfix(numbers)
-        elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and os.environ.get("VIT_PROGRESS") != "0":
+        elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and not progress_refused():
             self._say(state, numbers)
 
     def _say(self, state: TrainingState, numbers: dict[str, str]) -> None:

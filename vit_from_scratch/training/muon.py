@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vit_from_scratch.precisions import has_bfloat16_units
+
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of a s + b s^3 + c s^5; five rounds take a singular value s from (0, 1] to near 1."""
 ROUNDS = 5
@@ -30,12 +32,20 @@ class Muon(torch.optim.Optimizer):
         lr: the rate. A part of more rows than columns moves sqrt(rows / columns) times as far.
         weight_decay: share of a weight that is taken off at each step, times the rate.
         momentum: share of the momentum that is kept.
+        dtype: in which the matrices are made orthogonal; bfloat16 where the device has units for it, else
+            float32, if there is none.
     """
 
     def __init__(
-        self, weights: Mapping[Tensor, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
+        self,
+        weights: Mapping[Tensor, int],
+        lr: float,
+        weight_decay: float = 0.0,
+        momentum: float = 0.95,
+        dtype: torch.dtype | None = None,
     ) -> None:
         self.parts = dict(weights)
+        self.dtype = dtype
         super().__init__(list(weights), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()
@@ -63,7 +73,8 @@ class Muon(torch.optim.Optimizer):
                     by_shape[pair[0].shape].append(pair)
             for (rows, columns), pairs in by_shape.items():
                 targets, directions = zip(*pairs, strict=True)
-                steps = orthogonalise(torch.stack(directions)).to(targets[0].dtype).unbind()
+                dtype = self.dtype or fast_dtype(str(targets[0].device))
+                steps = orthogonalise(torch.stack(directions), dtype=dtype).to(targets[0].dtype).unbind()
                 rate = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for target, step in zip(targets, steps, strict=True):
                     target.add_(step, alpha=-rate)
@@ -76,19 +87,26 @@ class Muon(torch.optim.Optimizer):
         return state["momentum_buffer"]
 
 
-def orthogonalise(matrices: Tensor, rounds: int = ROUNDS) -> Tensor:
+def fast_dtype(device: str) -> torch.dtype:
+    """Return the type in which a device multiplies matrices fastest."""
+    return torch.bfloat16 if has_bfloat16_units(device) else torch.float32
+
+
+def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """Bring all singular values of each matrix near 1 and leave its singular vectors as they are.
 
     Args:
         matrices: (n, rows, columns), of any scale.
         rounds: of the polynomial. Five bring singular values that are not tiny to between 0.7 and 1.2.
+        dtype: of the work. The result need not be exact, and where a device has units for bfloat16, half the
+            bits take half the time.
 
     Returns:
-        (n, rows, columns) in bfloat16: the result need not be exact, and half the bits take half the time.
+        (n, rows, columns) in that type.
     """
     a, b, c = COEFFICIENTS
     wide = matrices.shape[-2] <= matrices.shape[-1]
-    x = (matrices if wide else matrices.mT).bfloat16()  # (n, r, c) with r <= c
+    x = (matrices if wide else matrices.mT).to(dtype)  # (n, r, c) with r <= c
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)  # no singular value above 1
     for _ in range(rounds):
         gram = x @ x.mT  # (n, r, r)
