@@ -21,7 +21,7 @@ help:
 	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
-	@echo "make rehearse   run the notebooks as Colab would; one chapter: make rehearse ONLY=03_attention"
+	@echo "make rehearse   run the notebooks as Colab would; make rehearse ONLY=03_attention RUNTIME=lowest"
 	@echo "make dist       build the package: an sdist and a wheel, in dist/"
 	@echo "make pictures   draw the picture of the README and the landing page anew, and the card of links to the book"
 	@echo "make check      style, types, and whether generated files are fresh"

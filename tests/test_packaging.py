@@ -23,7 +23,7 @@ REQUIREMENTS = [
     )
     for line in group
 ]
-DATA_SUFFIXES = {".toml", ".json", ".safetensors", ".typed"}
+DATA_SUFFIXES = {".toml", ".json", ".safetensors", ".typed", ".js", ".css", ".html"}
 
 
 def normal(name):

@@ -12,7 +12,6 @@ from bs4 import BeautifulSoup, Tag
 from project_facts import ROOT
 
 BUILT = ROOT / "_build" / "html"
-SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "notebooks/*", "tools/**/*.py", "vit_from_scratch/**/*")
 # Elements that make a browser fetch something, and the attribute that says what.
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "video": "src"}
 NOT_FETCHED = {"canonical", "next", "prev", "index", "search", "author", "genindex", "alternate"}
@@ -20,13 +19,6 @@ FOREIGN_STYLE = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])(https?:)?//""")
 RAW_MYST = re.compile(
     r":::|```\{|\{(?:doc|ref|numref|eq|cite(?::[pt])?|source|minutes|term|code-cell|admonition)\}"
 )
-
-
-def is_fresh(page: Path) -> bool:
-    """Whether a page of the built book is there, and not older than what the book is made of."""
-    paths = (path for pattern in SOURCES for path in ROOT.glob(pattern) if "__pycache__" not in path.parts)
-    newest = max(path.stat().st_mtime for path in paths if path.is_file())
-    return page.exists() and page.stat().st_mtime >= newest
 
 
 @cache

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import nbformat
+from changed import previous_commit
 from project_facts import ROOT
 from rehearsal import answers, folders, remote, running, runtimes, selection
 
@@ -78,7 +79,7 @@ def chosen(names: list[str], only_changed: bool) -> list[Path]:
             raise InputError(f"there is no chapter {name}; there are {', '.join(sorted(known))}.")
     if not only_changed:
         return [path for path in every if not names or path.stem in names]
-    taken, left = selection.there_is_time_for(selection.changed(ROOT, selection.previous_commit()))
+    taken, left = selection.there_is_time_for(selection.changed(ROOT, previous_commit()))
     if left:
         print(f"changed, too, and left out for time: {', '.join(str(p.relative_to(ROOT)) for p in left)}")
     return taken

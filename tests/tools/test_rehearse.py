@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import rehearse
+from changed import changed_files, previous_commit
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from project_facts import ROOT, minutes_file, read_repository, read_version
 from rehearsal import folders, remote, running, runtimes, selection
@@ -189,7 +190,7 @@ def test_what_changed_since_the_commit_before_is_rehearsed(history):
     root, write, commit = history
     write("exercises/02_long", own="3")
     commit()
-    base = selection.previous_commit(root)
+    base = previous_commit(root)
     assert names(selection.changed(root, base)) == ["exercises/02_long"]
     taken, left = selection.there_is_time_for(selection.changed(root, base), root)
     assert (names(taken), names(left)) == (SHORTEST, ["exercises/02_long"])
@@ -200,7 +201,7 @@ def test_what_changed_and_fits_is_taken_with_the_shortest(history, monkeypatch):
     monkeypatch.setattr(selection, "SECONDS", 600)
     write("notebooks/02_long", own="3")
     commit()
-    changed = selection.changed(root, selection.previous_commit(root))
+    changed = selection.changed(root, previous_commit(root))
     assert names(selection.there_is_time_for(changed, root)[0]) == [*SHORTEST, "notebooks/02_long"]
 
 
@@ -209,7 +210,7 @@ def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
     write("notebooks/01_short", setup="changed")
     write("notebooks/02_long", setup="changed", prose="changed")
     commit()
-    assert selection.changed(root, selection.previous_commit(root)) == []
+    assert selection.changed(root, previous_commit(root)) == []
     assert names(selection.there_is_time_for([], root)[0]) == SHORTEST
 
 
@@ -221,13 +222,22 @@ def test_a_branch_is_compared_with_where_it_left_main(history):
         commit()
     write("exercises/01_short", own="5")
     commit()
-    base = selection.previous_commit(root)
+    base = previous_commit(root)
     assert names(selection.changed(root, base)) == ["exercises/01_short", "notebooks/02_long"]
+
+
+def test_files_that_changed_are_named_where_they_are_asked_for(history):
+    root, write, commit = history
+    write("exercises/02_long", own="3")
+    commit()
+    assert changed_files(["Makefile", "exercises"], root) == ["exercises/02_long.ipynb"]
+    assert changed_files(["notebooks", "Makefile"], root) == []
 
 
 def test_without_a_commit_before_everything_is_new(history):
     root, _, _ = history
-    assert selection.previous_commit(root) is None
+    assert len(changed_files(["exercises"], root)) == 2
+    assert previous_commit(root) is None
     assert len(selection.changed(root, None)) == 4
 
 

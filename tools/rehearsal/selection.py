@@ -1,11 +1,11 @@
 """Which notebooks changed, and which of them there is time for."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from project_facts import ROOT, chapter_number, measured_chapters, read_repository
+from changed import git
+from project_facts import ROOT, chapter_number, measured_chapters
 
 FOLDERS = ("notebooks", "exercises")
 SECONDS = 120  # that `--changed` may take on a quiet machine, besides the shortest
@@ -21,25 +21,6 @@ def generated(root: Path = ROOT) -> list[Path]:
     )
 
 
-def previous_commit(root: Path = ROOT) -> str | None:
-    """Return the commit to compare with: where main was left, or on main the one before; None without one."""
-    branch = read_repository(root).branch
-    for name in (f"origin/{branch}", branch):
-        base = _git(root, "merge-base", name, "HEAD")
-        if base:
-            same = base.strip() == (_git(root, "rev-parse", "HEAD") or "").strip()
-            break
-    else:
-        same = True
-    base = _git(root, "rev-parse", "--verify", "--quiet", "HEAD~1") if same else base
-    return base.strip() if base else None
-
-
-def _git(root: Path, *words: str) -> str | None:
-    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else None
-
-
 def _code(text: str) -> list[Any]:
     """What runs in a notebook, after the set-up."""
     return [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"][1:]
@@ -53,7 +34,7 @@ def changed(root: Path, base: str | None) -> list[Path]:
     seconds = seconds_of(root)
     found = []
     for path in generated(root):
-        old = _git(root, "show", f"{base}:{path.relative_to(root).as_posix()}") if base else None
+        old = git(root, "show", f"{base}:{path.relative_to(root).as_posix()}") if base else None
         if old is None or _code(old) != _code(path.read_text(encoding="utf-8")):
             found.append(path)
     return sorted(found, key=lambda path: seconds[path.stem])

@@ -1,0 +1,46 @@
+"""Print which files under some paths changed since main was left.
+
+    python tools/changed.py .github Makefile
+
+On main itself the commit before is compared. Where there is none, every file is new.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from project_facts import ROOT, read_repository
+
+
+def git(root: Path, *words: str) -> str | None:
+    """Return what git prints, or None where it fails."""
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def previous_commit(root: Path = ROOT) -> str | None:
+    """Return the commit to compare with: where main was left, or on main the one before; None without one."""
+    branch = read_repository(root).branch
+    for name in (f"origin/{branch}", branch):
+        base = git(root, "merge-base", name, "HEAD")
+        if base:
+            same = base.strip() == (git(root, "rev-parse", "HEAD") or "").strip()
+            break
+    else:
+        same = True
+    base = git(root, "rev-parse", "--verify", "--quiet", "HEAD~1") if same else base
+    return base.strip() if base else None
+
+
+def changed_files(paths: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Return the tracked files under the paths, relative to the root, that differ from the commit before."""
+    base = previous_commit(root)
+    found = git(root, *(("diff", "--name-only", base) if base else ("ls-files",)), "--", *paths)
+    if found is None:
+        sys.exit(f"error: git cannot compare {root} with {base}.")
+    return found.splitlines()
+
+
+if __name__ == "__main__":
+    print("\n".join(changed_files(sys.argv[1:])))
