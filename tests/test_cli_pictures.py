@@ -79,6 +79,7 @@ def test_inspect_writes_every_figure(cat, tmp_path, capsys):
         "position_similarity.png",
         "rollout.png",
         "token_path.png",
+        "where_patches_look.html",
     ]
     printed = capsys.readouterr().out.split()
     assert sorted(os.path.basename(line) for line in printed) == names
@@ -124,7 +125,12 @@ def test_inspect_takes_models_of_your_own(cat, tmp_path):
     save_checkpoint(tmp_path / "own.safetensors", VisionTransformer(config))
     out = tmp_path / "figures"
     assert main(["inspect", str(cat), "--weights", str(tmp_path / "own.safetensors"), "--out", str(out)]) == 0
-    assert sorted(os.listdir(out)) == ["attention_distance.png", "rollout.png", "token_path.png"]
+    assert sorted(os.listdir(out)) == [
+        "attention_distance.png",
+        "rollout.png",
+        "token_path.png",
+        "where_patches_look.html",
+    ]
 
 
 def test_no_picture_is_written_over_an_input(cat, capsys):

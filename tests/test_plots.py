@@ -112,12 +112,16 @@ def test_texts_can_be_read_on_white_and_on_dark_pages():
 
 
 def test_no_line_runs_through_a_legend_that_stands_beside_or_above():
-    _, (left, right) = plt.subplots(1, 2, layout="constrained")
-    left.plot([0, 1], label="a line")
-    plots.legend_beside(left, title="title")
-    plots.attention_distance(torch.rand(3, 2), right, "model", uniform=1.0)
-    left.figure.canvas.draw()
-    for ax in (left, right):
+    figure, axes = plt.subplots(2, 2, layout="constrained")
+    axes[0, 0].plot([0, 1], label="a line")
+    plots.legend_beside(axes[0, 0], title="title")
+    plots.attention_distance(torch.rand(3, 2), axes[0, 1], "model", uniform=1.0)
+    for label in ("one", "another"):
+        axes[1, 0].plot([0, 1], label=label)
+    plots.legend_above(axes[1, 0])
+    plots.curves({"one": [1.0], "another": [2.0]}, axes[1, 1])
+    figure.canvas.draw()
+    for ax in axes.flat:
         assert not ax.get_legend().get_window_extent().overlaps(ax.patch.get_window_extent())
 
 

@@ -116,6 +116,19 @@ def test_plots_stand_below_one_another_and_legends_below_plots():
     assert first.get_legend().get_window_extent().y1 < first.get_window_extent().y0
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_legend_in_one_row_that_is_wider_than_a_phone_stands_below_its_plot():
+    plots.use_style()
+    figure, ax = plt.subplots(figsize=(7, 3.4))
+    for name in ("thirty steps of warm-up", "no warm-up at all", "ln 10, which is a guess"):
+        ax.plot([1, 2, 3], label=name)
+    plots.legend_above(ax)
+    narrow_picture(figure)
+    plot, legend = (part.get_window_extent() for part in (ax.patch, ax.get_legend()))
+    assert legend.y1 <= plot.y0
+    assert legend.width < COLUMN
+
+
 def test_pictures_wrap_and_a_table_keeps_its_shape():
     row, table = digits(), heads()
     for figure in (row, table):

@@ -1,10 +1,12 @@
 """The pages of the package: one a module, with the paper's equations where a docstring names them."""
 
+import importlib
+import inspect
 import re
 
 import pytest
 from project_facts import ROOT
-from vit_book.reference import PAGES, documented, equations, modules, named_equations, write_pages
+from vit_book.reference import PAGES, documented, equations, members, modules, named_equations, write_pages
 
 
 def test_every_package_with_public_modules_is_documented():
@@ -16,6 +18,28 @@ def test_every_public_module_has_a_page_and_no_other():
     write_pages()
     expected = {f"{package}.{path.stem}" for package in documented() for path in modules(package)}
     assert {page.stem for page in PAGES.glob("*.md")} == expected
+
+
+@pytest.mark.parametrize("package", documented())
+def test_a_page_names_the_classes_and_functions_that_its_module_defines(package):
+    for path in modules(package):
+        module = importlib.import_module(f"vit_from_scratch.{package}.{path.stem}")
+        defined = {
+            name: thing
+            for name, thing in vars(module).items()
+            if not name.startswith("_")
+            and (inspect.isclass(thing) or callable(thing))
+            and getattr(thing, "__module__", None) == module.__name__
+            and thing.__doc__
+        }
+        found = {name: kind for name, kind in members(path).items() if kind != "autodata"}
+        assert found.keys() == defined.keys(), path.stem
+        errors = {
+            name
+            for name, thing in defined.items()
+            if inspect.isclass(thing) and issubclass(thing, BaseException)
+        }
+        assert {name for name, kind in found.items() if kind == "autoexception"} == errors, path.stem
 
 
 def test_a_page_of_a_module_that_is_gone_goes_and_a_fresh_one_is_left_alone():

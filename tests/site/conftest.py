@@ -1,8 +1,9 @@
 """The built book, served as `make serve` does, and a browser. Needs Chromium and `make book`."""
 
 import pytest
-from check_links import BUILT, is_fresh
+from check_links import BUILT
 from crawl import axe_script, crawl, page_names
+from freshness import STALE, is_fresh
 from measure_pages import find_chromium, open_browser
 from serve import served
 
@@ -18,8 +19,8 @@ def browser():
 @pytest.fixture(scope="session")
 def book():
     """The address of the served book, with a slash at its end."""
-    if not is_fresh(BUILT / "index.html"):
-        pytest.fail("the book is not built, or older than its sources: run `make book`")
+    if not is_fresh():
+        pytest.fail(STALE)
     with served(BUILT) as root:
         yield root
 

@@ -20,8 +20,11 @@ FIGURES = (
     "token_path.png",
     "position_similarity.png",
     "embedding_filters.png",
+    "where_patches_look.html",
 )
-"""The files that `vit inspect` writes, but for those that a model has no use for."""
+"""The files that `vit inspect` writes, but for those that a model has no use for or is too large for."""
+LARGEST_PAGE = 2**24
+"""Attention weights in a page to play with; a byte holds two of them."""
 
 
 def save_attention(model: "VisionTransformer", scaling: "Normalisation", photo: "Tensor", path: Path) -> Path:
@@ -62,6 +65,9 @@ def save_figures(
     layers = [f"layer {number}" for number in range(1, config.depth + 1)]
     heads = [f"head {number}" for number in range(1, config.heads + 1)]
     yield save_attention(model, scaling, photo, folder / "rollout.png").name
+    if sum(weights.numel() for weights in attentions) <= LARGEST_PAGE:
+        explorer = plots.AttentionExplorer(photo, attentions, config.grid)
+        yield _write(folder / "where_patches_look.html", explorer.page("Where patches look").encode())
     if config.class_token:
         plots.attention_grid(class_token_maps(attentions, config.grid)[:, 0], layers, heads)
         yield _save(folder / "class_token_attention.png")
@@ -90,6 +96,11 @@ def _save(path: Path) -> str:
     drawn = io.BytesIO()
     plt.savefig(drawn, dpi=150, facecolor="white")
     plt.close()
+    return _write(path, drawn.getvalue())
+
+
+def _write(path: Path, content: bytes) -> str:
+    """Write a file, whole or not at all; name it."""
     with writing(path):
-        write_atomically(path, drawn.getvalue())
+        write_atomically(path, content)
     return path.name

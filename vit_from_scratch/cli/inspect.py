@@ -17,7 +17,8 @@ def add_parser(commands: Any) -> None:
         "inspect",
         help="draw what a model sees in a picture",
         description="Write figures into a folder: attention of every layer and head, rollout, attention "
-        "distance, the tokens' path through the layers, position similarity and embedding filters.",
+        "distance, the tokens' path through the layers, position similarity and embedding filters; and a "
+        "page that shows where the patch under the pointer looks.",
     )
     parser.add_argument("image", type=Path, metavar="IMAGE")
     add_weights(parser)

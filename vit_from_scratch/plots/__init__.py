@@ -2,10 +2,11 @@
 
 Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
 near those of Okabe and Ito, none too pale for white or too deep for black. Every function draws on the Axes
-it is given, or on new ones, and returns them.
+it is given, or on new ones, and returns them. `AttentionExplorer` is no figure but a page to play with.
 """
 
 from vit_from_scratch.plots.basic import confusion_matrix, curves, image, image_row, matrix, patch_mosaic
+from vit_from_scratch.plots.explorer import AttentionExplorer
 from vit_from_scratch.plots.inspection import (
     attention_distance,
     attention_grid,
@@ -26,6 +27,7 @@ from vit_from_scratch.plots.style import (
     RED,
     SEQUENTIAL,
     SKY,
+    legend_above,
     legend_beside,
     use_style,
 )
@@ -41,6 +43,7 @@ __all__ = [
     "RED",
     "SEQUENTIAL",
     "SKY",
+    "AttentionExplorer",
     "attention_distance",
     "attention_grid",
     "attention_overlay",
@@ -50,6 +53,7 @@ __all__ = [
     "filters",
     "image",
     "image_row",
+    "legend_above",
     "legend_beside",
     "masked_rows",
     "matrix",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels
-from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, new_axes
+from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, legend_beside, new_axes
 
 
 def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
@@ -140,7 +140,7 @@ def curves(
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if len(lines) > 1:
-        ax.legend()
+        legend_beside(ax)
     return ax
 
 

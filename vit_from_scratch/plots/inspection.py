@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.plots.basic import image, image_row
-from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare, new_axes
+from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare, legend_above, new_axes
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
@@ -89,7 +89,7 @@ def attention_distance(
     ax.autoscale(axis="y")  # a second model may reach farther than the first
     ax.set_ylim(bottom=0)
     if label or uniform is not None:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)  # no line runs through it there
+        legend_above(ax)
     return ax
 
 

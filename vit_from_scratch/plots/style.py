@@ -80,6 +80,16 @@ def legend_beside(ax: Axes, **options: Any) -> Legend:
     return ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), **options)
 
 
+def legend_above(ax: Axes) -> Legend:
+    """Put the legend above the Axes, in one row, where nothing runs through its text.
+
+    Args:
+        ax: holds what is labelled, by a few short words.
+    """
+    count = len(ax.get_legend_handles_labels()[1])
+    return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=count, borderaxespad=0.2)
+
+
 def new_axes(ax: Axes | None, width: float = 4.0, height: float = 4.0) -> Axes:
     """Return the Axes given, or new ones of a size in inches."""
     return plt.subplots(figsize=(width, height))[1] if ax is None else ax

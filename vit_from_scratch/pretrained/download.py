@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import download_folder, typed_path
+from vit_from_scratch.progress import progress_refused
 
 CHUNK = 1 << 20
 TIMEOUT = 30  # seconds without a byte
@@ -77,7 +78,7 @@ def _download(url: str, part: Path, name: str) -> None:
         goes_on = response.status == 206
         length = response.headers.get("Content-Length")
         total = int(length) + (start if goes_on else 0) if length else None
-        shown = sys.stderr.isatty() and os.environ.get("VIT_PROGRESS") != "0"
+        shown = sys.stderr.isatty() and not progress_refused()
         with (
             part.open("ab" if goes_on else "wb") as file,
             tqdm(

@@ -119,6 +119,9 @@ def _lay_out_plots(figure: Figure, grid: np.ndarray) -> None:
             if axes is not None and row[0] is not None:
                 _stand_alone(axes, row[0])
     _place(figure, panels, (len(panels), 1), height * len(panels))
+    for axes in panels:
+        if axes.get_legend() is not None:
+            axes.get_legend().set_in_layout(False)  # one in a row may be wider than the phone
     figure.canvas.draw()
     more = sum(_legend_below(axes) for axes in panels if axes.get_legend() is not None)
     figure.set_figheight(height * len(panels) + more)
