@@ -1,16 +1,21 @@
 """Look into a run of tiny-imagenet-plain on thousands of test photos, and write down what Part III quotes.
 
-    vit train --recipe tiny-imagenet-plain --seed 0 --keep-epochs 0 1 2 4 8 --data-dir DEST --out RUN
-    python tools/measure_looking.py RUN --data-dir DEST
+    vit train --recipe tiny-imagenet-plain --seed 0 --keep-epochs 0 1 2 4 8 12 --data-dir DEST --out A
+    python tools/measure_looking.py A --data-dir DEST
+    vit train --recipe tiny-imagenet-longer --weights A --seed 0 --keep-epochs 0 2 4 --data-dir DEST --out B
+    python tools/measure_looking.py B --after RESULT --data-dir DEST
 
-Writes results/inspection_tiny_imagenet.json of the package. With --stem, a second run of the same recipe with
-a convolutional or ResNet stem, its attention distances stand beside those of the plain model.
+Writes results/inspection_tiny_imagenet.json of the package. With --after, the file that was written about the
+first of two runs, its moments of training come before those of the second, which began with its weights. With
+--stem, a run of the same recipe with a convolutional or ResNet stem, its attention distances stand beside
+those of the plain model.
 
 Differences between two maps are paired: photo by photo, then their mean with an interval of 95 %.
 """
 
 import argparse
 import copy
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +31,7 @@ from vit_from_scratch.data.datasets import data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.recipes import load_recipe
 from vit_from_scratch.experiments.run_folder import read_result
 from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
@@ -265,17 +271,47 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
     }
 
 
-def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> dict[str, Any]:
+def on_the_way(models: dict[int, VisionTransformer], images: Tensor) -> dict[int, dict[str, Any]]:
+    """Measure, for the model after each epoch, the distances of its heads and what its weights show."""
+    return {
+        epoch: {"distance": distances(model, images)["pixels"], **weights_alone(model)}
+        for epoch, model in sorted(models.items())
+    }
+
+
+def moments_before(result: Path) -> dict[str, Any]:
+    """Return the moments of training that this tool wrote about a first run.
+
+    Raises:
+        InputError: the file cannot be read, or speaks of a second run already.
+    """
+    try:
+        written = json.loads(result.read_text("utf-8"))
+        moments, command = written["on_the_way"], written["command"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"--after {result} cannot be read ({error}): expected what this tool wrote."
+        ) from None
+    if "--after" in command:
+        raise InputError(f"--after {result} speaks of a second run already: expected that of the first.")
+    return moments
+
+
+def measure(
+    run: Path, after: Path | None, stem: Path | None, data_dir: str | None, count: int
+) -> dict[str, Any]:
     """Return everything that the result file holds.
 
     Raises:
         InputError: a folder that is no finished run, kept no epochs, or other data.
     """
+    first = moments_before(after) if after else {}
+    passed = max(map(int, first), default=0)
     kept = {
         int(path.stem.split("-")[1]): path for path in sorted((run / "epochs").glob("epoch-*.safetensors"))
     }
     if 0 not in kept:
-        raise InputError(f"{run} kept no model before training: expected vit train --keep-epochs 0 1 2 4 8.")
+        raise InputError(f"{run} kept no model before training: expected vit train --keep-epochs 0 1 2 4.")
     result = read_result(run)
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
@@ -283,16 +319,22 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
     area = masks.mean(dim=(1, 2))
     model = load_checkpoint(run / "model.safetensors")
     path = {epoch: load_checkpoint(file) for epoch, file in kept.items()} | {result["epochs"]: model}
+    untrained = load_recipe("tiny-imagenet-plain").seeded(data) if after else path[0]
+    assert isinstance(untrained, VisionTransformer)
     some = slice(0, count)
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
-    models = {"trained": model, "untrained": path[0]}
+    models = {"trained": model, "untrained": untrained}
     if stem is not None:
         models["stem"] = load_checkpoint(stem / "model.safetensors")
-    objects = on_object(model, path[0], images[boxed], masks[boxed])
+    objects = on_object(model, untrained, images[boxed], masks[boxed])
+    found = on_the_way(path, images[: count // 4])
+    if after:
+        del found[0]  # what the first run ended with
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
-        "claim": "What the model of tiny-imagenet-plain looks at, on test photos that it never saw.",
-        "command": f"python tools/measure_looking.py RUN{' --stem STEM' if stem else ''} --data-dir DEST",
+        "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
+        "command": f"python tools/measure_looking.py RUN{' --after RESULT' if after else ''}"
+        f"{' --stem STEM' if stem else ''} --data-dir DEST",
         "images": len(images[some]),
         "model_sha256": result.get("model_sha256"),
         "distance": {name: distances(one, images[some]) for name, one in models.items()},
@@ -301,10 +343,7 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
         "on_object": objects,
         "masking": masking(model, images[some], labels[some], best),
         "fold": fold(model, images[some], labels[some]),
-        "on_the_way": {
-            str(epoch): {"distance": distances(one, images[: count // 4])["pixels"], **weights_alone(one)}
-            for epoch, one in sorted(path.items())
-        },
+        "on_the_way": first | {str(passed + epoch): one for epoch, one in found.items()},
         **environment(),
     }
 
@@ -312,13 +351,18 @@ def measure(run: Path, stem: Path | None, data_dir: str | None, count: int) -> d
 def main() -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("run", type=Path, help="a finished run of tiny-imagenet-plain that kept some epochs")
+    parser.add_argument("run", type=Path, help="a finished run that kept some epochs")
+    parser.add_argument(
+        "--after", type=Path, help="what this tool wrote about the run that this one goes on from"
+    )
     parser.add_argument("--stem", type=Path, help="a finished run of the same with a stem")
     parser.add_argument("--data-dir", help="folder that holds tiny-imagenet-200")
     parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
     options = parser.parse_args()
     try:
-        write_json(RESULT, measure(options.run, options.stem, options.data_dir, options.images))
+        write_json(
+            RESULT, measure(options.run, options.after, options.stem, options.data_dir, options.images)
+        )
     except InputError as error:
         print(f"measure_looking: {error}", file=sys.stderr)
         return 2

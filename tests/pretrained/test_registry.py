@@ -16,14 +16,20 @@ from vit_from_scratch.pretrained import (
 )
 
 WEIGHTS = resources.files("vit_from_scratch").joinpath("weights")
-SHIPPED = {"cifar10": "cifar10-30min-cpu-plain", "tiny-imagenet": "tiny-imagenet-plain"}
+SHIPPED = {
+    "cifar10": "cifar10-30min-cpu-plain",
+    "tiny-imagenet": "tiny-imagenet-plain",
+    "tiny-imagenet-longer": "tiny-imagenet-longer",
+}
 """The shipped models and their recipes."""
 MASKED = [name for name, objective in releases.SHIPPED.items() if objective != "classes"]
 """Those that learned without labels; each has a recipe of its own name."""
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("cifar10", (32, 3, 10)), ("tiny-imagenet", (64, 3, 200))], ids=str
+    ("name", "shape"),
+    [("cifar10", (32, 3, 10)), ("tiny-imagenet", (64, 3, 200)), ("tiny-imagenet-longer", (64, 3, 200))],
+    ids=str,
 )
 def test_the_shipped_model_is_the_recipes(name, shape):
     model = load_pretrained(name)

@@ -42,7 +42,7 @@ class ViTConfig:
     """Everything that decides the shape of a Vision Transformer (section 3.1 of the paper).
 
     Args:
-        image_size: side of the square input in pixels, or (H, W).
+        image_size: side of the square input in pixels, or (H, W); of two equal ones the one is kept.
         patch_size: side P of a patch in pixels; it must divide H and W.
         channels: channels C of the input.
         dim: width D of a token.
@@ -108,6 +108,8 @@ class ViTConfig:
             value = getattr(self, name)
             require(1 <= value <= most, f"model.{name}", value, f"at least 1, at most {most:,}")
         sides = self.image_shape
+        if sides[0] == sides[1]:
+            object.__setattr__(self, "image_size", sides[0])  # frozen, and not yet in use
         require(
             min(sides) >= 1 and max(sides) <= LARGEST_SIDE,
             "model.image_size",

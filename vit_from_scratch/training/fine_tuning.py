@@ -1,6 +1,7 @@
 """Fine-tuning: a pre-trained model for other images and other classes (section 3.2)."""
 
 import dataclasses
+from textwrap import shorten
 from typing import Any
 
 from torch import Tensor
@@ -60,7 +61,7 @@ def adapted(
         new.load_state_dict(weights | own)
     except RuntimeError as error:
         raise InputError(
-            f"the pre-trained weights do not fit {changes} ({' '.join(str(error).split())}): expected only "
+            f"the pre-trained weights do not fit {changes} ({shorten(str(error), 200)}): expected only "
             "changes that leave every weight its shape. Leave the others out."
         ) from None
     return new
