@@ -43,6 +43,8 @@ def axe_source():
 
 @pytest.fixture
 def page(browser):
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, permissions=["clipboard-read"])
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, permissions=["clipboard-read", "clipboard-write"]
+    )
     yield context.new_page()
     context.close()

@@ -17,10 +17,11 @@ THEMES = ("light", "dark")
 ALIKE, ALIKE_WIDTHS = "book/api/modules/", (390,)
 WORKERS = 2
 HEIGHT = 900
+RESULTS = "search.html?q=patch"  # what scripts write there comes late
 # What neither width nor theme can change is looked for once, what a theme cannot change at each width.
 ONCE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
 OF_WIDTHS = ("sideways", "cut")
-OF_THEMES = ("drawings",)
+OF_THEMES = ("drawings", "links")
 
 Report = dict[str, dict[str, list[str]]]  # kind, page, sentences
 
@@ -53,6 +54,8 @@ def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, r
         with listening(page) as heard:
             page.goto(name, wait_until="load")
             page.add_style_tag(content=STILL)
+            if name == RESULTS:
+                page.locator("#search-results li .context").first.wait_for()
             settle(page)
             first = width == widths[0]
             for theme in themes:
@@ -61,8 +64,8 @@ def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, r
                 kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
                 for kind, sentences in look(page, kinds).items():
                     add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                if first:
-                    add("axe", theme, axe(page, script, colours_alone=not light))
+                if first or (light and width == WIDTHS[-1]):  # a phone has a bar and folds of its own
+                    add("axe", f"{width} {theme}", axe(page, script, colours_alone=not light))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:
@@ -103,6 +106,7 @@ def _visit_all(root: str, script: str, names: list[str]) -> Report:
 
 def crawl(root: str, names: list[str]) -> Report:
     """Visit the pages, several at a time, and put together what each found."""
+    names = [*names, RESULTS]
     shares = [names[start::WORKERS] for start in range(WORKERS)]
     whole: Report = defaultdict(dict)
     with ThreadPoolExecutor(WORKERS) as pool:

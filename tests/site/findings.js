@@ -100,6 +100,20 @@ window.siteFindings = (() => {
     return within("mjx-container[tabindex]").map((formula) => `a formula is a tab stop: ${words(formula)}`);
   }
 
+  // Links in the text have one colour, code in them too; what leads to the glossary, the notation or an equation
+  // looks like the text, a button like a button, the part above a title like a caption.
+  function links() {
+    const quiet = ".headerlink, .glossary-term, .notation-letter, .paper-equation, .opener-part a, .get a, .sd-btn, .sd-stretched-link";
+    const named = new Map();
+    for (const link of within("article a[href]")) {
+      if (link.matches(quiet) || !link.textContent.trim()) continue;
+      const speaking = link.querySelector("code, .pre") ?? link;
+      const colour = getComputedStyle(speaking).color;
+      if (!named.has(colour)) named.set(colour, words(link, 30));
+    }
+    return named.size > 1 ? [[...named].map(([colour, first]) => `${colour} of "${first}"`).join(", ")] : [];
+  }
+
   // ---- text in inline drawings -------------------------------------------------------------------------
 
   const rgb = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
@@ -182,7 +196,7 @@ window.siteFindings = (() => {
     return [...sorts.values()];
   }
 
-  const kinds = { sideways, cut, raw, pictures, headings, ids, toggles, tabStops, drawings };
+  const kinds = { sideways, cut, raw, pictures, headings, ids, toggles, tabStops, links, drawings };
   const look = (wanted) => Object.fromEntries((wanted ?? Object.keys(kinds)).map((kind) => [kind, kinds[kind]()]));
   return { ...kinds, look, sortsOfText };
 })();

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import TimeoutError as NothingHappened
 
 pytestmark = pytest.mark.site
 
@@ -45,9 +46,17 @@ def test_folds_are_called_after_their_exercise(chapter):
     assert chapter.get_by_role("button", name="Solution, Exercise 1.2", exact=True).count() == 1
 
 
+def test_a_fold_keeps_its_size_when_it_has_the_focus(chapter):
+    box = chapter.locator(".solution").first
+    before = box.bounding_box()["height"]
+    box.locator(".toggle-button").focus()
+    assert box.bounding_box()["height"] == before
+
+
 def test_code_is_copied(chapter):
     box = chapter.locator("div.cell_input div.highlight").first
     code = box.locator("pre").inner_text()
+    chapter.evaluate("navigator.clipboard.writeText('what was copied before')")
     press(chapter, "div.cell_input button.copybtn")
     chapter.wait_for_timeout(100)
     assert chapter.evaluate("navigator.clipboard.readText()").strip() == code.strip()
@@ -113,3 +122,56 @@ def test_what_a_result_shows_has_no_markup(page, book):
     words = excerpts.all_inner_texts()
     assert len(words) >= 2
     assert not [text for text in words if "\\" in text or "Open in Colab" in text]
+
+
+def test_a_wide_formula_scrolls_from_the_keyboard(page, book):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(f"{book}notebooks/03_attention.html")
+    page.evaluate("MathJax.startup.promise")
+    formula = page.locator("div.math[tabindex='0']").first
+    formula.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 0")
+    assert page.locator("div.math:not([tabindex])").count() >= 1, "others fit and are no tab stops"
+
+
+# ---- planted faults ---------------------------------------------------------------------------------
+
+DEAD_KEYS = """
+for (const kind of ["keydown", "keyup", "keypress"]) {
+    addEventListener(kind, (event) => { event.preventDefault(); event.stopImmediatePropagation(); }, true);
+}"""
+
+
+@pytest.mark.parametrize(
+    ("works", "also"),
+    [
+        (test_solutions_unfold_and_fold, ()),
+        (test_code_unfolds, ()),
+        (test_code_is_copied, ()),
+        (test_the_colour_mode_changes_and_keeps_the_focus, ()),
+        (test_next_and_previous_lead_there_and_back, ("book",)),
+        (test_search_finds_the_chapter, ()),
+    ],
+)
+def test_a_page_that_hears_no_key_fails(page, book, works, also, request):
+    page.set_default_timeout(2000)
+    page.add_init_script(DEAD_KEYS)
+    page.goto(f"{book}{CHAPTER}")
+    with pytest.raises((AssertionError, NothingHappened)):
+        works(page, *map(request.getfixturevalue, also))
+
+
+def test_a_fold_that_grows_with_the_focus_fails(chapter):
+    chapter.add_style_tag(content=".solution:focus-within { padding-bottom: 30px !important }")
+    with pytest.raises(AssertionError):
+        test_a_fold_keeps_its_size_when_it_has_the_focus(chapter)
+
+
+def test_a_fold_without_its_exercise_in_its_name_fails(chapter):
+    chapter.evaluate(
+        "for (const button of document.querySelectorAll('.solution .toggle-button'))"
+        " button.setAttribute('aria-label', 'Solution')"
+    )
+    with pytest.raises(AssertionError):
+        test_folds_are_called_after_their_exercise(chapter)

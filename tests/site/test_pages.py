@@ -12,7 +12,13 @@ from PIL import ImageColor
 pytestmark = pytest.mark.site
 
 CHAPTER = "notebooks/05_vision_transformer.html"
-CONTROLS = ("book/index.html", CHAPTER, "search.html", "book/api/modules/model.attention.html")
+CONTROLS = (
+    "book/index.html",
+    CHAPTER,
+    "notebooks/12_attention_maps.html",
+    "search.html",
+    "book/api/modules/model.attention.html",
+)
 KINDS = {
     "console": "warnings and errors in the console",
     "error": "errors in scripts",
@@ -26,6 +32,7 @@ KINDS = {
     "ids": "names that stand twice on a page",
     "toggles": "folds without a name of their own",
     "tabStops": "formulas that are tab stops",
+    "links": "links of several colours",
     "drawings": "text in drawings that does not stand out",
     "axe": "violations of axe-core's rules",
     "scriptless": "what is missing without scripts",
@@ -54,6 +61,22 @@ def test_every_page_was_opened(names):
     chapters = [name for name in names if name.startswith("notebooks/")]
     assert len(chapters) >= 16
     assert {"book/index.html", "search.html", "genindex.html", "py-modindex.html"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("book/index.html", ".hero"),
+        ("book/if_you_know_cnns.html", "article section > p:last-of-type"),
+        ("book/if_you_know_nlp_transformers.html", "article section > p:last-of-type"),
+    ],
+)
+def test_what_is_meant_for_one_screen_fits_one(page, book, name, last):
+    """What the book does, drawn, and the ways in, on a laptop of 1440 x 900."""
+    page.goto(f"{book}{name}")
+    settle(page)
+    box = page.locator(last).first.bounding_box()
+    assert box["y"] + box["height"] <= page.viewport_size["height"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -26,6 +26,7 @@ PLANTED = {
     "ids": '<i id="a">a</i><i id="a">b</i>',
     "toggles": "<details><summary>Hint</summary></details>",
     "tabStops": '<mjx-container tabindex="0">x</mjx-container>',
+    "links": '<a href="/a">one</a> <a href="/b" style="color: #070">another</a>',
     "drawings": '<svg aria-hidden="true" viewBox="0 0 200 40" width="200"><text y="20" fill="#999">N + 1</text></svg>',
 }
 MORE = {
@@ -45,6 +46,7 @@ MORE = {
         "<button aria-expanded='false' aria-label='Toggle hidden content'></button>",
         "<details><summary></summary></details>",
     ],
+    "links": ['<a href="/a">one</a> <a href="/b"><code style="color: #070">another</code></a>'],
     "pictures": ["<svg width='20' height='20'><rect width='9' height='9'/></svg>"],
     "drawings": [
         "<svg aria-hidden='true' width='200'><rect width='200' height='40' fill='#12669e'/><text x='9' y='20'>N</text></svg>"
@@ -55,6 +57,7 @@ FINE = {
         '<p style="width: 60px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis">told by dots</p>',
         '<p style="width: 60px; overflow: auto; white-space: nowrap; mask-image: linear-gradient(red, #0000)">fades</p>',
     ],
+    "links": ['<a href="/a">one</a> <a href="/b" class="glossary-term" style="color: #070">a word</a>'],
     "drawings": [
         "<svg aria-hidden='true' width='200'><rect width='200' height='40' fill='#12669e'/><text x='9' y='20' fill='#fff'>N</text></svg>"
     ],
