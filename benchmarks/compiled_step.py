@@ -82,6 +82,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.rounds < 2:
         parser.error("expected --rounds of 2 or more")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda needs a GPU that PyTorch can use")
     if options.device == "cpu" and not any(map(shutil.which, ("g++", "clang++", "cl"))):
         sys.exit("error: torch.compile needs a C++ compiler on a CPU, and there is none here.")
     cells = {}
@@ -112,9 +114,9 @@ def main() -> None:
                     f"{name}: {ratio:.2f} times as fast ({low:.2f} to {high:.2f}) after {first:.0f} s",
                     flush=True,
                 )
-    if options.results:
-        facts = environment(torch.get_num_threads(), options.device)
-        write_json(options.results, {"cells": cells, **facts})
+                if options.results:
+                    facts = environment(torch.get_num_threads(), options.device)
+                    write_json(options.results, {"cells": cells, **facts})
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def config_of(size: argparse.Namespace) -> ViTConfig:
 
 
 def batch_of(size: argparse.Namespace) -> int:
-    """Return the power of two whose step takes at most the operations that a step may take."""
+    """Return the power of two whose step takes at most the operations that a step may take, or 1."""
     one = forward_flops(config_of(size)) * (3 if size.mode == "training" else 1)
     batch = LEAST
     while batch < MOST[size.device] and 2 * batch * one <= size.gflop * 1e9:
@@ -288,10 +288,10 @@ def measured(size: argparse.Namespace) -> dict[str, Any]:
         for number in range(WARM_ROUNDS + size.rounds):
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
-                workers[name].send("step")
+                ask(workers[name], "step")
                 times[name].append(heard(name, workers[name]))
         for worker in workers.values():
-            worker.send("stop")
+            ask(worker, "stop")
         facts = {name: heard(name, worker) for name, worker in workers.items()}
     times = {name: found[WARM_ROUNDS:] for name, found in times.items()}
     medians = {name: statistics.median(found) for name, found in times.items()}
@@ -318,8 +318,14 @@ def heard(name: str, worker: Connection) -> Any:
     """Return a worker's answer, or end where it died; what it printed stands above."""
     try:
         return worker.recv()
-    except EOFError:
+    except (EOFError, OSError):
         sys.exit(f"error: the process of {name} ended in the middle; cells that were done are kept.")
+
+
+def ask(worker: Connection, order: str) -> None:
+    """Send a worker an order; one that died is found out when its answer is heard."""
+    with contextlib.suppress(BrokenPipeError):
+        worker.send(order)
 
 
 def end(worker: BaseProcess) -> None:
@@ -455,6 +461,7 @@ def main() -> None:
     here = origin(options.device)
     whole = opened(options.results, settings, here)
     whole.pop("commit", None)  # each cell has its own
+    whole["date"] = here["date"]
     wanted = list(itertools.product(options.mode, options.size, options.cell, options.type))
     wanted = [cell for cell in wanted if options.again or " ".join(cell) not in whole["cells"]]
     start = time.perf_counter()

@@ -35,7 +35,7 @@ def test_it_holds_every_row_as_shares_of_its_largest_weight(looked):
     photo, weights = looked
     text = AttentionExplorer(photo, weights, (2, 3))._repr_html_()
     special = weights.shape[-1] - 6
-    assert json.loads(attribute(text, "shape")) == [3, 2, 2, 3, special]
+    assert json.loads(attribute(text, "shape")) == [3, 2, 2, 3, special, 7, 0.85]
     packed = np.frombuffer(base64.b64decode(attribute(text, "maps")), dtype=np.uint8)
     levels = np.stack([packed % 16, packed // 16], axis=1).ravel()
     among_patches = weights[..., special:]
@@ -98,3 +98,13 @@ def test_what_it_cannot_show_is_refused(change, message):
     }
     with pytest.raises(InputError, match=message):
         AttentionExplorer(*(settings | change).values())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[], [torch.rand(2, 7, 7), torch.rand(2, 6, 6)], [torch.rand(2, 7, 6)]],
+    ids=["none", "of two sizes", "without a row for the class token"],
+)
+def test_attentions_that_fit_no_grid_are_refused(wrong):
+    with pytest.raises(InputError, match="expected"):
+        AttentionExplorer(torch.rand(3, 8, 12), wrong, (2, 3))

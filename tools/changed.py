@@ -2,9 +2,11 @@
 
     python tools/changed.py .github Makefile
 
-On main itself the commit before is compared. Where there is none, every file is new.
+On main itself the commit before is compared, or the one that CHANGED_SINCE names, as after a push of several.
+Where there is none, every file is new.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +23,9 @@ def git(root: Path, *words: str) -> str | None:
 
 def previous_commit(root: Path = ROOT) -> str | None:
     """Return the commit to compare with: where main was left, or on main the one before; None without one."""
+    named = os.environ.get("CHANGED_SINCE", "")
+    if named.strip("0") and git(root, "cat-file", "-e", f"{named}^{{commit}}") is not None:
+        return named
     branch = read_repository(root).branch
     for name in (f"origin/{branch}", branch):
         base = git(root, "merge-base", name, "HEAD")

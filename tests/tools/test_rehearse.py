@@ -234,6 +234,21 @@ def test_files_that_changed_are_named_where_they_are_asked_for(history):
     assert changed_files(["notebooks", "Makefile"], root) == []
 
 
+def test_after_a_push_of_several_commits_all_are_looked_at(history, monkeypatch):
+    root, write, commit = history
+    before = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=root, text=True)
+    write("exercises/02_long", own="3")
+    commit()
+    write("notebooks/02_long", own="3")
+    commit()
+    both = ["exercises", "notebooks"]
+    assert changed_files(both, root) == ["notebooks/02_long.ipynb"]
+    monkeypatch.setenv("CHANGED_SINCE", before.strip())
+    assert changed_files(both, root) == ["exercises/02_long.ipynb", "notebooks/02_long.ipynb"]
+    monkeypatch.setenv("CHANGED_SINCE", "0" * 40)
+    assert changed_files(both, root) == ["notebooks/02_long.ipynb"]
+
+
 def test_without_a_commit_before_everything_is_new(history):
     root, _, _ = history
     assert len(changed_files(["exercises"], root)) == 2

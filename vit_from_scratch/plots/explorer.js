@@ -4,7 +4,7 @@
 
   function start(explorer) {
     explorer.started = true;
-    const [layers, heads, rows, columns, special] = JSON.parse(explorer.dataset.shape);
+    const [layers, heads, rows, columns, special, levels, darkest] = JSON.parse(explorer.dataset.shape);
     const patches = rows * columns;
     const bytes = Uint8Array.from(atob(explorer.dataset.maps), (letter) => letter.charCodeAt(0));
     const find = (name) => explorer.querySelector(name);
@@ -21,7 +21,7 @@
       let brightest = 0;
       for (let patch = 0, most = -1; patch < patches; patch++) {
         const value = (bytes[(first + patch) >> 1] >> ((first + patch) % 2 ? 4 : 0)) & 15;
-        cells[patch].style.opacity = (0.85 * (1 - value / 7)).toFixed(2);
+        cells[patch].style.opacity = (darkest * (1 - value / levels)).toFixed(2);
         if (value > most) [most, brightest] = [value, patch];
       }
       looks.hidden = token === CLASS_TOKEN;
@@ -64,6 +64,8 @@
     for (const control of [layer, head]) control.addEventListener("input", () => draw());
     whole.addEventListener("click", () => choose(CLASS_TOKEN));
     photo.tabIndex = 0;
+    photo.setAttribute("role", "application");
+    photo.setAttribute("aria-label", `A photo of ${rows} by ${columns} patches. Arrow keys choose the patch that looks.`);
     find(".controls").hidden = false;
     whole.hidden = !special;
     draw(chosen, false);

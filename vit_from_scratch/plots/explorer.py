@@ -62,10 +62,13 @@ class AttentionExplorer:
                 or head.
         """
         rows, columns = grid
+        shapes = {tuple(found.shape) for found in attentions}
+        if len(shapes) != 1:
+            raise InputError(f"attentions of shapes {sorted(shapes)}: expected one shape for all layers.")
         weights = torch.stack([found.detach().cpu().float() for found in attentions])
         weights = weights[:, 0] if weights.ndim == 5 and weights.shape[1] == 1 else weights
         patches, tokens = rows * columns, weights.shape[-1]
-        if weights.ndim != 4 or tokens - patches not in (0, 1):
+        if weights.ndim != 4 or weights.shape[-2] != tokens or tokens - patches not in (0, 1):
             raise InputError(
                 f"attentions of shape {tuple(weights.shape)} for a grid of {rows} x {columns} patches: "
                 f"expected (layers, heads, T, T) of one photo, T {patches} or, with a class token, "
@@ -102,7 +105,7 @@ class AttentionExplorer:
         return Template(template).substitute(
             style=style,
             script=script,
-            shape=[layers, heads, rows, columns, self.special],
+            shape=[layers, heads, rows, columns, self.special, LEVELS, DARKEST],
             maps=self._packed(),
             picture=self._picture(),
             cells="".join(f'<i style="opacity:{DARKEST * (1 - level / LEVELS):.2f}"></i>' for level in shown),

@@ -2,8 +2,8 @@
 
 A step allocates and frees hundreds of megabytes. The C library hands large pieces back to the system at once
 and asks for new ones in the next operation, and the system clears every page before it gives it out. That
-takes up to a quarter of a step's time, most in wide models in float32 (`benchmarks/peers.py` measures it).
-Kept pages cost nothing.
+takes a good part of a step's time, most in float32 (`benchmarks/peers.py` measures it). Kept pages cost
+nothing.
 """
 
 import contextlib

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
+from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.muon import Muon
-from vit_from_scratch.training.processes import is_sharded
+from vit_from_scratch.training.processes import Processes, is_sharded
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm)
 
@@ -47,6 +48,11 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
         {"params": decayed, "weight_decay": weight_decay},
         {"params": spared, "weight_decay": 0.0},
     ]
+
+
+def _agreed_dtype(device: str) -> torch.dtype:
+    """Return bfloat16 if all processes have units for it: copies of a model must take the same steps."""
+    return torch.bfloat16 if all(Processes.current().gathered(has_bfloat16_units(device))) else torch.float32
 
 
 class MuonBesideAdamW:
@@ -78,6 +84,7 @@ class MuonBesideAdamW:
                 lr=config.learning_rate,
                 weight_decay=config.weight_decay,
                 momentum=config.momentum,
+                dtype=_agreed_dtype(str(next(iter(matrices)).device)),
             ),
             torch.optim.AdamW(rest, lr=config.adamw_learning_rate, betas=config.betas, fused=True),
         )
