@@ -1,10 +1,11 @@
 """Every symbol of an equation, and every letter of a shape in a chapter's code, is on the notation page."""
 
 import pytest
-from chapter_symbols import shape_letters, symbols
-from notation_page import Row, missing, read_chapters, read_rows, stale, used_in
-from project_facts import chapters
+from chapter_symbols import NOTATION, formulas, shape_letters, symbols
+from notation_page import Chapter, Row, missing, read_chapters, read_rows, stale, used_in
+from project_facts import ROOT, chapters
 
+PAGES = sorted(set((ROOT / "book").glob("*.md")) - {NOTATION})
 HEAD = "---\nkernelspec: {name: python3, display_name: Python 3}\n---\n\n# 3. Attention\n\n"
 
 
@@ -92,3 +93,11 @@ def test_a_planted_row_is_stale(read):
 def test_letters_of_shapes():
     code = 'def f(x):  # (B, N, P*P*C)\n    """(seeds, Dh) -> (gh, gw)"""\n    return x, "(Q, R)"  # (no)\n'
     assert list(shape_letters(code)) == ["B", "N", "P", "P", "C", "Dh", "gh", "gw"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_beside_the_chapters_use_the_letters_of_all_chapters(rows, page):
+    found = [symbol for formula in formulas(page.read_text("utf-8")) for symbol in symbols(formula)]
+    assert missing(Chapter(0, frozenset(found), frozenset()), rows) == []
+    if page.stem.startswith("if_you_know"):
+        assert len(found) > 5
