@@ -65,7 +65,7 @@ def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, r
                 for kind, sentences in look(page, kinds).items():
                     add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
                 if first or (light and width == WIDTHS[-1]):  # a phone has a bar and folds of its own
-                    add("axe", f"{width} {theme}", axe(page, script, colours_alone=not light))
+                    add("axe", f"{width} {theme}", axe(page, script, colours=first, rest=light))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:

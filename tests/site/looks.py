@@ -112,14 +112,15 @@ def find(page: Page, kind: str) -> list[str]:
     return look(page, [kind])[kind]
 
 
-def axe(page: Page, script: str, colours_alone: bool = False) -> list[str]:
+def axe(page: Page, script: str, colours: bool = True, rest: bool = True) -> list[str]:
     """Violations of axe-core's rules from moderate up; `script` is its source.
 
-    Contrast, its slowest rule, is asked of one element of each sort: those of the same colours have the same.
+    Contrast (`colours`), its slowest rule, is asked of one element of each sort: those of the same colours
+    have the same.
     """
     page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
     _bring_script(page)
-    found = page.evaluate(AXE_COLOURS) + ([] if colours_alone else page.evaluate(AXE_REST))
+    found = (page.evaluate(AXE_COLOURS) if colours else []) + (page.evaluate(AXE_REST) if rest else [])
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
         for violation in found
