@@ -120,3 +120,20 @@ def test_start_up_names_each_library(result):
         "vit-pytorch",
     ]
     assert all(float(row[1]) > 0 for row in found)
+
+
+def test_it_says_how_many_cells_are_slower_in_an_imitated_type_and_how_many_came_later(result):
+    changed = copy.deepcopy(result)
+    for number, (name, cell) in enumerate(changed["cells"].items()):
+        cell["commit"] = "b" if number < 5 else "a"
+        cell["peak_gflops"] = 1.0 if name.endswith("bfloat16") else 2.0
+        slow = name.endswith("bfloat16") and "Ti" in name
+        cell["models"][peers.OURS]["images_per_second"] = 1.0 if slow else 2.0
+    (said,) = peers.machine(changed)
+    assert "slower in it than in float32 in 8 of 24 cells." in said
+    assert said.endswith("5 cells were measured again.")
+    for cell in changed["cells"].values():
+        cell |= {"commit": "a", "peak_gflops": 1.0}
+    (said,) = peers.machine(changed)
+    assert "imitates" not in said
+    assert "again" not in said

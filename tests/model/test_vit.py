@@ -305,3 +305,9 @@ def test_a_configuration_survives_plain_values():
         if isinstance(size, tuple):
             plain["image_size"] = list(size)  # as JSON and TOML give it back
         assert ViTConfig.from_dict(plain) == config
+
+
+def test_two_equal_sides_are_one():
+    square = ViTConfig((32, 32), 16, dim=8, depth=1, heads=1, mlp_dim=8, num_classes=3)
+    assert square == ViTConfig(32, 16, dim=8, depth=1, heads=1, mlp_dim=8, num_classes=3)
+    assert square.image_size == 32

@@ -51,9 +51,8 @@ def machine(result: dict[str, Any]) -> list[str]:
         if best["bfloat16"] < best["float32"]
         else ""
     )
-    *_, again = Counter(cell["commit"] for cell in result["cells"].values()).most_common()
-    commits = len({cell["commit"] for cell in result["cells"].values()})
-    later = f" After a change of our code {again[1]} cells were measured again." if commits == 2 else ""
+    _, *others = sorted(Counter(cell["commit"] for cell in result["cells"].values()).values(), reverse=True)
+    later = f" After a change of our code {sum(others)} cells were measured again." if others else ""
     return [
         f"Measured on {date} on {hardware['threads']} threads of a CPU whose matrix products alone reach "
         f"{reached}; {result['settings']['rounds']} rounds; {listed}.{imitated}{later}"
@@ -62,14 +61,9 @@ def machine(result: dict[str, Any]) -> list[str]:
 
 def slower_in_bfloat16(result: dict[str, Any]) -> tuple[int, int]:
     """Count the cells in which our model is slower in bfloat16 than in float32, and all such pairs."""
-    images = {
-        name.rsplit(maxsplit=1)[0]: [
-            result["cells"][f"{name.rsplit(maxsplit=1)[0]} {dtype}"]["models"][OURS]["images_per_second"]
-            for dtype in ("float32", "bfloat16")
-        ]
-        for name in result["cells"]
-    }
-    return sum(half < whole for whole, half in images.values()), len(images)
+    speed = {name: cell["models"][OURS]["images_per_second"] for name, cell in result["cells"].items()}
+    sizes = {name.rsplit(maxsplit=1)[0] for name in speed}
+    return sum(speed[f"{size} bfloat16"] < speed[f"{size} float32"] for size in sizes), len(sizes)
 
 
 def peaks(result: dict[str, Any]) -> dict[str, float]:
