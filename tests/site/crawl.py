@@ -10,19 +10,31 @@ from looks import STILL, axe, listening, look, settle, switch_theme
 from measure_pages import open_browser
 from playwright.sync_api import Page
 
-WIDTHS = (1440, 768, 390)
+# A window a tuple: the page is loaded at its first width, and the window then made as narrow as the next.
+WINDOWS = ((1440, 768), (390,))
+PHONE = 390
 THEMES = ("light", "dark")
 # Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
 # is scarce, in one theme, with scripts.
-ALIKE, ALIKE_WIDTHS = "book/api/modules/", (390,)
+ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
 WORKERS = 2
 HEIGHT = 900
 RESULTS = "search.html?q=patch"  # what scripts write there comes late
+# A phone has a bar and folds of its own, the same on every page of a kind: axe looks at these, once more.
+ON_A_PHONE = (
+    "book/index.html",
+    "book/speed.html",
+    "notebooks/05_vision_transformer.html",
+    "notebooks/12_attention_maps.html",
+    "genindex.html",
+    RESULTS,
+)
 # What neither width nor theme can change is looked for once, what a theme cannot change at each width.
 ONCE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
 OF_WIDTHS = ("sideways", "cut")
 OF_THEMES = ("drawings", "links")
 
+Windows = dict[tuple[int, ...], Page]
 Report = dict[str, dict[str, list[str]]]  # kind, page, sentences
 
 
@@ -37,7 +49,7 @@ def page_names(built: Path) -> list[str]:
     return sorted(str(path) for path in found if path.parts[0] != "_static" and str(path) != "index.html")
 
 
-def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, report: Report) -> None:
+def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: Report) -> None:
     """Look at one page in every width and theme."""
 
     def add(kind: str, where: str, sentences: list[str]) -> None:
@@ -46,26 +58,29 @@ def _visit(windows: dict[int, Page], scriptless: Page, name: str, script: str, r
                 report[kind][name].append(f"{where}: {sentence}" if where else sentence)
 
     alike = name.startswith(ALIKE)
-    widths, themes = (ALIKE_WIDTHS, THEMES[:1]) if alike else (WIDTHS, THEMES)
-    for width in widths:
-        page = windows[width]
+    chosen, themes = (ALIKE_WINDOWS, THEMES[:1]) if alike else (WINDOWS, THEMES)
+    for widths in chosen:
+        page = windows[widths]
         page.bring_to_front()  # a window behind another is drawn late
         page.emulate_media(color_scheme=THEMES[0])
+        page.set_viewport_size({"width": widths[0], "height": HEIGHT})
         with listening(page) as heard:
             page.goto(name, wait_until="load")
             page.add_style_tag(content=STILL)
             if name == RESULTS:
                 page.locator("#search-results li .context").first.wait_for()
-            settle(page)
-            first = width == widths[0]
-            for theme in themes:
-                switch_theme(page, theme)
-                light = theme == THEMES[0]
-                kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
-                for kind, sentences in look(page, kinds).items():
-                    add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                if first or (light and width == WIDTHS[-1]):  # a phone has a bar and folds of its own
-                    add("axe", f"{width} {theme}", axe(page, script, colours=first, rest=light))
+            for width in widths:
+                page.set_viewport_size({"width": width, "height": HEIGHT})
+                settle(page)
+                first = width == chosen[0][0]
+                for theme in themes:
+                    switch_theme(page, theme)
+                    light = theme == THEMES[0]
+                    kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
+                    for kind, sentences in look(page, kinds).items():
+                        add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
+                    if first or (light and width == PHONE and name in ON_A_PHONE):
+                        add("axe", f"{width} {theme}", axe(page, script, colours=first, rest=light))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:
@@ -92,12 +107,10 @@ def without_scripts(page) -> list[str]:
 def _visit_all(root: str, script: str, names: list[str]) -> Report:
     report: Report = defaultdict(lambda: defaultdict(list))
     with open_browser() as browser:
-        # A window a width, kept from page to page: what pages share is fetched and read once.
+        # Windows are kept from page to page: what pages share is fetched and read once.
         reader = browser.new_context(base_url=root)
-        windows = {width: reader.new_page() for width in WIDTHS}
-        for width, window in windows.items():
-            window.set_viewport_size({"width": width, "height": HEIGHT})
-        phone = {"width": WIDTHS[-1], "height": HEIGHT}
+        windows = {widths: reader.new_page() for widths in WINDOWS}
+        phone = {"width": PHONE, "height": HEIGHT}
         scriptless = browser.new_page(base_url=root, viewport=phone, java_script_enabled=False)
         for name in names:
             _visit(windows, scriptless, name, script, report)

@@ -23,7 +23,12 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known("figures", "", r"^#[34]\w[0-5]\w[458]\w .* in dark", "the dark end of viridis: areas of maps"),
-    Known("figures", "", r"^#(0e3256|323246|2a1a0e) .* in dark", "pixels of photos and of filters"),
+    Known(
+        "figures",
+        "",
+        r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622) .* in dark",
+        "pixels of photos and of filters",
+    ),
     Known(
         "figures",
         "",

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from check_links import BUILT
+from crawl import ON_A_PHONE, RESULTS
 from figures import faint
 from known import KNOWN, unknown
 from looks import invisible_focus, settle, switch_theme
@@ -61,6 +62,7 @@ def test_every_page_was_opened(names):
     chapters = [name for name in names if name.startswith("notebooks/")]
     assert len(chapters) >= 16
     assert {"book/index.html", "search.html", "genindex.html", "py-modindex.html"} <= set(names)
+    assert {*ON_A_PHONE} <= {*names, RESULTS}
 
 
 @pytest.mark.parametrize(
