@@ -20,9 +20,11 @@ from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, ImageData, open_dataset
 from vit_from_scratch.experiments.environment import environment
 from vit_from_scratch.experiments.probes import linear_probe
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.pretrained import load_pretrained
+from vit_from_scratch.pretrained.releases import SHIPPED
 from vit_from_scratch.training.few_shot import few_shot_accuracy
 
 RESULTS = Path("vit_from_scratch/experiments/results")
@@ -96,6 +98,11 @@ def main() -> None:
     result: dict[str, Any] = {
         "command": f"python tools/measure_features.py --data-dir DEST --images {options.images}"
         + (" --masked" if options.masked else ""),
+        "model_sha256": {
+            one: open_model(one).sha256
+            for one, objective in SHIPPED.items()
+            if one.startswith("tiny-imagenet") and (objective != "classes") == options.masked
+        },
         "data": {"name": "cifar10", "image_size": 64} | {part: len(labels[part]) for part in PARTS},
         "shots": SHOTS,
         "draws": DRAWS,

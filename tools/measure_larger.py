@@ -18,6 +18,7 @@ from torch import Tensor
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_pretrained
 
@@ -90,6 +91,7 @@ def main() -> None:
         RESULT,
         {
             "command": f"python tools/measure_larger.py --data-dir DEST --images {options.images}",
+            "model_sha256": open_model("tiny-imagenet").sha256,
             "images": len(answers),
             "accuracy": rows,
         }

@@ -1,14 +1,14 @@
-"""Look into a run of tiny-imagenet-plain on thousands of test photos, and write down what Part III quotes.
+"""Look into the shipped Tiny-ImageNet model on thousands of test photos, and write down what Part III quotes.
 
-    vit train --recipe tiny-imagenet-plain --seed 0 --keep-epochs 0 1 2 4 8 12 --data-dir DEST --out A
-    python tools/measure_looking.py A --data-dir DEST
-    vit train --recipe tiny-imagenet-longer --weights A --seed 0 --keep-epochs 0 2 4 --data-dir DEST --out B
-    python tools/measure_looking.py B --after RESULT --data-dir DEST
+Its runs, one after the other, each kept some epochs, and each begins with the weights of the one before. What
+ships is the mean of the weights with which the last two end:
 
-Writes results/inspection_tiny_imagenet.json of the package. With --after, the file that was written about the
-first of two runs, its moments of training come before those of the second, which began with its weights. With
---stem, a run of the same recipe with a convolutional or ResNet stem, its attention distances stand beside
-those of the plain model.
+    python tools/measure_looking.py A B C --data-dir DEST
+
+Writes results/inspection_tiny_imagenet.json of the package. With --after, the file that was written about
+earlier runs, their moments of training come before those of the runs that are named. With --stem, a run of
+the same recipe with a convolutional or ResNet stem, its attention distances stand beside those of the plain
+model.
 
 Differences between two maps are paired: photo by photo, then their mean with an interval of 95 %.
 """
@@ -33,6 +33,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
 from vit_from_scratch.experiments.recipes import load_recipe
 from vit_from_scratch.experiments.run_folder import read_result
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
@@ -244,9 +245,11 @@ def fold(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, 
         with torch.no_grad():
             changed.tokens.position[:, 1:] = table
         logits[name] = over_batches(changed, images)
+    hits = {name: (found.argmax(dim=1) == labels).double() for name, found in logits.items()}
     return {
         name: {
-            "accuracy": interval((found.argmax(dim=1) == labels).double()),
+            "accuracy": interval(hits[name]),
+            "less_learned": interval(hits[name] - hits["learned"]),
             "logit_change": (found - logits["learned"]).abs().mean().item(),
         }
         for name, found in logits.items()
@@ -271,34 +274,55 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
     }
 
 
-def on_the_way(models: dict[int, VisionTransformer], images: Tensor) -> dict[int, dict[str, Any]]:
-    """Measure, for the model after each epoch, the distances of its heads and what its weights show."""
+def on_the_way(models: dict[str, VisionTransformer], images: Tensor) -> dict[str, dict[str, Any]]:
+    """Measure, for the model at each moment, the distances of its heads and what its weights show."""
     return {
         epoch: {"distance": distances(model, images)["pixels"], **weights_alone(model)}
-        for epoch, model in sorted(models.items())
+        for epoch, model in models.items()
     }
 
 
 def moments_before(result: Path) -> dict[str, Any]:
-    """Return the moments of training that this tool wrote about a first run.
+    """Return the moments of training that this tool wrote about earlier runs.
 
     Raises:
-        InputError: the file cannot be read, or speaks of a second run already.
+        InputError: the file cannot be read.
     """
     try:
-        written = json.loads(result.read_text("utf-8"))
-        moments, command = written["on_the_way"], written["command"]
+        return json.loads(result.read_text("utf-8"))["on_the_way"]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"--after {result} cannot be read ({error}): expected what this tool wrote."
         ) from None
-    if "--after" in command:
-        raise InputError(f"--after {result} speaks of a second run already: expected that of the first.")
+
+
+def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
+    """Return the checkpoints that runs kept, the last of each among them, by epochs since the beginning.
+
+    Args:
+        runs: each began with the weights that the one before ended with.
+        passed: epochs before the first of them. If there were any, a run's model before training is not
+            among the moments: it is what the run before ended with.
+
+    Raises:
+        InputError: a folder that is no finished run, or a first run that kept no model before training.
+    """
+    moments: dict[int, Path] = {}
+    for run in runs:
+        files = sorted((run / "epochs").glob("epoch-*.safetensors"))
+        kept = {int(path.stem.split("-")[1]): path for path in files}
+        kept[read_result(run)["epochs"]] = run / "model.safetensors"
+        if not passed and 0 not in kept:
+            raise InputError(
+                f"{run} kept no model before training: expected vit train --keep-epochs 0 1 2 4."
+            )
+        moments |= {passed + epoch: path for epoch, path in kept.items() if epoch or not passed}
+        passed = max(moments)
     return moments
 
 
 def measure(
-    run: Path, after: Path | None, stem: Path | None, data_dir: str | None, count: int
+    runs: list[Path], after: Path | None, stem: Path | None, data_dir: str | None, count: int
 ) -> dict[str, Any]:
     """Return everything that the result file holds.
 
@@ -306,20 +330,15 @@ def measure(
         InputError: a folder that is no finished run, kept no epochs, or other data.
     """
     first = moments_before(after) if after else {}
-    passed = max(map(int, first), default=0)
-    kept = {
-        int(path.stem.split("-")[1]): path for path in sorted((run / "epochs").glob("epoch-*.safetensors"))
-    }
-    if 0 not in kept:
-        raise InputError(f"{run} kept no model before training: expected vit train --keep-epochs 0 1 2 4.")
-    result = read_result(run)
+    moments = moments_of(runs, max(map(int, first), default=0))
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
     masks = torch.from_numpy(object_masks(data_folder(data_dir) or ".")).float()
     area = masks.mean(dim=(1, 2))
-    model = load_checkpoint(run / "model.safetensors")
-    path = {epoch: load_checkpoint(file) for epoch, file in kept.items()} | {result["epochs"]: model}
-    untrained = load_recipe("tiny-imagenet-plain").seeded(data) if after else path[0]
+    path = {str(epoch): load_checkpoint(file) for epoch, file in moments.items()}
+    shipped = open_model("tiny-imagenet")
+    model = path["mean"] = shipped.model
+    untrained = load_recipe("tiny-imagenet-plain").seeded(data) if after else path["0"]
     assert isinstance(untrained, VisionTransformer)
     some = slice(0, count)
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
@@ -328,22 +347,20 @@ def measure(
         models["stem"] = load_checkpoint(stem / "model.safetensors")
     objects = on_object(model, untrained, images[boxed], masks[boxed])
     found = on_the_way(path, images[: count // 4])
-    if after:
-        del found[0]  # what the first run ended with
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
-        "command": f"python tools/measure_looking.py RUN{' --after RESULT' if after else ''}"
-        f"{' --stem STEM' if stem else ''} --data-dir DEST",
+        "command": f"python tools/measure_looking.py {' '.join(['RUN'] * len(runs))}"
+        f"{' --after RESULT' if after else ''}{' --stem STEM' if stem else ''} --data-dir DEST",
         "images": len(images[some]),
-        "model_sha256": result.get("model_sha256"),
+        "model_sha256": shipped.sha256,
         "distance": {name: distances(one, images[some]) for name, one in models.items()},
         "class_token_share": class_token_share(model, images[some]),
         "tokens": tokens_on_the_way(model, images[some]),
         "on_object": objects,
         "masking": masking(model, images[some], labels[some], best),
         "fold": fold(model, images[some], labels[some]),
-        "on_the_way": first | {str(passed + epoch): one for epoch, one in found.items()},
+        "on_the_way": first | found,
         **environment(),
     }
 
@@ -351,17 +368,15 @@ def measure(
 def main() -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("run", type=Path, help="a finished run that kept some epochs")
-    parser.add_argument(
-        "--after", type=Path, help="what this tool wrote about the run that this one goes on from"
-    )
+    parser.add_argument("runs", nargs="+", type=Path, help="finished runs that kept some epochs, in order")
+    parser.add_argument("--after", type=Path, help="what this tool wrote about the runs before the first")
     parser.add_argument("--stem", type=Path, help="a finished run of the same with a stem")
     parser.add_argument("--data-dir", help="folder that holds tiny-imagenet-200")
     parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
     options = parser.parse_args()
     try:
         write_json(
-            RESULT, measure(options.run, options.after, options.stem, options.data_dir, options.images)
+            RESULT, measure(options.runs, options.after, options.stem, options.data_dir, options.images)
         )
     except InputError as error:
         print(f"measure_looking: {error}", file=sys.stderr)

@@ -1,11 +1,12 @@
 """Put a finished run's weights into the package, in half precision, and measure what ships.
 
-    python tools/ship_checkpoint.py RUN tiny-imagenet --data-dir DEST
+    python tools/ship_checkpoint.py RUN tiny-imagenet --data-dir DEST [--start RUN]
 
 writes weights/NAME.safetensors and experiments/results/NAME_weights.json of the package: the numbers of the
 rounded weights beside the run's own, and the file's checksum. A run on classes is tested again, and
 weights/NAME.txt gets its class names, one a line. A run without labels is measured on its held-out photos
-again, and what its task needs beside the ViT ships with it.
+again, and what its task needs beside the ViT ships with it. With --start, the run that this one began from,
+the mean of both runs' weights ships; held-out photos are asked about other shares, too.
 """
 
 import argparse
@@ -18,7 +19,8 @@ from typing import Any
 
 from torch import nn
 
-from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.data import DataConfig, ImageData, open_dataset
+from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
 from vit_from_scratch.experiments.run_folder import read_result
@@ -27,22 +29,35 @@ from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import measure
+from vit_from_scratch.training.fine_tuning import between
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.run_settings import read_settings
+from vit_from_scratch.training.state import as_vit
 
 PACKAGE = Path(__file__).resolve().parent.parent / "vit_from_scratch"
 LARGEST = 12_000_000
 """Bytes that a shipped checkpoint may have."""
 
 
-def rounded(run: Path, target: Path) -> nn.Module:
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How far along the line from a run's start to its end held-out photos are asked; the middle ships."""
+
+
+def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
     """Write a run's model in half precision, and return what is read from that file.
+
+    Args:
+        run: the finished run's folder.
+        start: that of the run that it began from, if the mean of both is to ship.
+        target: where to write.
 
     Raises:
         InputError: its weights are too large to ship.
     """
     labelled = not (run / PRETRAINING).exists()
     model = load_checkpoint(run / "model.safetensors") if labelled else load_pretraining(run / PRETRAINING)
+    if start is not None:
+        model = between(load_checkpoint(start / "model.safetensors"), as_vit(model, "a mean of weights"), 0.5)
     if 2 * count_parameters(model) > LARGEST:
         raise InputError(
             f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
@@ -54,8 +69,23 @@ def rounded(run: Path, target: Path) -> nn.Module:
     return load_pretraining(target)
 
 
-def ship(run: Path, name: str, data_dir: str | None) -> dict[str, Any]:
+def along(start: Path, run: Path, data: ImageData | PhotoData) -> dict[str, float]:
+    """Return the accuracy on held-out photos at some shares of the way from a run's start to its end."""
+    first, last = (load_checkpoint(folder / "model.safetensors") for folder in (start, run))
+    return {
+        str(share): measure(between(first, last, share), data.batches("validation")).accuracy
+        for share in SHARES
+    }
+
+
+def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) -> dict[str, Any]:
     """Write the checkpoint and its result; return the result.
+
+    Args:
+        run: the finished run's folder.
+        name: that `load_pretrained` takes.
+        data_dir: folder that holds the data set.
+        start: the folder of the run that it began from, if the mean of both is to ship.
 
     Raises:
         InputError: the run is not finished, or its weights are too large to ship.
@@ -63,17 +93,26 @@ def ship(run: Path, name: str, data_dir: str | None) -> dict[str, Any]:
     result, settings = read_result(run), read_settings(run)
     part = "validation" if "objective" in result else "test"
     target = PACKAGE / "weights" / f"{name}.safetensors"
-    shipped = rounded(run, target)
+    shipped = rounded(run, start, target)
     if part == "test":
         target.with_suffix(".txt").write_text("\n".join(settings["images"]["classes"]) + "\n", "utf-8")
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), data_dir)
     found = dataclasses.asdict(measure(shipped, data.batches(part)))
     numbers = {f"{part}_{key}": number for key, number in found.items() if number is not None}
+    mean: dict[str, Any] = {}
+    if start is not None:
+        held_out = measure(shipped, data.batches("validation")).accuracy
+        mean = {"along": along(start, run, data), "validation_accuracy": held_out}
     summary = {
-        "claim": "Rounding the weights to half precision leaves the accuracy as it is.",
-        "command": f"python tools/ship_checkpoint.py RUN {name} --data-dir DEST",
+        "claim": "Rounding the weights to half precision leaves the accuracy as it is."
+        + (" Their mean over a run's start and its end is right more often than either." if mean else ""),
+        "command": f"python tools/ship_checkpoint.py RUN {name} --data-dir DEST"
+        + (" --start RUN" if mean else ""),
         **numbers,
-        "run": {key: result[key] for key in ("seed", "date", "commit", *numbers) if key in result},
+        **mean,
+        "run": {
+            key: result[key] for key in ("seed", "date", "commit", "model_sha256", *numbers) if key in result
+        },
         "bytes": target.stat().st_size,
         "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
         **environment(),
@@ -88,9 +127,10 @@ def main() -> int:
     parser.add_argument("run", type=Path, help="the finished run's folder")
     parser.add_argument("name", help="the name that load_pretrained takes")
     parser.add_argument("--data-dir", help="folder that holds the data set")
+    parser.add_argument("--start", type=Path, help="the run that it began from; the mean of both ships")
     options = parser.parse_args()
     try:
-        summary = ship(options.run, options.name, options.data_dir)
+        summary = ship(options.run, options.name, options.data_dir, options.start)
     except InputError as error:
         print(f"ship_checkpoint: {error}", file=sys.stderr)
         return 2

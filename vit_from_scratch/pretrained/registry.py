@@ -21,14 +21,14 @@ from vit_from_scratch.training.self_supervised import SelfSupervised
 def load_pretrained(name: str) -> VisionTransformer:
     """Load a trained model by name.
 
-    Five ship with the package, all plain ViTs with class token and learned positions: "cifar10", of the
-    recipe `cifar10-30min-cpu-plain`, 32 x 32 pixels, patches of 4; "tiny-imagenet", of the recipe
-    `tiny-imagenet-plain`, 64 x 64 pixels, patches of 8, 200 classes, into which the book looks;
-    "tiny-imagenet-longer", which goes on from there, is right more often, and less sure of itself; and two of
-    the same architecture that learned from the same photos without labels, "tiny-imagenet-masked-patches" and
-    "tiny-imagenet-masked-pixels". Their heads are untrained: fine-tune them, or see
-    `load_self_supervised`. The names of `RELEASES` are downloaded once, into the folder that VIT_WEIGHTS_DIR
-    names or a cache in the home folder. What images they take says `input_scaling`.
+    Four ship with the package, all plain ViTs with class token and learned positions: "cifar10", of the
+    recipe `cifar10-30min-cpu-plain`, 32 x 32 pixels, patches of 4; "tiny-imagenet", 64 x 64 pixels, patches
+    of 8, 200 classes, into which the book looks, of the recipes `tiny-imagenet-plain`, `-longer` and
+    `-finish`, one after the other, the mean of the weights with which the last two ended; and two of the same
+    architecture that learned from the same photos without labels, "tiny-imagenet-masked-patches" and
+    "tiny-imagenet-masked-pixels". Their heads are untrained: fine-tune them, or see `load_self_supervised`.
+    The names of `RELEASES` are downloaded once, into the folder that VIT_WEIGHTS_DIR names or a cache in the
+    home folder. What images they take says `input_scaling`.
 
     Returns:
         The model on the CPU, in evaluation mode, with float32 weights.

@@ -8,7 +8,6 @@ from vit_from_scratch.errors import InputError, unknown_name
 SHIPPED = {
     "cifar10": "classes",
     "tiny-imagenet": "classes",
-    "tiny-imagenet-longer": "classes",
     "tiny-imagenet-masked-patches": "masked-patches",
     "tiny-imagenet-masked-pixels": "masked-pixels",
 }
