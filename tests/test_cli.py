@@ -45,6 +45,7 @@ def test_train_writes_the_whole_run(tmp_path, capsys):
         "curves.png",
         "metrics.jsonl",
         "model.safetensors",
+        "origins.json",
         "result.json",
     ]
     written = result(folder)
@@ -179,6 +180,9 @@ def test_a_run_that_begins_from_weights_notes_them_and_keeps_to_them(tmp_path, c
     os.rename("0.safetensors", "moved.safetensors")
     assert main([*QUICK, "fine", "--weights", "moved.safetensors", "--seeds", "0"]) == 0, "the same weights"
     capsys.readouterr()
+    again = failed(capsys, *QUICK, "fine", "--weights", "1.safetensors", "--seeds", "0")
+    assert "fine/summary.json tells of other runs (start.sha256" in again
+    os.remove(tmp_path / "fine" / "summary.json")
     again = failed(capsys, *QUICK, "fine", "--weights", "1.safetensors", "--seeds", "0")
     assert "holds a run with other settings: start.sha256" in again
     assert "no checkpoint at none" in failed(capsys, *QUICK, "new", "--weights", "none.safetensors")

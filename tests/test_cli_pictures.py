@@ -204,7 +204,7 @@ def test_a_line_of_millions_of_pixels_is_a_picture(tmp_path, capsys):
         (["predict", "none.jpg"], "no picture at none.jpg"),
         (
             ["predict", "none.jpg", "--weights", "B/17"],
-            "--weights B/17: expected one of cifar10, tiny-imagenet, tiny-imagenet-longer",
+            "--weights B/17: expected one of cifar10, tiny-imagenet, tiny-imagenet-masked-patches",
         ),
         (["predict", "none.jpg", "--weights", "x.safetensors"], "no checkpoint at x.safetensors"),
         (["predict", "none.jpg", "--top", "11"], "--top 11: expected 1 to 10"),

@@ -18,7 +18,7 @@ from vit_from_scratch.training.resuming import RunFolder
 
 SMALL = ["--device", "cpu", "--epochs", "2", "--set", "model.depth=1", "model.dim=16", "train.threads=1"]
 TRAIN = ["train", "--data", "digits", *SMALL, "--out", "x"]
-FILES = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "result.json"]
+FILES = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "origins.json", "result.json"]
 
 
 @pytest.fixture(autouse=True)

@@ -90,6 +90,52 @@ def test_what_a_curriculum_saved_is_measured_on_whole_epochs():
     assert tried.time_saved({"config": {"train": {"curriculum": []}}}) == ""
 
 
+def test_the_first_five_answers_are_told_where_they_were_measured():
+    five = load_result("tiny-imagenet-plain")["test_top5_accuracy_mean"]
+    (claim,) = [line for line in tried.runs_text(["tiny-imagenet-plain"]) if line.startswith("- ")]
+    assert f"(Among its first five answers: {five:.1%}.)" in claim
+    assert "first five" not in "".join(tried.runs_text(["digits"]))
+
+
+def test_what_lies_between_two_runs_stands_with_what_was_measured_there():
+    found = load_result("tiny-imagenet_weights")
+    lines = tried.between_text("tiny-imagenet")
+    head = next(line for line in lines if line.startswith("| share of the way |"))
+    assert [cell.strip() for cell in head.strip("|").split("|")][1:] == list(found["along"])
+    assert cells(lines, "held out")[1:] == [f"{value:.1%}" for value in found["along"].values()]
+    assert f"right for {found['test_accuracy']:.1%}" in lines[-1]
+    assert f"answers for {found['test_top5_accuracy']:.1%}" in lines[-1]
+
+
+def test_the_log_shows_every_page_of_transfers_once():
+    assert sorted(directives("transfers")) == sorted(tried.results_with("pairs"))
+
+
+def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
+    page = load_result("cifar10_transfer")
+    lines = tried.transfers_text("cifar10_transfer")
+    rows = [cells([line], "1 % of the labels") for line in lines if line.startswith("| 1 %")]
+    assert len(rows) == len(page["pairs"])
+    for (task, start, rates, chosen, test), pair in zip(rows, page["pairs"], strict=True):
+        assert (task, start) == (pair["task"], pair["start"])
+        best = max(row["validation_accuracy"] for row in pair["rates"])
+        assert f"{chosen}: {best:.1%}" in rates.split("; ")
+        assert rates.count(";") == len(pair["rates"]) - 1
+        reached = [run["test_accuracy"] for run in pair["runs"]]
+        assert test.startswith(f"{sum(reached) / len(reached):.1%} ±")
+        assert test.endswith(f"({len(reached)} seeds)")
+    assert f"`{page['command']}`" in "".join(lines)
+
+
+def test_a_seed_that_diverged_is_told_of(monkeypatch):
+    page = load_result("cifar10_transfer")
+    page["pairs"][0]["diverged"] = [1]
+    monkeypatch.setattr(tried, "load_result", lambda name: page)
+    first, *others = [line for line in tried.transfers_text("cifar10_transfer") if line.startswith("| 1 %")]
+    assert "without 1 that diverged" in first
+    assert not any("diverged" in line for line in others)
+
+
 @pytest.mark.parametrize(("name", "against"), [("small_data", "above"), ("cifar10_settings", "first")])
 def test_trials_are_compared_with_the_row_that_they_change(name, against):
     found = [100 * trial["validation_accuracy"] for trial in load_result(name)["trials"]]
@@ -112,7 +158,7 @@ def test_a_run_that_there_is_not_is_named():
 
 def test_sphinx_reads_the_tables_without_a_warning(tmp_path):
     (tmp_path / "conf.py").write_text("extensions = ['myst_nb', 'vit_book.tried']\n", encoding="utf-8")
-    tables = re.findall(r"^```\{(?:runs|trials)\} .+\n```$", LOG, flags=re.MULTILINE)
+    tables = re.findall(r"^```\{(?:runs|trials|transfers)\} .+\n```$", LOG, flags=re.MULTILINE)
     (tmp_path / "index.md").write_text("# Log\n\n" + "\n\n".join(tables), encoding="utf-8")
     pages = tmp_path / "_build"
     with docutils_namespace():

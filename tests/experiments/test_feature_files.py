@@ -1,8 +1,13 @@
 """`vit features` and `vit probe`: files of frozen features, and classifiers on them."""
 
+import os
+import shutil
+import signal
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -13,8 +18,8 @@ from vit_from_scratch.experiments.extraction import features_of
 from vit_from_scratch.experiments.feature_files import read_features
 from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
 from vit_from_scratch.experiments.trained_models import TrainedModel
-from vit_from_scratch.model.checkpoints import save_checkpoint
-from vit_from_scratch.training.features import extract_features
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.training.features import extract_features, image_features
 
 
 @pytest.fixture
@@ -43,16 +48,13 @@ def written(weights, folder, part, *more):
     return path
 
 
-def test_a_file_holds_the_features_of_the_part_and_where_they_came_from(
-    weights, digits, make_model, tmp_path, capsys
-):
+def test_a_file_holds_the_features_of_the_part_and_where_they_came_from(weights, digits, tmp_path, capsys):
     features = read_features(written(weights, tmp_path, "validation", "--layer", "1", "--token", "mean"))
     assert "237 images, 16 values each" in capsys.readouterr().out
-    model = make_model(dropout=0.0).eval()
-    torch.nn.init.normal_(model.tokens.class_token)
-    expected, labels = extract_features(model, digits.batches("validation"), 1, "mean")
+    images, labels = next(digits.batches("validation"))
+    expected = image_features(load_checkpoint(weights), images, 1, "mean")
+    assert torch.allclose(features.values, expected, atol=1e-6)
     assert torch.equal(features.labels, labels)
-    assert features.values.shape == expected.shape
     origin = features.origin
     assert (origin.data, origin.part, origin.layer, origin.token) == ("digits", "validation", 1, "mean")
     assert origin.class_names == digits.class_names
@@ -77,7 +79,10 @@ def test_npy_files_are_for_other_tools(weights, digits, tmp_path):
         main(["features", "--weights", weights, "--data", "digits", "--part", "test", "--out", str(path)])
         == 0
     )
-    assert np.load(path).shape == (360, 16)
+    images, _ = next(digits.batches("test"))
+    expected = image_features(load_checkpoint(weights), images)
+    assert np.allclose(np.load(path), expected.numpy(), atol=1e-6)
+    assert expected.shape == (360, 16)
     assert np.array_equal(np.load(tmp_path / "test.labels.npy"), digits.test_labels.numpy())
 
 
@@ -124,9 +129,52 @@ def test_features_of_another_model_layer_or_class_are_not_compared(weights, make
 
 
 def test_more_shots_than_a_class_has_images_are_refused(weights, tmp_path, capsys):
-    test = written(weights, tmp_path, "test")
-    assert main(["probe", "--train", str(test), "--test", str(test), "--shots", "500"]) == 2
+    train, test = (str(written(weights, tmp_path, part)) for part in ("train", "test"))
+    assert main(["probe", "--train", train, "--test", test, "--shots", "500"]) == 2
     assert "shots = 500: expected 1 to" in capsys.readouterr().err
+
+
+def test_a_classifier_is_not_measured_on_the_images_that_it_was_fitted_to(weights, tmp_path, capsys):
+    train, test = (written(weights, tmp_path, part) for part in ("train", "test"))
+    copy = shutil.copy(test, tmp_path / "copy.safetensors")
+    capsys.readouterr()
+    asked = ["probe", "--train", str(train), "--methods", "neighbours"]
+    for first, other, part, more in (
+        (train, train, "train", ["--test", str(train)]),
+        (copy, test, "test", ["--validation", str(copy), "--test", str(test)]),
+    ):
+        assert main([*asked, *more]) == 2
+        out, err = capsys.readouterr()
+        assert f"{other} has features of the same images as {first} (the {part} part of digits): exp" in err
+        assert (out, err.count("\n")) == ("", 1)
+    assert main([*asked, "--test", str(test)]) == 0
+
+
+def test_workers_that_fail_are_done_without(save_photo, make_model, tmp_path, monkeypatch):
+    def killed(*arguments, **options):
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(*arguments, **options)
+
+    for seed, name in enumerate(("cat/0.png", "dog/1.png", "cat/2.png", "dog/3.png")):
+        for part in ("train", "test"):
+            save_photo(tmp_path / part / name, seed=seed)
+    model = make_model(dropout=0.0, channels=3).eval()
+    trained = TrainedModel("mine", model, ("a", "b"), None)
+    expected = features_of(trained, f"folder:{tmp_path}", "test").values
+    own, opened = os.getpid(), Image.open
+    monkeypatch.setattr(Image, "open", killed)
+    found = features_of(trained, f"folder:{tmp_path}", "test")
+    assert torch.equal(found.values, expected)
+    assert found.labels.tolist() == [0, 0, 1, 1]
+
+
+def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, digits):
+    trained = TrainedModel("mine", make_model(channels=3), ("a", "b"), "imagenet")
+    with pytest.raises(
+        InputError, match=r"mine scales each of 3 colours .* digits have 1 channel: expected col"
+    ):
+        features_of(trained, "digits", "test")
 
 
 @pytest.mark.parametrize(

@@ -252,3 +252,18 @@ def test_a_pretrained_vit_starts_a_run_on_classes(photos, tmp_path):
     recipe = load_recipe("x/config.toml", changes)
     recipe.model.clear()
     assert run(recipe, tmp_path / "y")["test_images"] == 4
+
+
+@pytest.mark.parametrize("objective", ["patches", "pixels"])
+def test_a_run_without_labels_is_fine_tuned_by_the_command_that_it_names(photos, tmp_path, capsys, objective):
+    assert main(command(photos, "--objective", objective, "--out", "x")) == 0
+    named = capsys.readouterr().out.splitlines()[-1].removeprefix("fine-tune it: vit ").split()
+    small = ["data.validation_size=4", "train.workers=0", "train.precision=float32", "train.batch_size=4"]
+    assert main([*named, "--epochs", "1", "--lr", "1e-9", "--set", *small, "--out", "y"]) == 0
+    before, after = (load_checkpoint(tmp_path / run / "model.safetensors") for run in "xy")
+    for name, weight in before.encoder.state_dict().items():
+        assert torch.allclose(after.encoder.state_dict()[name], weight, atol=1e-6), name
+    assert after.config.image_shape == (16, 16)
+    assert result(tmp_path / "y")["test_images"] == 4
+    assert "objective" not in tomllib.loads((tmp_path / "y/config.toml").read_text())
+    assert main(["evaluate", "y"]) == 0

@@ -239,11 +239,12 @@ def test_every_recipe_builds_a_model_of_its_own_data(name, tmp_path):
     shapes = {"digits": (1, 8, 8), "cifar10": (3, 32, 32)}
     side = recipe.data.image_size
     shape = (3, side, side) if side else shapes[recipe.data.name]
-    data = types.SimpleNamespace(image_shape=shape, num_classes=10)
+    names = tuple(f"kind {number}" for number in range(10))
+    data = types.SimpleNamespace(image_shape=shape, num_classes=10, class_names=names)
     if recipe.weights:  # Table 4 fine-tunes whatever was pre-trained: here a tiny model of 16-pixel patches
         start = ViTConfig(32, 16, dim=8, depth=1, heads=1, mlp_dim=8, num_classes=3)
         if "dim" in recipe.model:  # a run that goes on from another of the same model
-            start = replace(recipe.model_config(data), num_classes=3)
+            start = replace(recipe.model_config(data), num_classes=10 if recipe.keep_head else 3)
         save_checkpoint(tmp_path / "start.safetensors", VisionTransformer(start))
         recipe = replace(recipe, weights=str(tmp_path / "start.safetensors"))
     with torch.device("meta" if not recipe.weights else "cpu"):

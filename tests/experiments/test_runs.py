@@ -4,16 +4,19 @@ import json
 import os
 import shutil
 import signal
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 from PIL import Image
 
 from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.experiments import evaluate_run, load_recipe, run, run_seeds
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import locked
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
@@ -132,6 +135,23 @@ def test_a_model_that_fits_neither_settings_nor_data_is_one_clear_error(folder):
         evaluate_run(run_folder)
 
 
+def test_data_whose_classes_have_other_names_are_one_clear_error(folder, capsys):
+    config = folder / "seed-0" / "config.toml"
+    noted = tomllib.loads(config.read_text())
+    assert noted["images"]["classes"] == list("0123456789")
+    noted["images"]["classes"][3:5] = ["4", "3"]
+    config.write_text(tomli_w.dumps(noted))
+    message = r"was trained on other data: class 3 was '4' and is '3' in digits\. Put its own back"
+    with pytest.raises(InputError, match=message):
+        evaluate_run(folder / "seed-0")
+    noted["images"]["classes"] = [f"class {number}" for number in range(10)]
+    config.write_text(tomli_w.dumps(noted))
+    assert evaluate_run(folder / "seed-0")[0].images == 360, "nobody noted their names"
+    del noted["images"]
+    config.write_text(tomli_w.dumps(noted))
+    assert evaluate_run(folder / "seed-0")[0].images == 360, "as in the first version"
+
+
 def test_evaluate_says_on_how_many_images_it_measured(folder, capsys):
     change_result(folder / "seed-0", test_images=5)
     assert evaluate_run(folder / "seed-0")[0].images == 360
@@ -210,6 +230,8 @@ def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
         "epoch-0002.safetensors",
         "epoch-0003.safetensors",
     ]
+    kept = open_model(str(whole / "epochs/epoch-0002.safetensors"))
+    assert (kept.class_names, kept.normalisation) == (tuple("0123456789"), "half"), "it is still that run's"
     untrained = load_checkpoint(whole / "epochs/epoch-0000.safetensors")
     assert not untrained.head.weight.any()  # a head begins as zeros
     end = load_checkpoint(whole / "epochs/epoch-0003.safetensors").state_dict()

@@ -57,6 +57,13 @@ def test_a_side_that_no_patch_suits_is_refused_unless_the_patch_is_named():
     assert suited_recipe("imagenette", changes)[0].model["patch_size"] == 37
 
 
+def test_the_warm_up_follows_from_the_steps_where_these_are_counted():
+    recipe, why = suited_recipe("imagenette", {"train": {"steps": 70}})
+    assert (recipe.train.steps, recipe.train.warmup_steps) == (70, 7)
+    assert "steps: 70, batches of" in why
+    assert suited_recipe("imagenette", {"train": {"steps": 0}})[0].train.warmup_steps == 200
+
+
 def test_the_side_follows_the_photos_and_nothing_is_enlarged():
     sides = {
         side: suited_tables("folder:x", Survey(100, side, 2), {})["data"]["image_size"]

@@ -1,17 +1,20 @@
 """`vit finetune`: the paper's settings, rates swept on held-out images, and what it begins from."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.cli import main
+from vit_from_scratch.cli.figures import FIGURES
 from vit_from_scratch.experiments import sweeps
 from vit_from_scratch.experiments.fine_tuning import fine_tuning_recipe, slug_of
 from vit_from_scratch.experiments.paper import TABLE_4
 from vit_from_scratch.experiments.recipes import load_recipe
 from vit_from_scratch.experiments.sweeps import best_rate, sweep_rates
+from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 
 
@@ -56,7 +59,24 @@ def test_a_recipe_is_named_after_what_it_begins_from(weights, slug):
     assert slug_of(weights) == slug
 
 
-def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(weights, tmp_path, capsys):
+def test_steps_that_are_counted_decide_the_warm_up():
+    def chosen(**train):
+        recipe, why = fine_tuning_recipe("tiny-imagenet", "cifar10", {"train": train})
+        return recipe.train, why
+
+    counted, why = chosen(steps=70)
+    assert (counted.steps, counted.warmup_steps) == (70, 7)
+    assert "steps: 70, batches of 128" in why
+    assert chosen(steps=5_000)[0].warmup_steps == 100
+    assert chosen(steps=70, warmup_steps=20)[0].warmup_steps == 20
+    in_epochs, why = chosen(epochs=1)
+    assert in_epochs.warmup_steps == 35, "a tenth of 45,000 images in batches of 128"
+    assert "epochs: 1, batches of 128" in why
+
+
+def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
+    weights, save_photo, tmp_path, capsys
+):
     out = tmp_path / "run"
     assert main(["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]) == 0
     assert "digits-from-start: images of 8 x 8, epochs: 2" in capsys.readouterr().out
@@ -64,9 +84,26 @@ def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(weight
     assert (model.config.num_classes, model.config.image_shape) == (10, (8, 8))
     assert main(["evaluate", str(out)]) == 0
     assert "the same accuracy as when it was trained" in capsys.readouterr().out
+    picture = str(save_photo(tmp_path / "photo.png", seed=1))
+    assert main(["predict", picture, "--weights", str(out), "--top", "10"]) == 0
+    found = capsys.readouterr().out.removeprefix(f"{picture}: ").split(", ")
+    assert sorted(one.split()[0] for one in found) == list("0123456789"), "the classes of the new head"
+    assert main(["inspect", picture, "--weights", str(out), "--out", str(tmp_path / "figures")]) == 0
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(FIGURES)
     again = ["finetune", "--weights", str(out), "--data", "digits", *QUICK, "--out", str(tmp_path / "again")]
     assert main([*again, "--image-size", "12"]) == 0, "a run's folder is a start, too, and larger images fit"
     assert load_checkpoint(tmp_path / "again" / "model.safetensors").config.grid == (3, 3)
+
+
+def test_averaged_weights_are_measured_and_kept(weights, tmp_path, capsys):
+    asked = ["finetune", "--weights", weights, "--data", "digits", *QUICK]
+    heads = {}
+    for name, more in (("last", []), ("averaged", ["--set", "train.average_decay=0.95"])):
+        assert main([*asked, *more, "--out", str(tmp_path / name)]) == 0
+        assert main(["evaluate", str(tmp_path / name)]) == 0
+        assert "the same accuracy as when it was trained" in capsys.readouterr().out
+        heads[name] = load_checkpoint(tmp_path / name / "model.safetensors").head.weight
+    assert 0 < heads["averaged"].norm() < 0.8 * heads["last"].norm(), "a head begins as zeros"
 
 
 def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp_path, capsys):
@@ -75,18 +112,59 @@ def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp
     command += ["--sweep", "1e-6", "0.1", "--seeds", "0", "1", "--results", str(results)]
     assert main(command) == 0
     said = capsys.readouterr().out
-    rows = json.loads((out / "sweep.json").read_text())
-    assert rows["chosen"] == 0.1
-    assert "     0.1  " in said
-    assert said.count("chosen") == 1
+    sweep, summary = (json.loads(path.read_text()) for path in (out / "sweep.json", results))
+    assert [row["rate"] for row in sweep["rates"]] == [1e-6, 0.1]
+    first, last = (line for line in said.splitlines() if line.startswith("     0.1  "))
+    held_out = f"{sweep['rates'][1]['validation_accuracy']:.4f}"
+    assert first.split() == ["0.1", held_out, "chosen"]
+    assert last.split() == ["0.1", held_out, f"{summary['test_accuracy_mean']:.4f},", "chosen"]
+    assert said.endswith(f"{last}\n"), "the table again, with the test number"
+    assert (sweep["weights"], sweep["data"], sweep["seed"], sweep["chosen"]) == (weights, "digits", 0, 0.1)
+    assert sweep["config"]["start"] == {"sha256": sha256(Path(weights))}
+    assert sweep["config"]["train"]["learning_rate"] == 0.1
+    assert {"hardware", "versions", "commit", "date"} <= sweep.keys()
+    assert (summary["rates"], summary["chosen"]) == (sweep["rates"], 0.1)
+    assert summary == json.loads((out / "rate-0.1" / "summary.json").read_text())
     tested = sorted(str(path.parent.relative_to(out)) for path in out.rglob("result.json"))
     assert tested == ["rate-0.1/seed-0", "rate-0.1/seed-1"], "the losing rate never saw the test images"
-    assert json.loads(results.read_text())["seeds"] == [0, 1]
+    assert summary["seeds"] == [0, 1]
     before = {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
     assert main(command) == 0
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}, (
         "nothing anew"
     )
+    assert json.loads((out / "sweep.json").read_text()) == sweep
+
+
+def test_the_record_of_another_sweep_is_never_replaced(weights, tmp_path, capsys):
+    out, record = tmp_path / "swept", tmp_path / "swept" / "sweep.json"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out), "--sweep"]
+    assert main([*command, "0.01", "0.1"]) == 0
+    assert main([*command, "0.01", "0.1", "0.03"]) == 0, "a rate more loses nothing"
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert [row["rate"] for row in json.loads(record.read_text())["rates"]] == [0.01, 0.1, 0.03]
+    other = str(tmp_path / "other" / "start.safetensors")
+    torch.manual_seed(1)
+    save_checkpoint(Path(other), VisionTransformer(load_checkpoint(Path(weights)).config))
+    capsys.readouterr()
+    for rest, message in (
+        (["0.1"], "(rate 0.01 would be lost; rate 0.03 would be lost): expected the same rates, or more"),
+        (["0.01", "0.1", "0.03", "--seed", "1"], "(seed (0 there, 1 now)): expected"),
+        (["0.01", "0.1", "0.03", "--epochs", "3"], "train.epochs (2 there, 3 now)"),
+        (["0.01", "0.1", "0.03", "--weights", other], "start.sha256 ("),
+    ):
+        assert main([*command, *rest]) == 2
+        said = capsys.readouterr().err
+        assert f"{record} tells of another sweep (" in said
+        assert message in said
+        assert said.count("\n") == 1
+    record.write_text("[]")
+    assert main([*command, "0.1"]) == 2
+    assert "is no record of a sweep" in capsys.readouterr().err
+    record.write_bytes(before[record])
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    record.write_text('{"chosen": 0.1, "rates": [{"rate": 0.1}]}')  # as the first version wrote it
+    assert main([*command, "0.01", "0.1"]) == 0
 
 
 def test_a_rate_that_diverges_loses(weights, digits, tmp_path):
@@ -160,3 +238,21 @@ def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, tmp_path, caps
     photos = f"folder:{tmp_path / 'photos'}"
     assert main(["finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out")]) == 2
     assert "takes 1 channels and" in capsys.readouterr().err
+
+
+def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(tmp_path, capsys):
+    config = ViTConfig(8, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
+    (tmp_path / "run").mkdir()
+    save_checkpoint(tmp_path / "run" / "model.safetensors", VisionTransformer(config))
+    settings = '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    (tmp_path / "run" / "config.toml").write_text(settings)
+    asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.npy")]
+    for command in (["finetune", *asked], ["finetune", *asked, *QUICK[:1], "data.normalisation=half"]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "scales each of 3 colours in its own way ('imagenet'), and the images of digits have 1" in said
+        assert "expected colour photos. Convert them, or take other weights." in said
+        assert said.count("\n") == 1
+    assert main(["features", *asked]) == 2
+    assert "the images of digits have 1 channel: expected colour photos" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing was written"

@@ -6,7 +6,10 @@ import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
+from vit_from_scratch.errors import DivergedError
+from vit_from_scratch.experiments import seed_runs
 from vit_from_scratch.experiments.summaries import check_summary
+from vit_from_scratch.experiments.transfer_runs import run_transfers
 from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
 
 PAGE = """
@@ -83,6 +86,88 @@ def test_a_summary_of_other_transfers_is_not_replaced(page, tmp_path):
     page.write_text(PAGE.replace("[tasks.more]", "[tasks.others]"))
     with pytest.raises(InputError, match=r"more, from scratch, seed 0.*would be lost"):
         check_summary(tmp_path / "out" / "summary.json", load_transfers(str(page)))
+
+
+def told(out) -> list[tuple[str, str]]:
+    summary = json.loads((out / "summary.json").read_text())
+    return [(pair["task"], pair["start"]) for pair in summary["pairs"]]
+
+
+def test_each_pair_is_written_down_as_it_ends_and_none_is_lost_again(page, tmp_path):
+    def stop(pair):
+        raise KeyboardInterrupt
+
+    out, pairs = tmp_path / "out", list(load_transfers(str(page)).pairs())
+    with pytest.raises(KeyboardInterrupt):
+        run_transfers(load_transfers(str(page)), out, report=stop)
+    assert told(out) == pairs[:1]
+    run_transfers(load_transfers(str(page)), out)
+    assert told(out) == pairs
+    whole = json.loads((out / "summary.json").read_text())
+    page.write_text(PAGE.replace("[tasks.few]", "[tasks.least]\ndata = { train_size = 20 }\n[tasks.few]"))
+    with pytest.raises(KeyboardInterrupt):
+        run_transfers(load_transfers(str(page)), out, report=stop)
+    assert told(out) == [("least", "from scratch"), *pairs], "those of before stay"
+    assert json.loads((out / "summary.json").read_text())["pairs"][1:] == whole["pairs"]
+
+
+def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, tmp_path, capsys, monkeypatch):
+    trains = seed_runs.run
+
+    def diverges(recipe, folder, *arguments):
+        if recipe.train.seed == 1 and "more-same" in str(folder):
+            raise DivergedError("the loss is nan at step 3")
+        return trains(recipe, folder, *arguments)
+
+    monkeypatch.setattr(seed_runs, "run", diverges)
+    page.write_text(PAGE.replace("seeds = [0, 1]", "seeds = [0, 1, 2]"))
+    out, results = tmp_path / "out", tmp_path / "results.json"
+    command = ["transfer", str(page), "--out", str(out), "--results", str(results)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "seed 1: the loss is nan at step 3" in said
+    assert said.count("diverged, and left out: seed 1") == 1
+    *others, last = json.loads(results.read_text())["pairs"]
+    assert [pair["diverged"] for pair in others] == [[], [], []]
+    assert (last["task"], last["start"], last["diverged"]) == ("more", "same", [1])
+    assert [run["seed"] for run in last["runs"]] == [0, 2]
+    reached = [run["test_accuracy"] for run in last["runs"]]
+    assert last["test_accuracy_mean"] == pytest.approx(sum(reached) / 2)
+    before = results.read_text()
+    assert main(command) == 0
+    assert results.read_text() == before, "a diverged seed is told of, too"
+    page.write_text(PAGE.replace("seeds = [0, 1]", "seeds = [0, 2]"))
+    with pytest.raises(InputError, match=r"more, same, seed 1 would be lost"):
+        check_summary(results, load_transfers(str(page)))
+
+
+def test_seeds_that_all_diverge_leave_no_summary(page, tmp_path, monkeypatch):
+    def diverges(recipe, *arguments):
+        raise DivergedError("the loss is nan at step 3")
+
+    monkeypatch.setattr(seed_runs, "run", diverges)
+    recipe = next(iter(load_transfers(str(page)).pairs().values()))
+    for past in (False, True):
+        with pytest.raises(DivergedError):
+            seed_runs.run_seeds(recipe, tmp_path / "out", past_divergence=past)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (["??"], r"task '\?\?' cannot name a folder: expected letters"),
+        (["few", "Few!"], r"tasks 'few' and 'Few!' would share the folder 'few'"),
+        (["x" * 199], r"pair 'x+, from scratch' cannot name a folder: expected .* 200 at most"),
+        (["a", "a from"], r"pairs 'a, from scratch' and 'a from, scratch' would share the folder"),
+    ],
+)
+def test_names_that_are_no_folders_of_their_own_are_refused(page, tasks, message):
+    table = "\n".join(f'[tasks."{task}"]\ndata = {{ train_size = 40 }}' for task in tasks)
+    text = PAGE.replace("[tasks.few]\ndata = { train_size = 40 }", table)
+    page.write_text(text.replace("[starts.same]", "[starts.scratch]"))
+    with pytest.raises(InputError, match=message):
+        load_transfers(str(page))
 
 
 @pytest.mark.parametrize(

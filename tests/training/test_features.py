@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
+from vit_from_scratch.checks.report import randomise
 from vit_from_scratch.training.features import extract_features, image_features
 
 
@@ -23,12 +24,21 @@ def test_features_of_a_layer_are_its_class_token_or_the_mean_of_its_patches(smal
     assert torch.allclose(image_features(small_model, images, layer, "mean"), mean, atol=1e-6)
 
 
+@pytest.mark.parametrize("norm", ["final", "pooled", "none"])
 @pytest.mark.parametrize("pool", ["cls", "gap"])
-def test_without_a_layer_they_are_what_the_head_reads(make_model, pool):
-    model = make_model(channels=3, image_size=(8, 12), pool=pool)
+def test_without_a_layer_they_are_what_the_head_reads(make_model, pool, norm):
+    model = make_model(channels=3, image_size=(8, 12), pool=pool, norm=norm)
+    randomise(model)
     images = torch.randn(3, 3, 8, 12)
     model.train()
     assert torch.allclose(image_features(model, images), on_the_way(model, images)["features"], atol=1e-6)
+
+
+def test_a_layer_is_not_normalised_where_the_head_reads_normalised_means(make_model):
+    model = make_model(pool="gap", norm="pooled")
+    images = torch.randn(3, 1, 8, 8)
+    mean = on_the_way(model, images)["layers"][-1][:, 1:].mean(dim=1)
+    assert torch.allclose(image_features(model, images, layer=2), mean, atol=1e-6)
 
 
 def test_the_model_stays_in_its_mode_and_later_layers_are_not_computed(small_model, images, monkeypatch):

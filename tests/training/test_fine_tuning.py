@@ -7,12 +7,13 @@ from PIL import Image
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.experiments.recipes import load_recipe
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.training import TrainConfig, train
-from vit_from_scratch.training.fine_tuning import adapted
+from vit_from_scratch.training.fine_tuning import adapted, between, resized
 
 
 @pytest.fixture
@@ -67,10 +68,115 @@ def test_positions_by_row_and_column_are_interpolated_for_larger_images():
     assert torch.allclose(rows[1::2], (rows[:-1:2] + rows[2::2]) / 2)
 
 
-@pytest.mark.parametrize("changes", [{"dim": 32}, {"depth": 3}])
+def test_a_head_that_is_kept_answers_as_before(pretrained):
+    images = torch.randn(3, 1, 16, 16)
+    kept = adapted(pretrained, 16, 7, keep_head=True).eval()
+    assert torch.equal(kept(images), pretrained(images))
+    larger = adapted(pretrained, 32, 7, keep_head=True).eval()
+    images = torch.randn(3, 1, 32, 32)
+    assert torch.equal(larger(images), resized(pretrained, 32)(images))
+
+
+def test_weights_lie_on_the_line_between_start_and_end(pretrained):
+    torch.manual_seed(3)
+    end = VisionTransformer(pretrained.config).eval()
+    torch.nn.init.normal_(end.head.weight)
+    for share, expected in ((0.0, pretrained), (1.0, end)):
+        found = between(pretrained, end, share).state_dict()
+        assert all(torch.equal(values, expected.state_dict()[name]) for name, values in found.items())
+    quarter = between(pretrained, end, 0.25)
+    for name, values in quarter.state_dict().items():
+        first, last = pretrained.state_dict()[name], end.state_dict()[name]
+        assert torch.allclose(values, 0.75 * first + 0.25 * last, atol=1e-6)
+    assert not quarter.training
+
+
+def test_nothing_lies_between_two_architectures_or_beyond_the_ends(pretrained):
+    other = VisionTransformer(replace(pretrained.config, heads=4))
+    with pytest.raises(InputError, match=r"expected two models of one configuration"):
+        between(pretrained, other, 0.5)
+    with pytest.raises(InputError, match=r"share = 1\.5: expected a share from 0 to 1"):
+        between(pretrained, pretrained, 1.5)
+
+
+def test_a_head_of_other_classes_is_not_kept(pretrained):
+    with pytest.raises(InputError, match=r"keep_head with 10 classes: expected 7, .*for a new head"):
+        adapted(pretrained, 16, 10, keep_head=True)
+
+
+def test_a_recipe_keeps_the_head_of_its_weights(digits, tmp_path):
+    torch.manual_seed(2)
+    trained = VisionTransformer(load_recipe("digits").model_config(digits))
+    torch.nn.init.normal_(trained.head.weight)
+    save_checkpoint(tmp_path / "start.safetensors", trained)
+    recipe = replace(load_recipe("digits"), weights=str(tmp_path / "start.safetensors"), keep_head=True)
+    recipe = replace(recipe, model={})
+    assert torch.equal(recipe.build(digits).head.weight, trained.head.weight)
+    assert not replace(recipe, keep_head=False).build(digits).head.weight.any()
+    assert recipe.start()["start"].keys() == {"sha256", "keep_head"}, "another run than one with a new head"
+
+
+def write_run(folder, model, classes, normalisation="half"):
+    """Write what `open_model` reads of a run: its model and the settings that matter here."""
+    folder.mkdir(exist_ok=True)
+    save_checkpoint(folder / "model.safetensors", model)
+    (folder / "config.toml").write_text(
+        f'[data]\nname = "digits"\nnormalisation = "{normalisation}"\n[model]\n[train]\n'
+        f"[images]\nclasses = {list(classes)}\n"
+    )
+
+
+def test_a_head_is_kept_for_classes_of_the_same_names_only(digits, tmp_path):
+    torch.manual_seed(2)
+    trained = VisionTransformer(load_recipe("digits").model_config(digits))
+    torch.nn.init.normal_(trained.head.weight)
+    recipe = replace(load_recipe("digits"), weights=str(tmp_path / "run"), keep_head=True, model={})
+    write_run(tmp_path / "run", trained, digits.class_names)
+    assert torch.equal(recipe.build(digits).head.weight, trained.head.weight)
+    write_run(tmp_path / "run", trained, [*digits.class_names[:8], "9", "8"])
+    message = r"keep_head: class 8 is '9' for .*run and '8' in digits: expected the same classes in the same"
+    with pytest.raises(InputError, match=message):
+        recipe.build(digits)
+    assert not replace(recipe, keep_head=False).build(digits).head.weight.any(), "a new head may learn others"
+    nameless = replace(digits, class_names=tuple(f"class {number}" for number in range(10)))
+    assert torch.equal(recipe.build(nameless).head.weight, trained.head.weight), "nobody noted their names"
+
+
+def test_no_head_is_kept_without_weights():
+    with pytest.raises(InputError, match=r"keep_head = True: expected weights to begin from, or false"):
+        replace(load_recipe("digits"), keep_head=True)
+
+
+@pytest.mark.parametrize("changes", [{"dim": 32}, {"depth": 3}, {"patch_size": 8}, {"norm": "none"}])
 def test_changes_that_do_not_fit_the_weights_are_refused(pretrained, changes):
     with pytest.raises(InputError, match=r"the pre-trained weights do not fit \{.*Leave the others out"):
         adapted(pretrained, 16, 10, **changes)
+
+
+@pytest.mark.parametrize("changes", [{"heads": 4}, {"heads": 5}, {"position": "none"}])
+def test_changes_that_leave_the_weights_no_meaning_are_refused(changes):
+    """Every weight would keep its shape."""
+    config = ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="sincos_2d")
+    (key, given), learnt = *changes.items(), {"heads": 2, "position": "sincos_2d"}
+    message = rf"do not fit model\.{key} = {given!r}: expected {learnt[key]!r}, .*were learnt\. Leave it out"
+    with pytest.raises(InputError, match=message):
+        adapted(VisionTransformer(config), 16, 10, **changes)
+
+
+def test_a_table_that_says_what_the_model_has_is_taken(pretrained):
+    """As in recipes that name weights beside a whole [model] table."""
+    decided = ("image_size", "num_classes", "channels", "representation_size")
+    own = {key: value for key, value in vars(pretrained.config).items() if key not in decided}
+    model = adapted(pretrained, 16, 10, **own)
+    assert model.config == replace(pretrained.config, num_classes=10, representation_size=None)
+    with pytest.raises(InputError, match=r"model\.heads = 4: expected 2"):
+        adapted(pretrained, 16, 10, **own | {"heads": 4})
+
+
+def test_a_new_head_may_read_another_pool_and_one_that_is_kept_may_not(pretrained):
+    assert adapted(pretrained, 16, 7, pool="gap").config.pool == "gap"
+    with pytest.raises(InputError, match=r"model\.pool = 'gap': expected 'cls'"):
+        adapted(pretrained, 16, 7, keep_head=True, pool="gap")
 
 
 def test_weights_for_other_channels_are_refused(pretrained, digits, tmp_path):
@@ -126,14 +232,42 @@ def test_a_recipe_begins_from_a_name_or_a_runs_folder(digits, tmp_path):
     assert recipe.start()["start"].keys() == {"name", "sha256"}
 
 
-def test_a_run_of_another_scaling_is_refused(pretrained, digits, tmp_path):
-    save_checkpoint(tmp_path / "model.safetensors", pretrained)
-    (tmp_path / "config.toml").write_text(
-        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
-    )
+def test_a_run_of_another_scaling_is_refused(digits, tmp_path):
+    config = ViTConfig(16, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
+    write_run(tmp_path, VisionTransformer(config), "abc", "imagenet")
     recipe = replace(load_recipe("digits"), weights=str(tmp_path), model={})
-    data = replace(digits, config=replace(digits.config, image_size=16))
+    coloured = digits.train_images.expand(-1, 3, -1, -1)
+    data = replace(digits, config=replace(digits.config, image_size=16), train_images=coloured)
     with pytest.raises(
         InputError, match=r"data.normalisation = 'half': expected 'imagenet', by which .* trained"
     ):
         recipe.build(data)
+
+
+@pytest.mark.parametrize("normalisation", ["half", "imagenet"])
+def test_grey_images_are_refused_where_each_colour_has_a_scaling(digits, tmp_path, normalisation):
+    config = ViTConfig(8, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
+    write_run(tmp_path / "run", VisionTransformer(config), "abc", "imagenet")
+    changes = {"weights": str(tmp_path / "run"), "data": {"normalisation": normalisation}}
+    recipe = replace(load_recipe("digits", changes), model={})
+    message = (
+        r"scales each of 3 colours in its own way \('imagenet'\), and the images of digits have 1 channel:"
+    )
+    with pytest.raises(InputError, match=message + r" expected colour photos\. Convert them, or take other"):
+        recipe.build(replace(digits, config=recipe.data))
+
+
+def test_a_model_that_a_run_kept_on_the_way_is_that_runs(pretrained, tmp_path, monkeypatch):
+    write_run(tmp_path / "run", pretrained, "abcdefg", "imagenet")
+    kept = tmp_path / "run" / "epochs" / "epoch-0005.safetensors"
+    kept.parent.mkdir()
+    save_checkpoint(kept, pretrained)
+    found = open_model(str(kept))
+    assert (found.class_names, found.normalisation) == (tuple("abcdefg"), "imagenet")
+    monkeypatch.chdir(kept.parent)
+    assert open_model(kept.name).class_names == tuple("abcdefg")
+    elsewhere = tmp_path / "run" / "other"
+    elsewhere.mkdir()
+    save_checkpoint(elsewhere / kept.name, pretrained)
+    alone = open_model(str(elsewhere / kept.name))
+    assert (alone.class_names[0], alone.normalisation) == ("class 0", None)

@@ -205,6 +205,21 @@ def test_soft_targets_are_learnt_as_shares(make_model, few_digits):
     assert state.loss.item() == pytest.approx(F.cross_entropy(torch.zeros(4, 10), shares).item(), abs=1e-5)
 
 
+def test_without_a_compiler_a_model_is_trained_as_it_is(make_model, few_digits, short, monkeypatch, capsys):
+    plain, asked = make_model(dropout=0.0), make_model(dropout=0.0)
+    expected = [epoch.train_loss for epoch in train(plain, few_digits, short)]
+    monkeypatch.setattr(torch, "compile", None)  # not even tried
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setenv("CXX", "c++-of-nobody")
+    found = train(asked, few_digits, replace(short, compile=True))
+    assert [epoch.train_loss for epoch in found] == expected
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("train.compile")]
+    assert said == [
+        "train.compile = true: no C++ compiler (g++, clang++, cl) is at hand, so the model is trained as it "
+        "is. Install one to have it compiled."
+    ]
+
+
 @pytest.mark.slow
 def test_a_compiled_model_learns_what_the_plain_one_learns(make_model, few_digits, short):
     plain, compiled = make_model(dropout=0.0), make_model(dropout=0.0)

@@ -1,6 +1,7 @@
 """`vit finetune`: a trained model for other images and other classes."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,25 +84,45 @@ def finetune_command(options: argparse.Namespace) -> None:
 
 
 def sweep(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
-    """Try the rates, print them as a table, and test the best one with every seed."""
+    """Try the rates, test the best one with every seed, and print a table before the tests and after."""
     from vit_from_scratch.data.datasets import open_dataset  # imported here: it takes seconds
-    from vit_from_scratch.experiments.sweeps import best_rate, rate_folder, sweep_rates, with_rate
+    from vit_from_scratch.experiments.summaries import SWEEP, check_sweep
+    from vit_from_scratch.experiments.sweeps import rate_folder, sweep_rates, sweep_record, with_rate
+    from vit_from_scratch.training.processes import Processes
 
     folder = options.out or Path("runs") / recipe.name
     rates = options.sweep or RATES
     if options.results:
         refuse_other_summary(options.results, [with_rate(recipe, rate) for rate in rates])
+    check_sweep(folder / SWEEP, recipe, rates)
     data = open_dataset(recipe.data, options.data_dir)
     rows = sweep_rates(recipe, rates, folder, data, device, print)
-    chosen = best_rate(rows)
-    print(f"{'rate':>8}  held-out accuracy")
+    record = sweep_record(recipe, rows)
+    chosen = record["chosen"]
+    print_rates(rows, chosen)
+    if Processes.current().rank == 0:
+        with writing(folder):
+            write_json(folder / SWEEP, record)
+    at_rate = with_rate(recipe, chosen)
+    summary = train_seeds(at_rate, options, device, rate_folder(folder, chosen), rates=rows)
+    print_rates(rows, chosen, summary["test_accuracy_mean"])
+
+
+def print_rates(rows: Sequence[dict[str, Any]], chosen: float, tested: float | None = None) -> None:
+    """Print a sweep as a table.
+
+    Args:
+        rows: as `sweep_rates` returns them.
+        chosen: one of the rates.
+        tested: its mean test accuracy over the seeds, once it is known.
+    """
+    print(f"{'rate':>8}  held-out accuracy" + ("  test accuracy" if tested is not None else ""))
     for row in rows:
         accuracy = row["validation_accuracy"]
         said = "diverged" if accuracy is None else f"{accuracy:.4f}"
-        print(f"{row['rate']:8g}  {said}{'  chosen' if row['rate'] == chosen else ''}")
-    with writing(folder):
-        write_json(folder / "sweep.json", {"chosen": chosen, "rates": rows})
-    train_seeds(with_rate(recipe, chosen), options, device, rate_folder(folder, chosen))
+        if row["rate"] == chosen:
+            said = f"{said}  chosen" if tested is None else f"{said:17}  {tested:.4f}, chosen"
+        print(f"{row['rate']:8g}  {said}")
 
 
 def refuse_other_summary(results: Path, candidates: list[Recipe]) -> None:

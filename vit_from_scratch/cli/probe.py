@@ -46,13 +46,14 @@ def probe_command(options: argparse.Namespace) -> None:
         raise InputError(
             "the linear probe chooses its penalty on --validation FILE: expected one, or other methods."
         )
-    from vit_from_scratch.experiments.feature_files import check_same_model, read_features
+    from vit_from_scratch.experiments.feature_files import check_other_images, check_same_model, read_features
     from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
     from vit_from_scratch.training.few_shot import few_shot_accuracy
 
     paths = [path for path in (options.train, options.validation, options.test) if path is not None]
     files = [(path, read_features(path)) for path in paths]
     check_same_model(files)
+    check_other_images(files)
     labelled = {path: (features.values, features.labels) for path, features in files}
     train, test = labelled[options.train], labelled[options.test]
     if "linear" in methods:

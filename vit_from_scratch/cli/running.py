@@ -1,7 +1,7 @@
 """What `vit train` and the commands like it share: options that change a recipe, and running it."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,8 @@ def train_seeds(
     device: str,
     folder: Path | None = None,
     say: Callable[[Path, dict[str, Any]], None] | None = None,
-) -> None:
+    rates: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
     """Run every seed, in a folder other than --out if one is given, then print and write the summary.
 
     Args:
@@ -120,6 +121,10 @@ def train_seeds(
         device: where to train.
         folder: over the runs' folders.
         say: called with each run's folder and result, to print them; `report` if None.
+        rates: the rows of the sweep that chose the learning rate, for the summary.
+
+    Returns:
+        The summary.
     """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary
@@ -130,7 +135,7 @@ def train_seeds(
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
     keep = getattr(options, "keep_epochs", [])
-    summary = run_seeds(recipe, folder, options.data_dir, device, print, say or report, keep)
+    summary = run_seeds(recipe, folder, options.data_dir, device, print, say or report, keep, rates)
     if options.results and Processes.current().rank == 0:
         with writing(options.results):
             write_json(options.results, summary)
@@ -146,6 +151,7 @@ def train_seeds(
         baseline = summary["baseline"]
         print(f"{baseline['nearest_neighbours']} nearest neighbours: {baseline['test_accuracy']:.4f}")
     print(f"summary: {folder / 'summary.json'}")
+    return summary
 
 
 def report(folder: Path, result: dict[str, Any]) -> None:

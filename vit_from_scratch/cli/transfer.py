@@ -39,10 +39,11 @@ def transfer_command(options: argparse.Namespace) -> None:
 
 def report(pair: dict[str, Any]) -> None:
     """Print what a pair reached."""
-    spread = pair["test_accuracy_std"]
+    spread, diverged = pair["test_accuracy_std"], pair["diverged"]
     print(
         f"{pair['test_accuracy_mean']:.4f} test accuracy"
         + (f" (standard deviation {spread:.4f}, {len(pair['runs'])} seeds)" if spread is not None else "")
-        + f" at rate {pair['chosen']:g}: {pair['task']}, {pair['start']}",
+        + f" at rate {pair['chosen']:g}: {pair['task']}, {pair['start']}"
+        + (f"; diverged, and left out: seed {', '.join(map(str, diverged))}" if diverged else ""),
         flush=True,
     )

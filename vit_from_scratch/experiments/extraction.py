@@ -4,6 +4,7 @@ import os
 
 from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.datasets import open_dataset
+from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.experiments.feature_files import Features, Origin
 from vit_from_scratch.experiments.trained_models import TrainedModel
 from vit_from_scratch.progress import images_with_bar
@@ -34,7 +35,8 @@ def features_of(
         device: where to compute.
 
     Raises:
-        InputError: the model has no such layer or token, a size that its patches do not divide, wrong data.
+        InputError: the model has no such layer or token, a size that its patches do not divide, wrong data,
+            or grey images for a model of scaled colours.
     """
     config = data if isinstance(data, DataConfig) else DataConfig(data)
     token = check_features(trained.model, layer, token)
@@ -43,10 +45,16 @@ def features_of(
     config = DataConfig(**(vars(config) | settings))
     model = adapted(trained.model, side, 1)  # refuses a side that patches do not divide, before data are read
     opened = open_dataset(config, data_dir)
+    trained.check_colours(opened.image_shape[0], config.name)
     if opened.image_shape[0] != model.config.channels:
         model = adapted(trained.model, side, 1, channels=opened.image_shape[0])
-    batches = images_with_bar(opened.batches(part), opened.size_of(part), "features")
-    values, labels = extract_features(model.to(device), batches, layer, token)
+    model, images = model.to(device), opened.size_of(part)
+    try:
+        batches = images_with_bar(opened.batches(part), images, "features")
+        values, labels = extract_features(model, batches, layer, token)
+    except WorkersError:  # slower, and it needs no shared memory
+        batches = images_with_bar(opened.batches(part, workers=0), images, "features")
+        values, labels = extract_features(model, batches, layer, token)
     origin = Origin(
         trained.sha256, trained.name, config.name, part, (side, side), layer, token, opened.class_names
     )

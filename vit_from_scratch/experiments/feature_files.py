@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,18 @@ def check_same_model(files: Sequence[tuple[Path, Features]]) -> None:
                     "of "
                     "one model, layer and set of classes. Write one of them again."
                 )
+
+
+def check_other_images(files: Sequence[tuple[Path, Features]]) -> None:
+    """Refuse files of the same part of the same data: a classifier is measured on images that it never saw.
+
+    Raises:
+        InputError: two of them are.
+    """
+    for (first, one), (path, other) in combinations(files, 2):
+        data, part = one.origin.data, one.origin.part
+        if (data, part) == (other.origin.data, other.origin.part):
+            raise InputError(
+                f"{path} has features of the same images as {first} (the {part} part of {data}): expected "
+                "another part in each file. Write one of them again, with another --part."
+            )

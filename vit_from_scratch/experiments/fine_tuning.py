@@ -40,7 +40,8 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
         weights: as `open_model` takes it.
         data: the data set's name; of a folder of your own the photos are counted.
         changes: nested tables laid over it. Images have the side that the model was trained with unless they
-            say otherwise; epochs and warm-up follow from the number of images and the batch.
+            say otherwise; epochs and warm-up follow from the number of images and the batch, the warm-up from
+            the steps where these are counted.
 
     Raises:
         InputError: no such weights, an unknown name, a folder without photos in classes, or wrong changes.
@@ -54,8 +55,9 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
     recipe = recipe_from_tables(tables, changes, name)
     side, train = recipe.data.image_size or seen.side, recipe.train
     dataclasses.replace(trained.model.config, image_size=side)  # refuses a side that patches do not divide
+    length = f"steps: {train.steps}" if train.steps else f"epochs: {train.epochs}"
     sentence = (
-        f"{name}: images of {side} x {side}, epochs: {train.epochs}, batches of {train.batch_size}, "
+        f"{name}: images of {side} x {side}, {length}, batches of {train.batch_size}, "
         f"{train.optimiser.upper()} at {train.learning_rate:g}. --set changes them."
     )
     return recipe, sentence
@@ -70,7 +72,8 @@ def fine_tuning_tables(
         trained: the model to begin from.
         name: of the data set.
         photos: how many training images it has.
-        changes: what was asked for; data.train_size, train.epochs and train.batch_size matter here.
+        changes: what was asked for; data.train_size, train.epochs, train.steps and train.batch_size matter
+            here.
 
     Returns:
         The tables of a recipe: weights, data, train.
@@ -83,6 +86,7 @@ def fine_tuning_tables(
     photos = asked("data", "train_size", photos)
     batch = asked("train", "batch_size", next(size for least, size in BATCHES if photos >= least))
     epochs = asked("train", "epochs", min(EPOCHS[1], max(EPOCHS[0], round(IMAGES_SEEN / photos))))
+    steps = asked("train", "steps", 0) or epochs * max(1, photos // batch)
     height, width = trained.model.config.image_shape
     own = {"image_size": max(height, width)} if "image_size" not in changes.get("data", {}) else {}
     scaling = {"normalisation": trained.normalisation} if trained.normalisation else {}
@@ -98,7 +102,7 @@ def fine_tuning_tables(
             "learning_rate": 0.01,
             "weight_decay": 0.0,
             "schedule": "cosine",
-            "warmup_steps": min(100, epochs * max(1, photos // batch) // 10),
+            "warmup_steps": min(100, steps // 10),
             "clip_norm": 1.0,
             "augmentation": {"crop": [0.8, 1.0]} if name == "digits" else natural,
             "precision": "bfloat16",

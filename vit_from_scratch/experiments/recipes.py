@@ -55,6 +55,7 @@ class Recipe:
         weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
             name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
             begin from random weights.
+        keep_head: begin from the head of `weights`, too: the same classes, trained further.
         objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
             "masked-pixels" (not the paper's).
         data: the [data] table.
@@ -73,6 +74,7 @@ class Recipe:
     seeds: tuple[int, ...] = (0,)
     neighbours: int = 0
     weights: str = ""
+    keep_head: bool = False
     objective: Literal["classes", "masked-patches", "masked-pixels"] = "classes"
     data: DataConfig
     model: dict[str, Any] = field(default_factory=dict)
@@ -91,6 +93,9 @@ class Recipe:
         require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
         measured = self.objective == "classes" or not self.neighbours
         require(measured, "neighbours", self.neighbours, f"0 with objective = {self.objective!r}")
+        require(
+            not self.keep_head or bool(self.weights), "keep_head", True, "weights to begin from, or false"
+        )
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -113,7 +118,7 @@ class Recipe:
         """Build the recipe's model; it draws its weights from torch's global generator.
 
         Raises:
-            InputError: `weights` cannot be read, or do not fit.
+            InputError: `weights` cannot be read, or do not fit; the head to keep knows other classes.
         """
         from vit_from_scratch.model.vit import VisionTransformer
         from vit_from_scratch.training.fine_tuning import adapted, takes_channels
@@ -128,13 +133,16 @@ class Recipe:
                 f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
                 ": expected as many; begin from other weights."
             )
+        trained.check_colours(channels, self.data.name)
         if trained.normalisation not in (None, self.data.normalisation):
             raise InputError(
                 f"data.normalisation = {self.data.normalisation!r}: expected {trained.normalisation!r}, "
                 f"by which {self.weights} was trained; set data.normalisation to it."
             )
+        if self.keep_head:
+            trained.check_classes(data.class_names, self.data.name)
         decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
-        return adapted(trained.model, **(decided | self.model))
+        return adapted(trained.model, keep_head=self.keep_head, **(decided | self.model))
 
     def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer | SelfSupervised":
         """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
@@ -153,9 +161,10 @@ class Recipe:
         """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
         if not self.weights:
             return {}
+        head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
         if self.weights in KNOWN:
-            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256}}
-        return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))}}
+            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256} | head}
+        return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))} | head}
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -163,7 +172,7 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        named = ("claim", "command", "aim", "neighbours", "weights", "expect")
+        named = ("claim", "command", "aim", "neighbours", "weights", "keep_head", "expect")
         top = {key: value for key in named if (value := getattr(self, key))}
         top |= {} if self.objective == "classes" else {"objective": self.objective}
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())

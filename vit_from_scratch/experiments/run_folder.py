@@ -9,6 +9,7 @@ from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.experiments.trained_models import renamed_class
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.progress import images_with_bar
@@ -42,7 +43,7 @@ def evaluate_run(
         The measurement, and what result.json says.
 
     Raises:
-        InputError: the folder is no finished run, or its data cannot be found.
+        InputError: the folder is no finished run, its data cannot be found, or they have other classes.
     """
     settings = read_settings(folder)
     if (objective := settings.get("objective", "classes")) != "classes":
@@ -61,6 +62,12 @@ def evaluate_run(
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
     if (found := misfit(model.config, data)) is not None:
         raise InputError(f"{folder} was trained on other data: {found}. Put its own back.")
+    noted = settings.get("images", {}).get("classes", ())  # the first version did not note them
+    if (number := renamed_class(noted, data.class_names)) is not None:
+        raise InputError(
+            f"{folder} was trained on other data: class {number} was {noted[number]!r} and is "
+            f"{data.class_names[number]!r} in {data.config.name}. Put its own back."
+        )
     images = data.size_of("test")
     try:
         measured = evaluate_batches(model, images_with_bar(data.batches("test"), images, "measuring"))

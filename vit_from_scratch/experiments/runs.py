@@ -14,6 +14,7 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.origins import NoteOrigin, made_at
 from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.experiments.run_folder import read_result
 from vit_from_scratch.files import sha256, write_json, writing
@@ -66,14 +67,14 @@ def run(
         keep: epochs after which the model is kept, in `out_dir/epochs`; 0 is the untrained one.
 
     Returns:
-        What result.json holds.
+        What result.json holds. Hardware, versions, commit and date are those of training; see `made_at`.
 
     Raises:
         InputError: wrong data; a folder that holds something else, a run with other settings or a damaged
             one; another process is at work in it.
         DivergedError: the loss or a weight became infinite or not a number.
     """
-    origin = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
+    here = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
     processes = Processes.current()
     data = opened or processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
     if isinstance(data, PhotoData) and data.source.note:
@@ -91,7 +92,7 @@ def run(
     start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
         advise_on_precision(recipe, device)
-        model, history = _trained(recipe, data, device, run_folder, say, keep)
+        model, history = _trained(recipe, data, here, device, run_folder, say, keep)
         known = processes.from_first(
             lambda: read_result(out_dir, seed) if run_folder.result.exists() else None
         )
@@ -101,7 +102,7 @@ def run(
         result = _result(recipe, model, measured, history)
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
-        return processes.from_first(lambda: _written(run_folder, result, start | origin))
+        return processes.from_first(lambda: _written(run_folder, result | start, here))
 
 
 def advise_on_precision(recipe: Recipe, device: str) -> None:
@@ -112,9 +113,9 @@ def advise_on_precision(recipe: Recipe, device: str) -> None:
         print(f"vit: {advice}, in a new folder.", file=sys.stderr)
 
 
-def _written(folder: RunFolder, result: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
-    """Write a run's result.json, and return what it holds."""
-    result |= {"model_sha256": sha256(folder.model), **origin}
+def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
+    """Write a run's result.json, and return what it holds; `here` is what `environment` says."""
+    result |= {"model_sha256": sha256(folder.model), **made_at(folder.path, here)}
     with writing(folder.result):
         write_json(folder.result, result)
     return result
@@ -143,13 +144,15 @@ def train_only(
         InputError: as in `run`.
         DivergedError: as in `run`.
     """
+    here = environment(recipe.train.threads, device)
     with RunFolder(out_dir, recipe.start()) as run_folder:
-        return _trained(recipe, data, device, run_folder, say)[1]
+        return _trained(recipe, data, here, device, run_folder, say)[1]
 
 
 def _trained(
     recipe: Recipe,
     data: ImageData | PhotoData,
+    here: dict[str, Any],
     device: str,
     folder: RunFolder,
     say: Callable[[str], None],
@@ -159,6 +162,7 @@ def _trained(
     model = recipe.seeded(data).to(device)
     callbacks = [
         folder,
+        NoteOrigin(folder.path, here),
         KeepEpochs(folder.path / "epochs", keep),
         Announcement(folder.path, say),
         ProgressBar(f"{recipe.name}, seed {recipe.train.seed}"),

@@ -11,7 +11,9 @@ from typing import Any
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
+from vit_from_scratch.experiments.origins import NOTED, said_once
 from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.runs import run
@@ -24,8 +26,8 @@ AVERAGED = ("test_accuracy", "test_top5_accuracy", "validation_loss", "validatio
 """What a summary averages over the seeds, if it is there: few classes have no top-5 accuracy, and a run
 without labels has nothing tested; of pixels none is right or wrong."""
 
-PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds", "date")
-"""What a summary takes over from each run's result, if it is there."""
+PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds")
+"""What a summary takes over from each run's result, if it is there, beside where the run was made."""
 
 
 def run_seeds(
@@ -36,6 +38,8 @@ def run_seeds(
     say: Callable[[str], None] = lambda sentence: None,
     report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None,
     keep: Sequence[int] = (),
+    rates: Sequence[dict[str, Any]] = (),
+    past_divergence: bool = False,
 ) -> dict[str, Any]:
     """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
 
@@ -47,30 +51,41 @@ def run_seeds(
         say: called with a sentence for each run that is in its folder already.
         report: called with each run's folder and result as it ends.
         keep: as in `run`.
+        rates: the rows of the sweep that chose the recipe's learning rate; see `sweep_rates`.
+        past_divergence: go on to the next seed where training diverges, and count those that did.
 
     Returns:
         What summary.json holds: every seed's numbers and curve, means, the accuracy's standard deviation,
-        the baseline, the settings, hardware, versions, commit and date.
+        the baseline, the settings, hardware, versions, commit and date; after a sweep `rates` and `chosen`;
+        `diverged`, the seeds without a number, if there are any.
 
     Raises:
         InputError: as in `run`; summary.json tells of other settings, or of seeds that the recipe lacks.
+        DivergedError: as in `run`; with `past_divergence`, training diverged with every seed.
     """
     path = out_dir / SUMMARY
     processes = Processes.current()
     processes.from_first(lambda: check_summary(path, recipe))
     # once for all seeds, and before anything is written
     data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
-    results, curves = [], []
+    results, curves, diverged = [], [], []
     with contextlib.ExitStack() as held:
         processes.from_first(lambda: held.enter_context(locked(out_dir)))
         processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
         for seed in recipe.seeds:
             folder = out_dir / f"seed-{seed}"
-            results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
+            try:
+                results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
+            except DivergedError as error:
+                diverged.append(seed)
+                if not past_divergence or len(diverged) == len(recipe.seeds):
+                    raise
+                say(f"seed {seed}: {error}")
+                continue
             epochs = processes.from_first(lambda folder=folder: read_metrics(folder))
             curves.append([dataclasses.asdict(epoch) for epoch in epochs])
             report(folder, results[-1])
-        summary = summarise(recipe, results, curves, data)
+        summary = summarise(recipe, results, curves, data, rates, diverged)
         with writing(path):
             processes.from_first(lambda: write_json(path, summary))
     return summary
@@ -81,14 +96,16 @@ def summarise(
     results: list[dict[str, Any]],
     curves: list[list[dict[str, Any]]],
     data: ImageData | PhotoData,
+    rates: Sequence[dict[str, Any]] = (),
+    diverged: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Gather the results and curves of several seeds, and measure the recipe's baseline on the same split."""
     origin = {key: results[-1][key] for key in ORIGIN}
     runs: list[dict[str, Any]] = [
         {key: result[key] for key in PER_SEED if result.get(key) is not None}
-        | {key: result[key] for key in ORIGIN if result[key] != origin[key]}
+        | {key: result[key] for key in NOTED if key in result}
         | {"curves": curve}
-        for result, curve in zip(results, curves, strict=True)
+        for result, curve in zip(said_once(results, origin), curves, strict=True)
     ]
     numbers = {name: [run[name] for run in runs] for name in AVERAGED if name in runs[0]}
     labelled = recipe.objective == "classes"
@@ -103,6 +120,8 @@ def summarise(
         f"{first}_std": statistics.stdev(numbers[first]) if len(runs) > 1 else None,
         "seconds_max": max(run["seconds"] for run in runs),
         "seeds": [run["seed"] for run in runs],
+        **({"diverged": list(diverged)} if diverged else {}),
+        **({"chosen": recipe.train.learning_rate, "rates": said_once(rates, origin)} if rates else {}),
         f"{part}_images": data.size_of(part),
         "parameters": results[-1]["parameters"],
         "forward_flops": results[-1]["forward_flops"],

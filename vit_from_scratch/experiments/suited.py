@@ -63,7 +63,7 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     Args:
         data: its name; of a folder of your own the photos are counted and some of them looked at.
         changes: nested tables laid over it. What is chosen follows from them: patches fit the changed size
-            of the images, the warm-up the changed epochs.
+            of the images, the warm-up the changed epochs or steps.
 
     Raises:
         InputError: an unknown name, a folder without photos in classes, or wrong changes.
@@ -77,10 +77,11 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     recipe = recipe_from_tables(tables, changes, (folder.name or "folder") if folder else data)
     model, train = recipe.model, recipe.train
     side = recipe.data.image_size or seen.side
+    length = f"steps: {train.steps}" if train.steps else f"epochs: {train.epochs}"
     sentence = (
         f"{recipe.name}: {seen.photos:,} training photos of {seen.classes} classes, short side {seen.side} "
         f"pixels. Chosen to suit them: images of {side} x {side}, patches of {model['patch_size']}, "
-        f"width {model['dim']}, epochs: {train.epochs}, batches of {train.batch_size}. --set changes them."
+        f"width {model['dim']}, {length}, batches of {train.batch_size}. --set changes them."
     )
     return recipe, sentence
 
@@ -126,7 +127,7 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
     side = asked("data", "image_size", usual)
     batch = asked("train", "batch_size", next(size for least, size in BATCHES if seen.photos >= least))
     epochs = asked("train", "epochs", min(EPOCHS[1], max(EPOCHS[0], round(IMAGES_SEEN / seen.photos))))
-    steps = epochs * max(1, seen.photos // batch)
+    steps = asked("train", "steps", 0) or epochs * max(1, seen.photos // batch)
     small = side < 64
     return {
         "data": {"name": name, "image_size": side},

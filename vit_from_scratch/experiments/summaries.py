@@ -1,8 +1,8 @@
-"""Summaries of several runs: what one tells of is never lost to another."""
+"""Summaries of several runs, and of a sweep: what one tells of is never lost to another."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from vit_from_scratch.experiments.trials import Trials, runs_of
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.training.run_settings import differences
 
-SUMMARY = "summary.json"
+SUMMARY, SWEEP = "summary.json", "sweep.json"
 
 
 def check_summary(path: str | os.PathLike[str], made_by: Recipe | Trials | Transfers) -> None:
@@ -51,18 +51,56 @@ def check_summary(path: str | os.PathLike[str], made_by: Recipe | Trials | Trans
         )
 
 
+def check_sweep(path: str | os.PathLike[str], recipe: Recipe, rates: Sequence[float]) -> None:
+    """Look at what the record of a new sweep would replace, before anything is trained.
+
+    Args:
+        path: of sweep.json.
+        recipe: what is trained at each rate, with its first seed.
+        rates: that are to be tried.
+
+    Raises:
+        InputError: a file lies there that is no record of a sweep, or one of another recipe, seed or start,
+            or of rates that would not be tried.
+    """
+    path = Path(path)
+    if not os.path.lexists(path):
+        return
+    seed, settings = recipe.seeds[0], _without_rate(_settings(recipe))
+    changed: list[str] = []
+    try:
+        sweep = json.loads(path.read_text("utf-8"))
+        lost = [row["rate"] for row in sweep["rates"] if row["rate"] not in rates]
+        if "config" in sweep:  # the first version noted the rates alone
+            changed += [f"seed ({sweep['seed']} there, {seed} now)"] if sweep["seed"] != seed else []
+            changed += differences(_without_rate(sweep["config"]), settings)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(
+            f"{path} is no record of a sweep, and one would replace it: expected none, or an earlier one of "
+            "the same recipe. Nothing was written; move it away or choose another folder."
+        ) from None
+    changed += [f"rate {rate:g} would be lost" for rate in lost]
+    if changed:
+        raise InputError(
+            f"{path} tells of another sweep ({'; '.join(changed)}): expected the same rates, or more, of the "
+            "same recipe. Nothing was written; name those, too, or choose another folder."
+        )
+
+
 def _runs(made_by: Recipe | Trials | Transfers) -> dict[str, Any]:
     """Return each run's settings by what a summary calls it: by its seed, or by the trial's name."""
     if isinstance(made_by, Transfers):
         return {
-            f"{task}, {start}, seed {seed}": _without_rate(recipe.tables())
+            f"{task}, {start}, seed {seed}": found
             for (task, start), recipe in made_by.pairs().items()
+            for found in [_without_rate(_settings(recipe))]
             for seed in made_by.seeds
         }
     if isinstance(made_by, Trials):
-        tables = {name: _without_seed(recipe.tables()) for name, recipe in made_by.recipes().items()}
+        tables = {name: _without_seed(_settings(recipe)) for name, recipe in made_by.recipes().items()}
         return {_of_seed(name, seed): found for name, found in tables.items() for seed in made_by.seeds}
-    return {f"seed {seed}": _without_seed(made_by.tables()) for seed in made_by.seeds}
+    found = _without_seed(_settings(made_by))
+    return {f"seed {seed}": found for seed in made_by.seeds}
 
 
 def _told(summary: Any) -> tuple[str, dict[str, Any]]:
@@ -75,12 +113,17 @@ def _told(summary: Any) -> tuple[str, dict[str, Any]]:
         }
     if "pairs" in summary:
         return summary["name"], {
-            f"{pair['task']}, {pair['start']}, seed {run['seed']}": _without_rate(pair["config"])
+            f"{pair['task']}, {pair['start']}, seed {seed}": _without_rate(pair["config"])
             for pair in summary["pairs"]
-            for run in pair["runs"]
+            for seed in _seeds_of(pair)
         }
-    config = _without_seed(summary["config"])
-    return summary["recipe"], {f"seed {run['seed']}": config for run in summary["runs"]}
+    config = _without_seed(summary["config"] | {"objective": summary.get("objective", "classes")})
+    return summary["recipe"], {f"seed {seed}": config for seed in _seeds_of(summary)}
+
+
+def _seeds_of(told: Mapping[str, Any]) -> list[int]:
+    """Return the seeds that a summary or a pair tells of, those with which training diverged included."""
+    return [run["seed"] for run in told["runs"]] + told.get("diverged", [])
 
 
 def _of_seed(trial: str, seed: int) -> str:
@@ -88,13 +131,28 @@ def _of_seed(trial: str, seed: int) -> str:
     return f"{trial}, seed {seed}" if seed else trial
 
 
-def _without_seed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables [data], [model] and [train] without the seed, which each run has for itself."""
-    train = {key: value for key, value in tables["train"].items() if key != "seed"}
-    return {"data": tables["data"], "model": with_stem_table(tables["model"]), "train": train}
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """Return what decides a recipe's runs: its tables, its objective and what it begins from."""
+    return recipe.tables() | {"objective": recipe.objective} | recipe.start()
 
 
-def _without_rate(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables without seed and learning rate, which a sweep chooses."""
-    kept = _without_seed(tables)
+def _without_seed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are compared, without the seed, which each run has for itself.
+
+    What a run began from is its weights and whether it kept their head, whatever they are called.
+    """
+    train = {key: value for key, value in settings["train"].items() if key != "seed"}
+    start = {key: value for key, value in settings.get("start", {}).items() if key != "name"}
+    return {
+        "objective": settings.get("objective", "classes"),
+        "data": settings["data"],
+        "model": with_stem_table(settings["model"]),
+        "train": train,
+        "start": start,
+    }
+
+
+def _without_rate(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are compared, without the seed and the rate that a sweep chooses."""
+    kept = _without_seed(settings)
     return kept | {"train": {key: v for key, v in kept["train"].items() if key != "learning_rate"}}

@@ -8,9 +8,13 @@ from typing import Any
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError, InputError
+from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.origins import said_once, trained_at
 from vit_from_scratch.experiments.recipes import Recipe
+from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.runs import train_only
 from vit_from_scratch.settings import require
+from vit_from_scratch.training.processes import Processes
 from vit_from_scratch.training.state import best_epoch
 
 
@@ -39,7 +43,8 @@ def sweep_rates(
 
     Returns:
         For each rate `rate`, `validation_accuracy` and `validation_loss` of what the run keeps, and
-        `seconds`; None in place of a number where training diverged.
+        `seconds`; None in place of a number where training diverged; and where it was trained, as
+        `trained_at` says it.
 
     Raises:
         InputError: no rates, one of them twice, or no images are held out; as in `run`.
@@ -52,12 +57,14 @@ def sweep_rates(
             "a sweep of learning rates chooses on held-out images, and there are none: expected "
             "data.validation_size above 0; set it, or give one rate."
         )
-    rows = []
+    processes, rows = Processes.current(), []
     for rate in rates:
         row = dict.fromkeys(("validation_accuracy", "validation_loss", "seconds")) | {"rate": rate}
         one = with_rate(recipe, rate).with_seed(recipe.seeds[0])
+        folder = seed_folder(out_dir, rate, recipe.seeds[0])
+        here = environment(recipe.train.threads, device)
         try:
-            history = train_only(one, seed_folder(out_dir, rate, recipe.seeds[0]), data, device, say)
+            history = train_only(one, folder, data, device, say)
         except DivergedError as error:
             say(f"{rate:g}: {error}")
         else:
@@ -67,6 +74,7 @@ def sweep_rates(
                 "validation_loss": kept.validation_loss,
                 "seconds": sum(epoch.seconds for epoch in history),
             }
+        row |= processes.from_first(lambda folder=folder, here=here: trained_at(folder, here))
         rows.append(row)
         report(row)
     return rows
@@ -83,6 +91,27 @@ def best_rate(rows: Sequence[dict[str, Any]]) -> float:
         tried = ", ".join(f"{row['rate']:g}" for row in rows)
         raise InputError(f"training diverged at every learning rate ({tried}): expected lower ones.")
     return max(converged, key=lambda row: (row["validation_accuracy"], -row["validation_loss"]))["rate"]
+
+
+def sweep_record(recipe: Recipe, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what sweep.json holds: which rates were tried on what, which one was chosen, and where.
+
+    Args:
+        recipe: what was trained at each rate, with its first seed.
+        rows: as `sweep_rates` returns them.
+    """
+    chosen, seed = best_rate(rows), recipe.seeds[0]
+    origin = {key: rows[-1][key] for key in (*ORIGIN, "date")}
+    return {
+        "recipe": recipe.name,
+        "weights": recipe.weights,
+        "data": recipe.data.name,
+        "seed": seed,
+        "chosen": chosen,
+        "rates": said_once(rows, origin),
+        "config": with_rate(recipe, chosen).with_seed(seed).tables() | recipe.start(),
+        **origin,
+    }
 
 
 def with_rate(recipe: Recipe, rate: float) -> Recipe:

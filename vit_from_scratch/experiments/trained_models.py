@@ -1,5 +1,7 @@
 """A trained model from wherever it is: shipped or released by name, in a run's folder, or a file alone."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,9 @@ if TYPE_CHECKING:  # a name is checked at once; PyTorch takes seconds
 
 KNOWN = (*SHIPPED, *RELEASES)
 """The trained models that have a name."""
+
+NAMELESS = re.compile(r"(class|flower) \d+")
+"""What classes are called whose names nobody noted; older versions of torchvision know none of flowers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +53,46 @@ class TrainedModel:
 
         return fingerprint("", self.model.state_dict())
 
+    def check_colours(self, channels: int, data: str) -> None:
+        """Refuse images of other channels than the model's scaling has colours, before they are scaled.
+
+        Args:
+            channels: of the images, C.
+            data: the name of the data set.
+
+        Raises:
+            InputError: each colour has a scaling of its own, and the images are grey.
+        """
+        if (colours := len(self.scaling.mean)) not in (1, channels):
+            raise InputError(
+                f"{self.name} scales each of {colours} colours in its own way ({self.normalisation!r}), and "
+                f"the images of {data} have {channels} channel{'' if channels == 1 else 's'}: expected "
+                "colour photos. Convert them, or take other weights."
+            )
+
+    def check_classes(self, names: Sequence[str], data: str) -> None:
+        """Refuse data whose classes are not those that the model's head tells apart, as far as names say so.
+
+        Args:
+            names: of the data's classes, in the order of the labels.
+            data: the name of the data set.
+
+        Raises:
+            InputError: a class has another name.
+        """
+        if (number := renamed_class(self.class_names, names)) is not None:
+            raise InputError(
+                f"keep_head: class {number} is {self.class_names[number]!r} for {self.name} and "
+                f"{names[number]!r} in {data}: expected the same classes in the same order. Leave keep_head "
+                "out for a new head."
+            )
+
 
 def open_model(name: str, option: str = "--weights") -> TrainedModel:
     """Load a trained model.
 
-    Class names and scaling of a run's model are read from the run's settings; a file alone is taken to want
-    images in [-1, 1].
+    Class names and scaling of a run's model are read from the run's settings, those of a model that the run
+    kept on the way, in `epochs`, too; a file alone is taken to want images in [-1, 1].
 
     Args:
         name: one of `KNOWN`, a run's folder, or a .safetensors file.
@@ -78,10 +117,9 @@ def open_model(name: str, option: str = "--weights") -> TrainedModel:
             f"{option} {name}: {path.name} holds values that are not finite: expected a trained model. Copy "
             "or train it again."
         )
-    names = _classes_of_run(path.parent, model.config.num_classes)
-    return TrainedModel(
-        name, model, names, _normalisation_of_run(path.parent), _objective_of_run(path.parent)
-    )
+    folder = _folder_of_run(path)
+    names = _classes_of_run(folder, model.config.num_classes)
+    return TrainedModel(name, model, names, _normalisation_of_run(folder), _objective_of_run(folder))
 
 
 def open_classifier(name: str, option: str = "--weights") -> TrainedModel:
@@ -120,6 +158,29 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
     if not path.is_file():
         raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
     return path
+
+
+def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
+    """Return the number of the first class that has one name there and another here.
+
+    Args:
+        there: K names, in the order of the labels.
+        here: as many.
+
+    Returns:
+        None if there is no such class, or if nobody noted the names on one side.
+    """
+    if any(all(NAMELESS.fullmatch(str(name)) for name in names) for names in (there, here)):
+        return None
+    pairs = enumerate(zip(there, here, strict=False))  # other numbers of classes are another's to refuse
+    return next((number for number, (old, new) in pairs if str(old) != str(new)), None)
+
+
+def _folder_of_run(checkpoint: Path) -> Path:
+    """Return the folder that a checkpoint's settings lie in: its own, or the one over a run's `epochs`."""
+    folder = checkpoint.absolute().parent
+    kept = folder.name == "epochs" and not (folder / "config.toml").exists()
+    return folder.parent if kept else folder
 
 
 def _classes_of_run(folder: Path, count: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.data.datasets import open_dataset
+from vit_from_scratch.experiments.origins import NOTED, said_once, spelt_out
 from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.seed_runs import run_seeds
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
@@ -14,8 +15,11 @@ from vit_from_scratch.experiments.sweeps import best_rate, rate_folder, sweep_ra
 from vit_from_scratch.experiments.transfers import Transfers
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 
-KEPT = ("test_accuracy_mean", "test_accuracy_std", "seconds_max", "parameters", "config")
-"""What a pair takes over from the summary of its seeds."""
+KEPT = ("rates", "chosen", "test_accuracy_mean", "test_accuracy_std", "seconds_max", "parameters", "config")
+"""What a pair takes over from the summary of its seeds, beside where they were made."""
+
+MADE = (*ORIGIN, "date")
+"""What a summary says of where its last run was made, and a pair, where it differs."""
 
 
 def run_transfers(
@@ -28,7 +32,9 @@ def run_transfers(
 ) -> dict[str, Any]:
     """Run every pair of a page and write `out_dir/summary.json`; runs that are in their folders are kept.
 
-    Learning rates are chosen on held-out images; only the runs at the chosen one are tested, once each.
+    Learning rates are chosen on held-out images; only the runs at the chosen one are tested, once each. Where
+    training diverges at that rate with another seed than the first, that seed has no number: the mean is of
+    the others, and the pair says so. The summary is written after each pair.
 
     Args:
         page: what to run.
@@ -40,41 +46,57 @@ def run_transfers(
 
     Returns:
         What summary.json holds: for each pair its task, start, swept rates, the chosen one, the runs with
-        their curves, and mean and standard deviation of their test accuracies.
+        their curves, mean and standard deviation of their test accuracies, and the seeds that diverged. A
+        pair, a rate and a run say where they were made, if what they stand in was made elsewhere.
 
     Raises:
-        InputError: as in `run`; summary.json tells of other transfers.
-        DivergedError: training diverged at a rate at which the first seed converged.
+        InputError: as in `run`; summary.json tells of other transfers, or training of a pair diverged at
+            every rate.
     """
-    check_summary(out_dir / SUMMARY, page)
+    path = out_dir / SUMMARY
+    check_summary(path, page)
     with locked(out_dir):
         remove_leftovers(out_dir, [SUMMARY])
-        recipes, pairs = page.pairs(), []
-        origin: dict[str, Any] = {}
+        recipes, pairs = page.pairs(), pairs_of(path)
+        facts = {key: getattr(page, key) for key in ("name", "claim", "command", "seeds")}
+        summary: dict[str, Any] = {}
         for (task, start), recipe in recipes.items():
             folder = out_dir / recipe.name
             data = open_dataset(recipe.data, data_dir)
             rows = sweep_rates(recipe, page.rates_of(start), folder, data, device, say)
             chosen = best_rate(rows)
             at_rate = with_rate(recipe, chosen)
-            found = run_seeds(at_rate, rate_folder(folder, chosen), data_dir, device, say)
-            origin = {key: found[key] for key in (*ORIGIN, "date")}
-            pair = {"task": task, "start": start, "rates": rows, "chosen": chosen}
-            pair |= {key: found[key] for key in KEPT}
-            pair["runs"] = [_short(run) for run in found["runs"]]
-            pairs.append(pair)
+            found = run_seeds(
+                at_rate,
+                rate_folder(folder, chosen),
+                data_dir,
+                device,
+                say,
+                rates=rows,
+                past_divergence=True,
+            )
+            pair = {"task": task, "start": start} | {key: found[key] for key in (*KEPT, *MADE)}
+            pair |= {"diverged": found.get("diverged", []), "runs": [_short(run) for run in found["runs"]]}
+            pairs[task, start] = pair
+            # pairs of an earlier summary stay in it until it is their turn
+            told = said_once([pairs[key] for key in recipes if key in pairs], pair)
+            summary = facts | {"pairs": told} | {key: pair[key] for key in MADE}
+            with writing(out_dir):
+                write_json(path, json.loads(json.dumps(summary)))
             report(pair)
-        facts = {key: getattr(page, key) for key in ("name", "claim", "command", "seeds")}
-        summary = facts | {"pairs": pairs} | origin
-        with writing(out_dir):
-            write_json(out_dir / SUMMARY, json.loads(json.dumps(summary)))
     return summary
 
 
+def pairs_of(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the pairs of a summary, if there is one, by task and start; each says where it was made."""
+    if not path.exists():
+        return {}
+    summary = json.loads(path.read_text("utf-8"))
+    return {(pair["task"], pair["start"]): pair for pair in spelt_out(summary["pairs"], summary)}
+
+
 def _short(run: dict[str, Any]) -> dict[str, Any]:
-    """Return a run's numbers with the held-out accuracy of each epoch for its curve."""
+    """Return a run's numbers and where it was made; its curve is the held-out accuracy of each epoch."""
     curve = [epoch["validation_accuracy"] for epoch in run["curves"]]
-    kept = {
-        key: value for key, value in run.items() if key in ("seed", "test_accuracy", "test_loss", "seconds")
-    }
-    return kept | {"validation_accuracies": curve}
+    names = ("seed", "test_accuracy", "test_loss", "seconds", *NOTED)
+    return {key: run[key] for key in names if key in run} | {"validation_accuracies": curve}

@@ -10,7 +10,7 @@ from typing import Any
 
 from vit_from_scratch.experiments.packaged import packaged_names, page_table
 from vit_from_scratch.experiments.recipes import Recipe, check_name, recipe_from_tables
-from vit_from_scratch.experiments.trials import slug
+from vit_from_scratch.experiments.trials import check_folders, slug
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 
 
@@ -31,7 +31,8 @@ class Transfers:
             where its optimiser wants others.
 
     Raises:
-        InputError: a value of another type, no task or start, or starts with unequal numbers of rates.
+        InputError: a value of another type, no task or start, names that are no folders of their own, or
+            starts with unequal numbers of rates.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Transfers:
     starts: dict[str, Any]
 
     def __post_init__(self) -> None:
-        """Refuse an empty page, and one that does not tune its starts alike."""
+        """Refuse an empty page, names that are no folders, and a page that does not tune its starts alike."""
         check_fields(self, "")
         check_name(self.name)
         for option in ("seeds", "rates", "tasks", "starts"):
@@ -53,6 +54,8 @@ class Transfers:
         for option in ("tasks", "starts"):
             for name, own in getattr(self, option).items():
                 require(isinstance(own, dict), f"{option}.{name}", own, "a table")
+            check_folders(option.removesuffix("s"), getattr(self, option))
+        check_folders("pair", [f"{task}, {start}" for task in self.tasks for start in self.starts])
         for name in self.starts:
             rates = self.rates_of(name)
             fits = isinstance(rates, tuple) and len(rates) == len(self.rates)
@@ -71,7 +74,7 @@ class Transfers:
                 shared = {"data": self.data, "train": self.train, "seeds": list(self.seeds)}
                 tables = merged(merged(shared, changed), {k: v for k, v in own.items() if k != "rates"})
                 tables = merged(tables, {"train": {"learning_rate": self.rates_of(start)[0]}})
-                recipes[task, start] = recipe_from_tables(tables, {}, f"{slug(task)}-{slug(start)}")
+                recipes[task, start] = recipe_from_tables(tables, {}, slug(f"{task}, {start}"))
         return recipes
 
 

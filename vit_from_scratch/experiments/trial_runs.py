@@ -11,13 +11,16 @@ from typing import Any
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.origins import NoteOrigin, said_once, trained_at
 from vit_from_scratch.experiments.recipes import require_classes
+from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.experiments.trials import Trials
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.loop import train
+from vit_from_scratch.training.resuming import RunFolder
 from vit_from_scratch.training.state import best_epoch
 
 
@@ -39,7 +42,8 @@ def run_trials(
 
     Returns:
         What summary.json holds: for each trial its changes, the mean of its seeds' validation accuracies with
-        their standard deviation (None for one seed), and each run's seed, accuracy, seconds and curves.
+        their standard deviation (None for one seed), and each run's seed, accuracy, seconds and curves, and
+        where it was trained, if the last run was trained elsewhere.
 
     Raises:
         InputError: a trial holds no images out, or its settings do not fit; summary.json tells of other
@@ -60,26 +64,30 @@ def _run_trials(
     """Do what `run_trials` says, in a folder that no other process works in."""
     recipes, trials = page.recipes(), []
     remove_leftovers(out_dir, [SUMMARY])
-    threads = max(recipe.train.threads for recipe in recipes.values())
-    origin = environment(threads, device)  # of the code that trains, should it change meanwhile
+    # of the code that trains, should it change meanwhile
+    heres = {name: environment(recipe.train.threads, device) for name, recipe in recipes.items()}
+    origin: dict[str, Any] = {}
     for name, recipe in recipes.items():
         require_classes(recipe, f"trial {name!r}, which compares accuracies")
         data = open_dataset(recipe.data, data_dir)
         if not data.size_of("validation"):
             raise InputError(f"trial {name!r} holds no images out: expected data.validation_size above 0.")
-        runs, parameters = [], 0
+        runs, parameters, start = [], 0, recipe.start()
         for seed in page.seeds:
             seeded = recipe.with_seed(seed)
             model = seeded.seeded(data).to(device)
             parameters = count_parameters(model)
             folder = out_dir / recipe.name
             folder = folder / f"seed-{seed}" if len(page.seeds) > 1 else folder
-            history = train(model, data, seeded.train, folder, [ProgressBar(f"{name}, seed {seed}")])
+            note, bar = NoteOrigin(folder, heres[name]), ProgressBar(f"{name}, seed {seed}")
+            with RunFolder(folder, start) as run_folder:
+                history = train(model, data, seeded.train, callbacks=[run_folder, note, bar])
             kept = best_epoch(history) if recipe.train.patience else -1
             run = {
                 "seed": seed,
                 "validation_accuracy": history[kept].validation_accuracy,
                 "seconds": sum(epoch.seconds for epoch in history),
+                **(origin := trained_at(folder, heres[name])),
                 "curves": [dataclasses.asdict(epoch) for epoch in history],
             }
             runs.append(run)
@@ -91,13 +99,15 @@ def _run_trials(
             "validation_accuracy_std": statistics.stdev(reached) if len(reached) > 1 else None,
             "seconds": sum(run["seconds"] for run in runs),
             "parameters": parameters,
-            "config": recipe.tables(),
+            "config": recipe.tables() | start,
             "runs": runs,
         }
         trials.append(entry)
         report(entry)
+    for entry in trials:
+        entry["runs"] = said_once(entry["runs"], origin)
     facts = {key: getattr(page, key) for key in ("name", "claim", "command", "base", "cumulative", "changes")}
-    summary = facts | {"trials": trials} | origin
+    summary = facts | {"trials": trials} | {key: origin[key] for key in (*ORIGIN, "date")}
     with writing(out_dir):
         write_json(out_dir / SUMMARY, json.loads(json.dumps(summary)))
     return summary

@@ -5,6 +5,7 @@ touched. A page of trials is TOML: a base recipe, changes that all trials share,
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,20 +52,7 @@ class Trials:
         require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
         require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
         require(all(0 <= seed < 2**63 for seed in self.seeds), "seeds", list(self.seeds), "0 to 2^63 - 1")
-        folders: dict[str, str] = {}
-        for name in self.trials:
-            folder = slug(name)
-            if not re.search("[a-z0-9]", folder) or len(folder) > 200 or folder == "summary.json":
-                raise InputError(
-                    f"trial {name!r} cannot name a folder: expected letters from a to z or digits, "
-                    "200 at most. Rename it."
-                )
-            if folder in folders:
-                raise InputError(
-                    f"trials {folders[folder]!r} and {name!r} would share the folder {folder!r}: "
-                    "expected names that differ in letters or digits. Rename one."
-                )
-            folders[folder] = name
+        check_folders("trial", self.trials)
 
     def recipes(self) -> dict[str, Recipe]:
         """Return each trial's recipe by the trial's name."""
@@ -93,6 +81,32 @@ def runs_of(trial: dict[str, Any]) -> list[dict[str, Any]]:
     """
     alone = {key: trial[key] for key in ("validation_accuracy", "seconds", "curves") if key in trial}
     return trial.get("runs") or [{"seed": 0, **alone}]
+
+
+def check_folders(kind: str, names: Iterable[str]) -> None:
+    """Refuse names that are no folders of their own, as `slug` makes them.
+
+    Args:
+        kind: what is called so, for the message: "trial".
+        names: of all of them.
+
+    Raises:
+        InputError: one of them has no letter or digit, or too many, or two would share a folder.
+    """
+    folders: dict[str, str] = {}
+    for name in names:
+        folder = slug(name)
+        if not re.search("[a-z0-9]", folder) or len(folder) > 200 or folder == "summary.json":
+            raise InputError(
+                f"{kind} {name!r} cannot name a folder: expected letters from a to z or digits, "
+                "200 at most. Rename it."
+            )
+        if folder in folders:
+            raise InputError(
+                f"{kind}s {folders[folder]!r} and {name!r} would share the folder {folder!r}: "
+                "expected names that differ in letters or digits. Rename one."
+            )
+        folders[folder] = name
 
 
 def slug(name: str) -> str:

@@ -40,7 +40,8 @@ class TrainConfig:
             small memory; the gradient is that of the whole batch, except that batch norm (in a convolutional
             stem) sees each piece for itself.
         precision: "float32", or "bfloat16" for autocast.
-        compile: fuse the model's operations with torch.compile; the first steps then take a minute.
+        compile: fuse the model's operations with torch.compile; the first steps then take a minute. On a CPU
+            without a C++ compiler a sentence says so, and the model is trained as it is.
         workers: processes that read and change images of a data set that does not lie in memory; 0 for none.
         sharding: what each of several processes holds: "none" for a whole model (DistributedDataParallel);
             "full" for a part of weights, gradients and optimiser state (FSDP2), where one device is too small

@@ -23,7 +23,7 @@ def image_features(
         model: left in the mode that it came in.
         images: (B, C, H, W), as the model takes them.
         layer: 1 to L for z_l as it leaves that block, 0 for z_0; None for the normalised z_L (equation 4),
-            which the head reads.
+            which the head reads. A model that normalises after pooling does so here.
         token: "class" for the class token, "mean" for the mean of the patches; None for what the model's own
             head reads.
 
@@ -43,9 +43,9 @@ def image_features(
             tokens, _ = block(tokens)
         if layer is None:
             tokens = model.encoder.norm(tokens)
-    if token == "class":
-        return tokens[:, 0]
-    return tokens[:, int(model.config.class_token) :].mean(dim=1)
+        first = int(model.config.class_token)
+        vectors = tokens[:, 0] if token == "class" else tokens[:, first:].mean(dim=1)  # (B, D)
+        return vectors if layer is not None else model.pooled_norm(vectors)
 
 
 def check_features(model: VisionTransformer, layer: int | None, token: Token | None) -> Token:

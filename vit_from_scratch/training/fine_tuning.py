@@ -4,6 +4,7 @@ import dataclasses
 from textwrap import shorten
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -11,6 +12,11 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
+
+SHAPELESS = ("heads", "position")
+"""Fields of `ViTConfig` that may leave every weight its shape, and never its meaning. Others that change no
+shape, such as `dropout` or `gelu`, leave a trained model much as it is."""
 
 
 def adapted(
@@ -18,6 +24,8 @@ def adapted(
     image_size: int | tuple[int, int],
     num_classes: int,
     channels: int | None = None,
+    *,
+    keep_head: bool = False,
     **changes: Any,
 ) -> VisionTransformer:
     """Return a copy of a pre-trained model that is ready to be fine-tuned.
@@ -31,15 +39,31 @@ def adapted(
         image_size: side of the new images in pixels, or (H, W).
         num_classes: the new number of classes K.
         channels: of the new images, C; None for as many as the model takes.
-        **changes: fields of `ViTConfig` that change no weight's shape, such as `dropout`.
+        keep_head: train on with the head that the model has, for the classes that it knows.
+        **changes: fields of `ViTConfig` that change neither a weight's shape nor its meaning, such as
+            `dropout`; any field with the value that the model has.
 
     Raises:
-        InputError: the size does not fit the patches, or a change or the channels do not fit the weights.
+        InputError: the size does not fit the patches, a change or the channels do not fit the weights, or the
+            head to keep has another number of classes.
     """
+    if keep_head and num_classes != model.config.num_classes:
+        raise InputError(
+            f"keep_head with {num_classes} classes: expected {model.config.num_classes}, as many as the "
+            "pre-trained head has. Leave keep_head out for a new head."
+        )
     decided: dict[str, Any] = {"image_size": image_size, "num_classes": num_classes}
-    decided |= {"representation_size": None, "channels": channels or model.config.channels}
+    decided |= {"channels": channels or model.config.channels}
+    decided |= {} if keep_head else {"representation_size": None}
     for key in changes.keys() & decided.keys():
         raise InputError(f"model.{key} = {changes[key]!r}: fine-tuning decides it; leave it out.")
+    for key in (*SHAPELESS, *(("pool",) if keep_head else ())):  # a new head learns to read another pool
+        learnt = getattr(model.config, key)
+        if changes.get(key, learnt) != learnt:
+            raise InputError(
+                f"the pre-trained weights do not fit model.{key} = {changes[key]!r}: expected {learnt!r}, "
+                "with which they were learnt. Leave it out."
+            )
     config = dataclasses.replace(model.config, **decided, **changes)
     if not takes_channels(model, config.channels):
         raise InputError(
@@ -51,14 +75,14 @@ def adapted(
     weights = {
         name: tensor
         for name, tensor in _weights_on_grid(model, config).items()
-        if not name.startswith(("head.", "representation."))
+        if keep_head or not name.startswith(("head.", "representation."))
     }
     if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
         kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
         weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel)
     own = {name: tensor for name, tensor in new.state_dict().items() if name.startswith("head.")}
     try:
-        new.load_state_dict(weights | own)
+        new.load_state_dict(own | weights)
     except RuntimeError as error:
         raise InputError(
             f"the pre-trained weights do not fit {changes} ({shorten(str(error), 200)}): expected only "
@@ -83,6 +107,31 @@ def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> Visi
     new = VisionTransformer(config).to(model.head.weight.device, model.head.weight.dtype)
     new.load_state_dict(_weights_on_grid(model, config))
     return new.train(model.training)
+
+
+def between(start: VisionTransformer, end: VisionTransformer, share: float) -> VisionTransformer:
+    """Return a copy of a fine-tuned model with weights on the line from where it started to where it ended.
+
+    Along that line both are often beaten (Wortsman et al., 2022), and it costs no training. Not the paper's.
+
+    Args:
+        start: what training began from; of the same configuration, its head kept.
+        end: what training made of it.
+        share: how far along the line, 0 for the start and 1 for the end.
+
+    Raises:
+        InputError: a share outside of 0 to 1, or models of two configurations.
+    """
+    require(0 <= share <= 1, "share", share, "a share from 0 to 1")
+    if start.config != end.config:
+        raise InputError(
+            f"weights between {start.config} and {end.config}: expected two models of one configuration, one "
+            "trained from the other. Take the checkpoint that training began from."
+        )
+    new = VisionTransformer(end.config).to(end.head.weight.device, end.head.weight.dtype)
+    first, last = start.state_dict(), end.state_dict()
+    new.load_state_dict({name: torch.lerp(first[name].to(last[name]), last[name], share) for name in last})
+    return new.train(end.training)
 
 
 def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:

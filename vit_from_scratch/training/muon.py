@@ -8,6 +8,8 @@ a polynomial (Newton and Schulz) come close enough, and are matrix products alon
 A matrix that holds several, as the fused queries, keys and values do, is made orthogonal part by part.
 Taken as one, the part with the largest gradient would get most of the step.
 """
+# pyright: reportPrivateImportUsage=false
+# torch._foreach_* treat a list of tensors at once, on a GPU in a kernel or two: torch.optim's own way.
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -63,12 +65,17 @@ class Muon(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if not weights:
+                continue
+            gradients = [weight.grad for weight in weights]
+            momenta = [self._momentum_of(weight) for weight in weights]
+            torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+            updates = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
+            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
-            for weight in (weight for weight in group["params"] if weight.grad is not None):
-                parts, momentum = self.parts[weight], self._momentum_of(weight)
-                momentum.lerp_(weight.grad, 1 - group["momentum"])
-                update = weight.grad.lerp(momentum, group["momentum"])  # Nesterov's look ahead
-                weight.mul_(1 - group["lr"] * group["weight_decay"])
+            for weight, update in zip(weights, updates, strict=True):
+                parts = self.parts[weight]
                 for pair in zip(weight.chunk(parts), update.chunk(parts), strict=True):
                     by_shape[pair[0].shape].append(pair)
             for (rows, columns), pairs in by_shape.items():
@@ -76,8 +83,7 @@ class Muon(torch.optim.Optimizer):
                 dtype = self.dtype or fast_dtype(str(targets[0].device))
                 steps = orthogonalise(torch.stack(directions), dtype=dtype).to(targets[0].dtype).unbind()
                 rate = group["lr"] * max(1.0, rows / columns) ** 0.5
-                for target, step in zip(targets, steps, strict=True):
-                    target.add_(step, alpha=-rate)
+                torch._foreach_add_(list(targets), list(steps), alpha=-rate)
         return loss
 
     def _momentum_of(self, weight: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ What lies there::
     model.safetensors        the finished model, weights and configuration
     pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs
     curves.png               loss and accuracy against the epoch
+    origins.json             where it was trained, from which epoch on (`vit train` writes it)
     result.json              the test accuracy and where it came from (`vit train` writes it)
 """
 

@@ -13,6 +13,7 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.compiling import compiled
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.optimisers import Optimiser
 from vit_from_scratch.training.outcomes import Outcome
@@ -93,7 +94,7 @@ class TrainingState:
     def network(self) -> Callable[[Tensor], Tensor | Outcome]:
         """What a training step calls: the model, compiled if the settings say so; the weights are shared."""
         network = self.processes.replicated(self.model, isinstance(self.model, SelfSupervised))
-        return torch.compile(network, dynamic=False) if self.config.compile else network
+        return compiled(network, self.device) if self.config.compile else network
 
     @property
     def measured(self) -> nn.Module:
