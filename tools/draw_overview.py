@@ -1,7 +1,7 @@
 """Draw the pictures of the landing page and the README, as SVG in book/_static; --check: are they stale?
 
-The large one, in a wide and a narrow arrangement, follows a photo through the shipped model of
-tiny-imagenet-plain: its patches, the class token's attention in the last block, the most likely answers. The
+The large one, in a wide and a narrow arrangement, follows a photo through the shipped model
+of Tiny-ImageNet: its patches, the class token's attention in the last block, the most likely answers. The
 small ones stand for the three parts.
 """
 
@@ -164,7 +164,7 @@ def build_card() -> str:
 
 
 def train_card() -> str:
-    """Part II: how the shipped model's accuracy on held-out photos rose."""
+    """Part II: how the accuracy on held-out photos rose in the shipped model's first run."""
     curves = json.loads(RESULTS.read_text(encoding="utf-8"))["runs"][0]["curves"]
     heights = [epoch["validation_accuracy"] for epoch in curves]
     points = [
@@ -174,7 +174,7 @@ def train_card() -> str:
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     ground = '<path class="arrow" d="M10 8v104h230"/>'
     last = f'<circle class="orange" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="6"/>'
-    label = "Accuracy on held-out photos, rising from epoch to epoch"
+    label = "Accuracy on held-out photos, rising over the epochs"
     return drawing(
         "small", 250, 120, label, f'{ground}<polyline class="curve" points="{line}"/>{last}', fingerprint()
     )

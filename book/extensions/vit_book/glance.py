@@ -23,7 +23,7 @@ def tiles() -> list[tuple[str, str]]:
     [True, True, True, True]
     """
     digits, photos = result("digits"), result("cifar10-30min-cpu-conv-mean")
-    kinds, masked = result("tiny-imagenet-plain"), result("masked_tiny_imagenet")["colours"]["by_fate"]
+    kinds, masked = result("tiny-imagenet_weights"), result("masked_tiny_imagenet")["colours"]["by_fate"]
     return [
         (
             f"{digits['test_accuracy_mean']:.1%}",
@@ -36,7 +36,7 @@ def tiles() -> list[tuple[str, str]]:
             "from scratch: {doc}`../notebooks/08_small_data`",
         ),
         (
-            f"{kinds['test_accuracy_mean']:.1%}",
+            f"{kinds['test_accuracy']:.1%}",
             f"of {kinds['test_images']:,} photos put into the right one of 200 classes, by the model that "
             "Part III looks into: {doc}`../notebooks/12_attention_maps`",
         ),

@@ -1,4 +1,4 @@
-"""The directives `runs` and `trials`: the log of what was tried, made of the files that runs wrote."""
+"""The directives `runs`, `trials`, `between` and `transfers`: the log of what was tried, from the results."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatch
@@ -38,8 +38,28 @@ class TrialsLog(FromResults):
         return trials_text(self.arguments[0])
 
 
+class Between(FromResults):
+    """`{between} NAME` stands for what lies between the start and the end of a shipped model's run."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        """Write a table of some shares of the way, and what test photos said."""
+        return between_text(self.arguments[0])
+
+
+class TransfersLog(FromResults):
+    """`{transfers} NAME` stands for a page of transfers: its claim, its command and a row for each pair."""
+
+    required_arguments = 1
+
+    def lines(self) -> list[str]:
+        """Write claim, command and table."""
+        return transfers_text(self.arguments[0])
+
+
 def results_with(key: str) -> dict[str, dict[str, Any]]:
-    """Return the results with an entry `key` by name: "recipe" for runs, "trials" for pages of trials."""
+    """Return the results with an entry `key` by name: "recipe" for runs, "trials" or "pairs" for pages."""
     results = {name: load_result(name) for name in packaged_names("results", ".json")}
     return {name: result for name, result in results.items() if key in result}
 
@@ -58,7 +78,7 @@ def runs_text(names: Sequence[str]) -> list[str]:
     if not runs:
         raise ExtensionError(f"{{runs}}: there is no result of a run called {' or '.join(names)}.")
     claims = [
-        f"- `{name}` ({place(result)}): {result['claim']}{time_saved(result)}"
+        f"- `{name}` ({place(result)}): {result['claim']}{among_five(result)}{time_saved(result)}"
         for name, result in runs.items()
     ]
     rows = (run_cells(name, result) for name, result in runs.items())
@@ -115,6 +135,12 @@ def place(result: dict[str, Any]) -> str:
     return f"{where}, {result['date'].partition('T')[0]}"
 
 
+def among_five(result: dict[str, Any]) -> str:
+    """Say how often the right class is among a model's first five answers; "" if that was not measured."""
+    found = result.get("test_top5_accuracy_mean")
+    return f" (Among its first five answers: {found:.1%}.)" if found is not None else ""
+
+
 def time_saved(result: dict[str, Any]) -> str:
     """Say how long an epoch of a run's smallest images took beside a full one; "" if all were full."""
     stages = result["config"]["train"]["curriculum"]
@@ -163,6 +189,37 @@ def trials_text(name: str) -> list[str]:
     ]
 
 
+def between_text(name: str) -> list[str]:
+    """Write a mean that ships in Markdown: held-out photos along the way, test photos in the middle."""
+    found = load_result(f"{name}_weights")
+    first, five = found["test_accuracy"], found["test_top5_accuracy"]
+    return [
+        *table(("share of the way", *found["along"]), [["held out", *map(share, found["along"].values())]]),
+        "",
+        f"On {found['test_images']:,} test photos the middle, in half precision, is right for "
+        f"{share(first)}, and among its first five answers for {share(five)}.",
+    ]
+
+
+def transfers_text(name: str) -> list[str]:
+    """Write a page of transfers in Markdown: claim, command, and what each start reached at its best rate."""
+    page = load_result(name)
+    rows = []
+    for pair in page["pairs"]:
+        tried = (f"{row['rate']:g}: {share(row['validation_accuracy'])}" for row in pair["rates"])
+        test = spread(pair["test_accuracy_mean"], pair["test_accuracy_std"], len(pair["runs"]))
+        lost = f", without {len(pair['diverged'])} that diverged" if pair["diverged"] else ""
+        rows.append([pair["task"], pair["start"], "; ".join(tried), f"{pair['chosen']:g}", test + lost])
+    photos = min(pair["config"]["data"]["validation_size"] for pair in page["pairs"])
+    return [
+        f"The claim, written beforehand: {page['claim']}",
+        "",
+        f"Ended {page['date'].partition('T')[0]}: `{page['command']}`",
+        "",
+        *table(("task", "start", f"rates tried, {photos:,} held out", "chosen", "test"), rows),
+    ]
+
+
 def share(*values: float | None) -> str:
     """Write the mean of some shares as a percentage: "80.8%", and nothing where one was not measured."""
     measured = [value for value in values if value is not None]
@@ -178,3 +235,5 @@ def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("runs", Runs)
     app.add_directive("trials", TrialsLog)
+    app.add_directive("between", Between)
+    app.add_directive("transfers", TransfersLog)
