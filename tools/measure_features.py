@@ -29,7 +29,7 @@ from vit_from_scratch.training.few_shot import few_shot_accuracy
 
 RESULTS = Path("vit_from_scratch/experiments/results")
 TOKENS = ("class", "mean")
-SHOTS, DRAWS = (1, 5, 20, 100), 10
+SHOTS, DRAWS = (1, 5, 20, 50, 100), 10
 PARTS = ("train", "validation", "test")
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.built
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TERM = "a.glossary-term"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-# Heights with and without the card, in one go: between two questions a late image or formula may move the page.
+# Heights with and without the card, in one go: between two questions a late image may move the page.
 LENGTHENS = """() => {
   const card = document.getElementById('hover-card');
   const shown = document.documentElement.scrollHeight;

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torchvision.transforms import v2
@@ -98,6 +100,7 @@ def test_the_generator_alone_decides(images):
     [
         ({"shift": -1}, r"train\.augmentation\.shift = -1: expected 0 or more"),
         ({"rotation": 200}, r"rotation = 200\.0: expected 0 to 180 degrees"),
+        ({"mix_probability": 1.5}, r"train\.augmentation\.mix_probability = 1\.5: expected 0 to 1"),
         ({"scale": 1.5}, r"scale = 1\.5: expected 0 or more, below 1"),
         ({"fill": "zero"}, r"fill 'zero'.*did you mean 'zeros'"),
         ({"shift": 0.5}, r"shift = 0\.5: expected a whole number"),
@@ -140,6 +143,16 @@ def test_blending_mixes_labels_as_it_mixes_images(options):
         mixed, shares = blend(images, labels, Augmentation(**options), 10)
         assert torch.allclose(shares.sum(dim=1), torch.ones(10), atol=1e-5)
         assert torch.allclose(mixed.mean(dim=(1, 2, 3)), shares @ labels.float(), atol=1e-3)
+
+
+def test_a_share_of_the_batches_is_mixed(images):
+    torch.manual_seed(0)
+    images, labels = images.float(), torch.arange(64) % 10
+    at_times = Augmentation(cutmix=1.0, mixup=0.5, mix_probability=0.3)
+    mixed = sum(blend(images, labels, at_times, 10)[1].ndim == 2 for _ in range(400))
+    assert abs(mixed - 120) < 4 * (400 * 0.3 * 0.7) ** 0.5
+    never = replace(at_times, mix_probability=0.0)
+    assert all(blend(images, labels, never, 10)[0] is images for _ in range(50))
 
 
 def test_without_blending_labels_stay_numbers(images):

@@ -20,7 +20,7 @@ from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import locked
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.training import KeepEpochs
+from vit_from_scratch.training import KeepEpochs, predict
 from vit_from_scratch.training.fingerprints import data_fingerprint
 
 CHANGES = {
@@ -62,6 +62,22 @@ def test_the_same_seeds_again_change_nothing(folder):
     before = content(folder)
     run_seeds(recipe(0, 1), folder)
     assert content(folder) == before
+
+
+def test_mirrored_test_images_are_a_second_number_beside_the_first(two_seeds, tmp_path):
+    summary = run_seeds(replace(recipe(0, 1), flip_test=True), tmp_path / "flipped")
+    plain = json.loads((two_seeds / "summary.json").read_text())
+    data = open_dataset(DataConfig(**CHANGES["data"], name="digits"))
+    for one, other in zip(summary["runs"], plain["runs"], strict=True):
+        assert one["test_accuracy"] == other["test_accuracy"]
+        assert "test_flip_accuracy" not in other
+        model = open_model(str(tmp_path / "flipped" / f"seed-{one['seed']}")).model
+        logits = [predict(model, data.normalise(data.test_images.float()).flip(axis)) for axis in ([], [-1])]
+        right = sum(view.softmax(dim=1) for view in logits).argmax(dim=1) == data.test_labels
+        assert one["test_flip_accuracy"] == pytest.approx(right.float().mean().item(), abs=1e-6)
+        assert one["test_flip_accuracy"] != one["test_accuracy"]
+    shares = [one["test_flip_accuracy"] for one in summary["runs"]]
+    assert summary["test_flip_accuracy_mean"] == pytest.approx(sum(shares) / 2)
 
 
 def test_a_summary_is_not_replaced_by_one_of_fewer_or_other_seeds(folder):

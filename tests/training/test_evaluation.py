@@ -7,7 +7,7 @@ from sklearn.metrics import top_k_accuracy_score
 from torch import nn
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training import evaluate, evaluate_batches, predict
+from vit_from_scratch.training import FlipAveraged, evaluate, evaluate_batches, predict
 
 IMAGES = torch.rand(3, 1, 8, 8)
 
@@ -69,3 +69,23 @@ def test_top_5_is_that_of_scikit_learn_and_only_for_more_than_ten_classes():
     assert measured.accuracy < measured.top5_accuracy < 1
     few = evaluate(nn.Flatten(), logits[:, :10, None, None], labels % 10)
     assert few.top5_accuracy is None
+
+
+def test_probabilities_of_an_image_and_its_mirror_image_are_meaned(make_model):
+    torch.manual_seed(0)
+    model, images = make_model(), torch.randn(5, 1, 8, 8)
+    nn.init.normal_(model.head.weight)
+    views = [predict(model, images), predict(model, torch.from_numpy(images.numpy()[:, :, :, ::-1].copy()))]
+    assert not torch.allclose(*views, atol=1e-3), "a model that sees no difference would prove nothing"
+    shares = [view.double().exp() / view.double().exp().sum(dim=1, keepdim=True) for view in views]
+    both = predict(FlipAveraged(model), images)
+    torch.testing.assert_close(both.double().exp(), sum(shares) / 2, atol=1e-6, rtol=0)
+    torch.testing.assert_close(both, predict(FlipAveraged(model), images.flip(-1)))
+
+
+def test_a_mean_of_two_sure_answers_stays_finite():
+    far = torch.tensor([[[[200.0, -200.0]]]])  # one image of 1 x 2 pixels, which are its logits
+    both = predict(FlipAveraged(nn.Flatten()), far)
+    torch.testing.assert_close(both.exp(), torch.tensor([[0.5, 0.5]]))
+    loss = evaluate(FlipAveraged(nn.Flatten()), far, torch.tensor([1])).loss
+    assert loss == pytest.approx(0.6931, abs=1e-4)

@@ -22,6 +22,7 @@ WIDE = {
     "curriculum": {"curriculum": ((0.0, 4), (0.5, 8))},
     "accumulation": {"accumulation": 3},
     "mixup and cutmix": {"augmentation": Augmentation(mixup=0.2, cutmix=1.0, erase=0.3, crop=(0.6, 1.0))},
+    "mixed at times": {"augmentation": Augmentation(cutmix=1.0, mix_probability=0.5), "mix_until": 0.6},
 }
 
 
@@ -226,3 +227,18 @@ def test_a_compiled_model_learns_what_the_plain_one_learns(make_model, few_digit
     first = train(plain, few_digits, short)
     second = train(compiled, few_digits, replace(short, compile=True))
     assert [e.train_loss for e in second] == pytest.approx([e.train_loss for e in first], rel=1e-3)
+
+
+def test_images_are_mixed_until_a_share_of_the_run(few_digits, short, make_model, monkeypatch):
+    kinds = []
+
+    def noted(state, images, targets):
+        kinds.append(targets.ndim)
+        return train_step(state, images, targets)
+
+    monkeypatch.setattr("vit_from_scratch.training.loop.train_step", noted)
+    config = replace(short, augmentation=Augmentation(mixup=0.5), mix_until=0.6)
+    train(make_model(), few_digits, config)
+    mixed = sum(step / len(kinds) < 0.6 for step in range(len(kinds)))
+    assert 0 < mixed < len(kinds)
+    assert kinds == [2] * mixed + [1] * (len(kinds) - mixed), "shares of classes first, then numbers"

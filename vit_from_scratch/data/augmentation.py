@@ -25,6 +25,7 @@ class Augmentation:
             Beta(alpha, alpha); 0 for none (Zhang et al., 2018).
         cutmix: alpha of cutmix: a rectangle of one image is pasted into another; with mixup too, each batch
             gets one of the two (Yun et al., 2019).
+        mix_probability: of a batch to be mixed at all, where mixup or cutmix is on.
         colour_jitter: the most by which brightness, contrast, saturation and hue change; streamed data only.
         rand_augment: operations drawn for an image, and their strength of 30; (0, 0) for none; streamed data
             only (Cubuk et al., 2020).
@@ -44,6 +45,7 @@ class Augmentation:
     erase: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    mix_probability: float = 1.0
     colour_jitter: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     rand_augment: tuple[int, int] = (0, 0)
     fill: Literal["zeros", "reflection"] = "zeros"
@@ -61,6 +63,8 @@ class Augmentation:
             value = getattr(self, name)
             fits = value == 0 or 0.01 <= value <= 1000
             require(fits, f"train.augmentation.{name}", value, "0, or 0.01 to 1000")
+        probability = self.mix_probability
+        require(0 <= probability <= 1, "train.augmentation.mix_probability", probability, "0 to 1")
         low, high = self.crop
         require(
             0 < low <= high <= 1, "train.augmentation.crop", self.crop, "two shares, 0 < low <= high <= 1"

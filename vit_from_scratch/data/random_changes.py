@@ -55,13 +55,15 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
     Args:
         images: (B, C, H, W) floats.
         labels: (B,) class numbers.
-        augmentation: `mixup` and `cutmix` are looked at.
+        augmentation: `mixup`, `cutmix` and `mix_probability` are looked at.
         classes: the number of classes K.
 
     Returns:
         Images of the same shape, and what to learn: shares (B, K), or the labels if nothing was blended.
     """
     if not augmentation.mixup and not augmentation.cutmix:
+        return images, labels
+    if augmentation.mix_probability < 1 and torch.rand(()) >= augmentation.mix_probability:
         return images, labels
     from torchvision.transforms import v2  # imported here: it takes seconds
 

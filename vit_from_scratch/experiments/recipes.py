@@ -55,6 +55,8 @@ class Recipe:
         weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
             name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
             begin from random weights.
+        flip_test: measure the test images once more, with the mean of the answers to each and to its mirror
+            image; see `FlipAveraged`. Both accuracies are noted.
         keep_head: begin from the head of `weights`, too: the same classes, trained further.
         objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
             "masked-pixels" (not the paper's).
@@ -75,6 +77,7 @@ class Recipe:
     neighbours: int = 0
     weights: str = ""
     keep_head: bool = False
+    flip_test: bool = False
     objective: Literal["classes", "masked-patches", "masked-pixels"] = "classes"
     data: DataConfig
     model: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +99,8 @@ class Recipe:
         require(
             not self.keep_head or bool(self.weights), "keep_head", True, "weights to begin from, or false"
         )
+        labelled = self.objective == "classes" or not self.flip_test
+        require(labelled, "flip_test", True, f"false with objective = {self.objective!r}")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -172,7 +177,7 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        named = ("claim", "command", "aim", "neighbours", "weights", "keep_head", "expect")
+        named = ("claim", "command", "aim", "neighbours", "weights", "keep_head", "flip_test", "expect")
         top = {key: value for key in named if (value := getattr(self, key))}
         top |= {} if self.objective == "classes" else {"objective": self.objective}
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())

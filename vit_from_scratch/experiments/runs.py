@@ -22,7 +22,7 @@ from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
 from vit_from_scratch.training.distributed import measured_together
-from vit_from_scratch.training.evaluation import Evaluation
+from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.outcomes import HeldOut
 from vit_from_scratch.training.processes import Processes
@@ -98,8 +98,13 @@ def run(
         )
         if known is not None:
             return known
-        measured = measured_together(model, data.to(device), part, recipe.train.workers)
+        on_device, workers = data.to(device), recipe.train.workers
+        measured = measured_together(model, on_device, part, workers)
         result = _result(recipe, model, measured, history)
+        if recipe.flip_test:
+            both = measured_together(FlipAveraged(model), on_device, part, workers)
+            assert isinstance(both, Evaluation)  # the recipe has classes
+            result |= {"test_flip_accuracy": both.accuracy}
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
         return processes.from_first(lambda: _written(run_folder, result | start, here))

@@ -22,9 +22,15 @@ from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_from_scratch.training.metrics import read_metrics
 from vit_from_scratch.training.processes import Processes
 
-AVERAGED = ("test_accuracy", "test_top5_accuracy", "validation_loss", "validation_accuracy")
-"""What a summary averages over the seeds, if it is there: few classes have no top-5 accuracy, and a run
-without labels has nothing tested; of pixels none is right or wrong."""
+AVERAGED = (
+    "test_accuracy",
+    "test_top5_accuracy",
+    "test_flip_accuracy",
+    "validation_loss",
+    "validation_accuracy",
+)
+"""What a summary averages over the seeds, if it is there: few classes have no top-5 accuracy, few recipes
+test mirror images, and a run without labels has nothing tested; of pixels none is right or wrong."""
 
 PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds")
 """What a summary takes over from each run's result, if it is there, beside where the run was made."""

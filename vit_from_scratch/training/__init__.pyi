@@ -1,6 +1,6 @@
 from .callbacks import Callback, KeepEpochs, ProgressBar, StepLog
 from .config import TrainConfig
-from .evaluation import Evaluation, evaluate, evaluate_batches, predict
+from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, predict
 from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
 from .masked_patches import MaskedPatchPrediction
@@ -17,6 +17,7 @@ __all__ = [
     "Callback",
     "EpochMetrics",
     "Evaluation",
+    "FlipAveraged",
     "HeldOut",
     "KeepEpochs",
     "MaskedAutoencoder",

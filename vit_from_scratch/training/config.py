@@ -32,6 +32,8 @@ class TrainConfig:
         augmentation: random changes to the training images.
         curriculum: the image-size curriculum: pairs of a share of the run and the side, in pixels, that
             images are shrunk to from there on, such as [[0.0, 16], [0.5, 32]]; empty for the full size.
+        mix_until: share of the run after which images are no longer mixed (mixup, cutmix), so that the run
+            ends on images as they are; 1 to mix to the end.
         average_decay: decay a step of the moving average of the weights that is measured and kept in place of
             the last weights, such as 0.999; 0 for none. The paper's Polyak averaging has 0.9999.
         patience: epochs without a lower validation loss after which the run stops early and goes back to the
@@ -69,6 +71,7 @@ class TrainConfig:
     label_smoothing: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
     curriculum: tuple[tuple[float, int], ...] = ()
+    mix_until: float = 1.0
     average_decay: float = 0.0
     patience: int = 0
     accumulation: int = 1
@@ -103,6 +106,7 @@ class TrainConfig:
         require(
             all(0 <= b < 1 for b in self.betas), "train.betas", self.betas, "two numbers from 0 to below 1"
         )
+        require(0 <= self.mix_until <= 1, "train.mix_until", self.mix_until, "a share of the run, 0 to 1")
         shares = [share for share, _ in self.curriculum]
         require(
             not shares or (shares[0] == 0 and shares == sorted(set(shares)) and shares[-1] < 1),

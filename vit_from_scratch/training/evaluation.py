@@ -1,5 +1,6 @@
 """Measure a model: logits for many images, and the accuracy and loss that follow from them."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -30,6 +31,29 @@ class Evaluation:
     loss: float
     images: int
     top5_accuracy: float | None = None
+
+
+class FlipAveraged(nn.Module):
+    """A classifier that looks at each image twice, as it is and mirrored, and means both answers.
+
+    The mean is that of the probabilities (test-time augmentation). It costs twice the work, and fits images
+    whose class a mirror does not change: photos, not digits.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        """Wrap a model.
+
+        Args:
+            model: (B, C, H, W) floats to (B, K) logits.
+        """
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logarithms of the mean probabilities, (B, K), for images (B, C, H, W)."""
+        views = (images, images.flip(-1))
+        both = torch.stack([F.log_softmax(self.model(view).float(), dim=1) for view in views])  # (2, B, K)
+        return both.logsumexp(dim=0) - math.log(2)
 
 
 @torch.no_grad()

@@ -108,7 +108,11 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     state.model.train()
     batches = data.training_batches(config.batch_size, config.augmentation, seed, config.workers)
     for images, labels in batches:  # (B, C, H, W), (B,)
-        images, targets = blend(images, labels, config.augmentation, data.num_classes)
+        images, targets = (
+            blend(images, labels, config.augmentation, data.num_classes)
+            if state.progress < config.mix_until
+            else (images, labels)
+        )
         images = data.normalise(shrink(state, images))
         output = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)

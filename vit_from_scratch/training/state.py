@@ -122,8 +122,13 @@ class TrainingState:
     @property
     def side(self) -> int | None:
         """The side that the curriculum shrinks images to at this step; None for the full size."""
-        progress = self.step / self.total_steps
-        return next((side for share, side in reversed(self.config.curriculum) if progress >= share), None)
+        stages = reversed(self.config.curriculum)
+        return next((side for share, side in stages if self.progress >= share), None)
+
+    @property
+    def progress(self) -> float:
+        """Steps taken, as a share of the whole run."""
+        return self.step / self.total_steps
 
     def remember_best(self) -> None:
         """Keep the measured weights if the epoch that just ended is the best so far."""
