@@ -5,9 +5,9 @@
     python benchmarks/features_throughput.py --device cuda --results features.json
 
 The command's way goes from the opened data set to features on the CPU: images are enlarged and scaled batch
-by batch. The model alone gets the same batches, made beforehand, and answers. Both must see the same images
-before anything is timed. They take turns, each first in every second round; the ratio is that of a round,
-with the lowest and the highest quarter of the rounds.
+by batch, on the model's device. The model alone gets the same batches, made beforehand, and answers. Both
+must see the same images before anything is timed. They take turns, each first in every second round; the
+ratio is that of a round, with the lowest and the highest quarter of the rounds.
 """
 
 import argparse
@@ -52,7 +52,8 @@ def main() -> None:
     trained = open_model(options.weights)
     side = max(trained.model.config.image_shape)
     scaling = trained.normalisation or "half"
-    data = open_dataset(DataConfig(options.data, image_size=side, normalisation=scaling), options.data_dir)
+    config = DataConfig(options.data, image_size=side, normalisation=scaling)
+    data = open_dataset(config, options.data_dir).to(options.device)
     classes = trained.model.config.num_classes
     model = adapted(trained.model, side, classes, channels=data.image_shape[0]).eval().to(options.device)
     ready = [(images.to(options.device), labels) for images, labels in data.batches(options.part)]

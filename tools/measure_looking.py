@@ -6,9 +6,9 @@ ships is the mean of the weights with which the last two end:
     python tools/measure_looking.py A B C --data-dir DEST
 
 Writes results/inspection_tiny_imagenet.json of the package. With --after, the file that was written about
-earlier runs, their moments of training come before those of the runs that are named. With --stem, a run of
-the same recipe with a convolutional or ResNet stem, its attention distances stand beside those of the plain
-model.
+earlier runs, their moments of training come before those of the runs that are named; with no run named, the
+shipped model is measured anew and they stay. With --stem, a run of the same recipe with a convolutional or
+ResNet stem, its attention distances stand beside those of the plain model.
 
 Differences between two maps are paired: photo by photo, then their mean with an interval of 95 %.
 """
@@ -160,9 +160,10 @@ def on_object(
     every = torch.stack(
         [object_share(head, masks).double() for head in heads.flatten(1, 2).unbind(dim=1)]
     )  # (L h, N)
-    lead = every - shares["contrast"]
     choosing = torch.arange(len(images)) % 2 == 0
-    best = int(lead[:, choosing].mean(dim=1).argmax())
+    best = int(every[:, choosing].mean(dim=1).argmax())
+    others = {name: shares[name] for name in ("contrast", "the middle")}
+    others["another photo's map"] = object_share(heads.flatten(1, 2)[:, best].roll(1, dims=0), masks).double()
     return {
         "images": len(images),
         "box_area": list(OBJECT),
@@ -171,11 +172,17 @@ def on_object(
             name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
         },
         "head_share": every.mean(dim=1).view(heads.shape[1:3]).tolist(),
-        "head_less_contrast": [interval(head) for head in lead],
+        "head_less": {
+            name: [interval(head - others[name]) for head in every] for name in ("contrast", "the middle")
+        },
         "best_head": {
             "index": best,
-            "less_contrast_where_chosen": interval(lead[best, choosing]),
-            "less_contrast_elsewhere": interval(lead[best, ~choosing]),
+            "less_where_chosen": {
+                name: interval((every[best] - other)[choosing]) for name, other in others.items()
+            },
+            "less_elsewhere": {
+                name: interval((every[best] - other)[~choosing]) for name, other in others.items()
+            },
         },
     }
 
@@ -198,9 +205,14 @@ def masking(
     """
     generator = torch.Generator().manual_seed(0)
     grid, size = model.config.grid, model.config.patch_size
+
+    def best_head(some: Tensor) -> Tensor:
+        return class_token_maps(layer_attention(model, some), grid)[best[0], :, best[1]]
+
     ways: dict[str, Callable[[Tensor], Tensor]] = {
         "most attended": lambda some: attention_scores(model, some),
-        "best head": lambda some: class_token_maps(layer_attention(model, some), grid)[best[0], :, best[1]],
+        "best head": best_head,
+        "best head, another photo's": lambda some: best_head(some).roll(1, dims=0),
         "least attended": lambda some: -attention_scores(model, some),
         "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
         "the middle": lambda some: centre_scores(some, grid),
@@ -217,10 +229,13 @@ def masking(
         "hidden": [0, *HIDDEN],
         "patches": model.config.num_patches,
         "accuracy": {name: [interval(row) for row in found] for name, found in hits.items()},
-        "less_most_attended": {
-            name: [interval(row) for row in found - hits["most attended"]]
-            for name, found in hits.items()
-            if name != "most attended"
+        **{
+            f"less_{reference.replace(' ', '_')}": {
+                name: [interval(row) for row in found - hits[reference]]
+                for name, found in hits.items()
+                if name != reference
+            }
+            for reference in ("most attended", "best head")
         },
     }
 
@@ -330,7 +345,7 @@ def measure(
         InputError: a folder that is no finished run, kept no epochs, or other data.
     """
     first = moments_before(after) if after else {}
-    moments = moments_of(runs, max(map(int, first), default=0))
+    moments = moments_of(runs, max((int(moment) for moment in first if moment != "mean"), default=0))
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
     masks = torch.from_numpy(object_masks(data_folder(data_dir) or ".")).float()
@@ -368,12 +383,18 @@ def measure(
 def main() -> int:
     """Run from the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path, help="finished runs that kept some epochs, in order")
-    parser.add_argument("--after", type=Path, help="what this tool wrote about the runs before the first")
+    parser.add_argument("runs", nargs="*", type=Path, help="finished runs that kept some epochs, in order")
+    parser.add_argument(
+        "--after",
+        type=Path,
+        help="what this tool wrote about the runs before the first, or about all of them",
+    )
     parser.add_argument("--stem", type=Path, help="a finished run of the same with a stem")
     parser.add_argument("--data-dir", help="folder that holds tiny-imagenet-200")
     parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
     options = parser.parse_args()
+    if not options.runs and not options.after:
+        parser.error("expected a finished run, or --after RESULT for the shipped model alone")
     try:
         write_json(
             RESULT, measure(options.runs, options.after, options.stem, options.data_dir, options.images)

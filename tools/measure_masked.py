@@ -23,6 +23,7 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.experiments import load_recipe
 from vit_from_scratch.experiments.environment import environment
+from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
@@ -170,6 +171,7 @@ def main() -> None:
     assert isinstance(painter, MaskedAutoencoder)
     result = {
         "command": "python tools/measure_masked.py --data-dir DEST",
+        "model_sha256": {name: open_model(name).sha256 for name in (f"{NAME}-patches", f"{NAME}-pixels")},
         "images": data.size_of("validation"),
         "colours": of_colours(answers(task, data)),
         "pixels": of_pixels(painter, data),

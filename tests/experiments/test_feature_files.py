@@ -1,4 +1,4 @@
-"""`vit features` and `vit probe`: files of frozen features, and classifiers on them."""
+"""`vit features`: files of frozen features, from which `vit probe` measures what belongs together."""
 
 import os
 import shutil
@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import StandardScaler
 
 from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
+from vit_from_scratch.experiments import extraction
 from vit_from_scratch.experiments.extraction import features_of
 from vit_from_scratch.experiments.feature_files import read_features
-from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
 from vit_from_scratch.experiments.trained_models import TrainedModel
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.training.features import extract_features, image_features
@@ -86,23 +83,6 @@ def test_npy_files_are_for_other_tools(weights, digits, tmp_path):
     assert np.array_equal(np.load(tmp_path / "test.labels.npy"), digits.test_labels.numpy())
 
 
-def test_probes_equal_scikit_learns_own(digits):
-    parts = {
-        part: (getattr(digits, f"{part}_images").flatten(1).float(), getattr(digits, f"{part}_labels"))
-        for part in ("train", "validation", "test")
-    }
-    (inputs, labels), (others, answers) = parts["train"], parts["test"]
-    accuracy, strength = linear_probe(parts["train"], parts["validation"], parts["test"])
-    scale = StandardScaler().fit(inputs.numpy())
-    theirs = LogisticRegression(C=strength, max_iter=300).fit(scale.transform(inputs.numpy()), labels.numpy())
-    assert accuracy == pytest.approx(theirs.score(scale.transform(others.numpy()), answers.numpy()), abs=3e-3)
-    assert accuracy > 0.95
-    unit = [values / values.norm(dim=1, keepdim=True) for values in (inputs, others)]
-    near = KNeighborsClassifier(5, weights="distance", algorithm="brute").fit(unit[0].numpy(), labels.numpy())
-    expected = near.score(unit[1].numpy(), answers.numpy())
-    assert neighbours_accuracy(parts["train"], parts["test"], 5) == pytest.approx(expected, abs=6e-3)
-
-
 def test_probes_run_from_the_command_line(weights, tmp_path, capsys):
     files = {part: str(written(weights, tmp_path, part)) for part in ("train", "validation", "test")}
     capsys.readouterr()
@@ -115,23 +95,29 @@ def test_probes_run_from_the_command_line(weights, tmp_path, capsys):
     assert "linear probe" not in capsys.readouterr().out
 
 
-def test_features_of_another_model_layer_or_class_are_not_compared(weights, make_model, tmp_path, capsys):
+def test_features_of_a_model_that_was_trained_anew_are_not_compared(weights, make_model, tmp_path, capsys):
     train = written(weights, tmp_path, "train")
-    save_checkpoint(tmp_path / "other.safetensors", make_model(seed=5))
-    (tmp_path / "elsewhere").mkdir()
-    cases = {
-        "another model": written(str(tmp_path / "other.safetensors"), tmp_path / "elsewhere", "test"),
-        "another layer": written(weights, tmp_path, "test", "--layer", "1"),
-    }
-    for said, test in cases.items():
-        assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
-        assert f"has features of {said} than" in capsys.readouterr().err
+    save_checkpoint(weights, make_model(seed=5))
+    test = written(weights, tmp_path, "test")
+    first, second = (read_features(path).origin.model_sha256[:8] for path in (train, test))
+    assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
+    said = capsys.readouterr().err
+    assert f"of another model than {train} ({weights} {second}, {weights} {first}): expected" in said
+    assert first != second
 
 
-def test_more_shots_than_a_class_has_images_are_refused(weights, tmp_path, capsys):
-    train, test = (str(written(weights, tmp_path, part)) for part in ("train", "test"))
-    assert main(["probe", "--train", train, "--test", test, "--shots", "500"]) == 2
-    assert "shots = 500: expected 1 to" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (["--layer", "1"], "layer than"),
+        (["--token", "mean"], "token than"),
+        (["--image-size", "12"], "image size than"),
+    ],
+)
+def test_features_that_were_made_otherwise_are_not_compared(weights, tmp_path, other, said, capsys):
+    train, test = written(weights, tmp_path, "train"), written(weights, tmp_path, "test", *other)
+    assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
+    assert f"has features of another {said}" in capsys.readouterr().err
 
 
 def test_a_classifier_is_not_measured_on_the_images_that_it_was_fitted_to(weights, tmp_path, capsys):
@@ -167,6 +153,24 @@ def test_workers_that_fail_are_done_without(save_photo, make_model, tmp_path, mo
     found = features_of(trained, f"folder:{tmp_path}", "test")
     assert torch.equal(found.values, expected)
     assert found.labels.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["in memory", "photos"])
+def test_images_are_enlarged_and_scaled_on_the_device(kind, save_photo, make_model, tmp_path, monkeypatch):
+    for name in ("train/cat/0.png", "train/dog/1.png", "test/cat/2.png", "test/dog/3.png"):
+        save_photo(tmp_path / name)
+    seen = []
+
+    def watched(model, batches, *_):
+        for images, labels in batches:
+            seen.append((images.device.type, labels.device.type, tuple(images.shape[-2:])))
+        return torch.zeros(1, 16), torch.zeros(1).long()
+
+    monkeypatch.setattr(extraction, "extract_features", watched)
+    data, channels = ("digits", 1) if kind == "in memory" else (f"folder:{tmp_path}", 3)
+    trained = TrainedModel("mine", make_model(channels=channels), ("a", "b"), None)
+    features_of(trained, data, "test", image_size=16, device="meta")
+    assert seen == [("meta", "meta", (16, 16))]
 
 
 def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, digits):
@@ -209,9 +213,3 @@ def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
         read_features(type(tmp_path)(weights))
     with pytest.raises(InputError, match="no file at"):
         read_features(tmp_path / "nothing.safetensors")
-
-
-def test_neighbours_beyond_the_voters_are_refused():
-    part = (torch.randn(6, 2), torch.arange(6) % 2)
-    with pytest.raises(InputError, match="neighbours = 7: expected 1 to 6"):
-        neighbours_accuracy(part, part, 7)

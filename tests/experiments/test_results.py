@@ -7,6 +7,8 @@ import pytest
 
 from vit_from_scratch.data import DataConfig
 from vit_from_scratch.experiments import load_recipe, load_result, load_trials, recipe_names, runs_of
+from vit_from_scratch.experiments.sweeps import with_rate
+from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
@@ -17,6 +19,7 @@ RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is
 PAGES = resources.files("vit_from_scratch.experiments").joinpath("trials")
 TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
 NOT_RUN = [name for name in TRIALS if not FOLDER.joinpath(f"{name}.json").is_file()]
+TRANSFERS = [name for name in transfer_names() if FOLDER.joinpath(f"{name}.json").is_file()]
 
 
 def assert_settings(ran, recipe):
@@ -81,6 +84,28 @@ def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
 def test_a_page_of_trials_says_whether_it_has_been_run(name):
     text = PAGES.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     assert ("Not run so far." in text) == (name in NOT_RUN)
+
+
+@pytest.mark.parametrize("name", TRANSFERS)
+def test_a_result_of_transfers_comes_from_its_page_as_it_stands(name):
+    result, page = load_result(name), load_transfers(name)
+    assert result["claim"] == page.claim
+    recipes = page.pairs()
+    assert [(pair["task"], pair["start"]) for pair in result["pairs"]] == list(recipes)
+    for pair, recipe in zip(result["pairs"], recipes.values(), strict=True):
+        assert_settings(pair["config"], with_rate(recipe, pair["chosen"]))
+        assert sorted(row["rate"] for row in pair["rates"]) == sorted(page.rates_of(pair["start"]))
+        assert [run["seed"] for run in pair["runs"]] + pair["diverged"] == list(page.seeds)
+        assert all(len(run["validation_accuracies"]) == recipe.train.epochs for run in pair["runs"])
+        mean = sum(run["test_accuracy"] for run in pair["runs"]) / len(pair["runs"])
+        assert pair["test_accuracy_mean"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("name", transfer_names())
+def test_a_page_of_transfers_says_whether_it_has_been_run(name):
+    pages = resources.files("vit_from_scratch.experiments").joinpath("transfers")
+    text = pages.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    assert ("Not yet run." in text) == (name not in TRANSFERS)
 
 
 def test_the_digits_result_has_the_neighbours_beside_it():

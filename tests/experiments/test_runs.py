@@ -16,6 +16,7 @@ from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.experiments import evaluate_run, load_recipe, run, run_seeds
+from vit_from_scratch.experiments.seed_runs import known_runs
 from vit_from_scratch.experiments.trained_models import open_model
 from vit_from_scratch.files import locked
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
@@ -273,3 +274,23 @@ def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
 def test_an_epoch_that_never_comes_cannot_be_kept(tmp_path):
     with pytest.raises(InputError, match="epochs to keep: 4, and the run has 1: expected 0 to 1"):
         run(recipe(0), tmp_path, keep=[0, 4])
+
+
+def test_seeds_that_a_summary_tells_of_are_taken_over_on_another_machine(two_seeds, tmp_path):
+    known = known_runs(two_seeds / "summary.json")
+    assert list(known) == [0, 1]
+    said = []
+    there = run_seeds(recipe(0, 1, 2), tmp_path / "there", say=said.append, known=known)
+    assert [path.name for path in sorted((tmp_path / "there").glob("seed-*"))] == ["seed-2"]
+    assert [sentence for sentence in said if "taken over" in sentence] == [
+        "seed 0 was run before, and is taken over.",
+        "seed 1 was run before, and is taken over.",
+    ]
+    here = run_seeds(recipe(0, 1, 2), Path(shutil.copytree(two_seeds, tmp_path / "here")))
+    varying = {"date", "seconds_max", "runs"}
+    assert {k: v for k, v in there.items() if k not in varying} == {
+        k: v for k, v in here.items() if k not in varying
+    }
+    for one, other in zip(there["runs"][:2], here["runs"][:2], strict=True):
+        assert one == other, "numbers, curve and origin"
+    assert known_runs(tmp_path / "nothing.json") == {}

@@ -199,3 +199,27 @@ def test_pages_that_ship_can_be_read(name):
     page = load_transfers(name)
     assert f"vit transfer {name} " in page.command
     assert page.pairs()
+
+
+def test_pairs_that_a_results_file_tells_of_are_taken_over_on_another_machine(page, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    command = ["transfer", str(page), "--results", str(results), "--add-to-results", "--out"]
+    assert main([*command, str(tmp_path / "here")]) == 0
+    whole = json.loads(results.read_text())
+    part = whole | {"pairs": [whole["pairs"][0], whole["pairs"][2] | {"runs": whole["pairs"][2]["runs"][:1]}]}
+    results.write_text(json.dumps(part))
+    capsys.readouterr()
+    assert main([*command, str(tmp_path / "there")]) == 0
+    assert capsys.readouterr().out.count("taken over") == 1, "the pair with a seed missing is run again"
+    made = {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()}
+    assert made == {"few-same", "more-from-scratch", "more-same"}
+    again = json.loads(results.read_text())
+    assert again["pairs"][0] == whole["pairs"][0]
+    for one, other in zip(again["pairs"], whole["pairs"], strict=True):
+        assert one["test_accuracy_mean"] == other["test_accuracy_mean"]
+
+
+def test_adding_to_results_wants_a_file(page, tmp_path, capsys):
+    assert main(["transfer", str(page), "--add-to-results", "--out", str(tmp_path / "out")]) == 2
+    assert "--add-to-results without a file: expected --results FILE, too." in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -61,6 +61,9 @@ def test_what_the_book_measured_on_the_shipped_model_is_that_models():
     assert load_result("larger_tiny_imagenet")["model_sha256"] == shipped
     assert load_result("features_tiny_imagenet")["model_sha256"] == {"tiny-imagenet": shipped}
     assert load_result("inspection_tiny_imagenet")["model_sha256"] == shipped
+    unlabelled = {name: open_model(name).sha256 for name in MASKED}
+    assert load_result("features_masked")["model_sha256"] == unlabelled
+    assert load_result("masked_tiny_imagenet")["model_sha256"] == unlabelled
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -1,12 +1,14 @@
-"""Moments of several runs, one after the other, are counted from the beginning of the first."""
+"""Moments of several runs are counted from the beginning of the first, and heads are held against chance."""
 
 import json
 
 import measure_looking
 import pytest
-from measure_looking import moments_before, moments_of
+import torch
+from measure_looking import masking, moments_before, moments_of, on_object
 
 from vit_from_scratch import InputError
+from vit_from_scratch.inspection import class_token_maps, layer_attention
 
 
 @pytest.fixture
@@ -56,3 +58,45 @@ def test_what_was_measured_before_is_read_from_its_file(tmp_path):
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"before\.json cannot be read .*expected what this tool wrote"):
         moments_before(path)
+
+
+def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(make_model):
+    """With one box for all photos, its lead over another photo's map is the difference of the two shares."""
+    model, untrained = make_model().eval(), make_model(seed=1).eval()
+    images = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    masks = torch.zeros(8, 8, 8)
+    masks[:, :4, :4] = 1  # the first of 2 x 2 patches
+    found = on_object(model, untrained, images, masks)
+    with torch.no_grad():
+        maps = class_token_maps(layer_attention(model, images), model.config.grid)  # (L, N, h, gh, gw)
+    shares = maps[..., 0, 0] / maps.sum(dim=(-2, -1))  # of what the patches get
+    inside = shares.transpose(1, 2).flatten(0, 1)  # (L h, N)
+    best = inside[:, ::2].mean(dim=1).argmax().item()
+    assert found["best_head"]["index"] == best
+    ahead = inside[best] - inside[best].roll(1)
+    for part, photos in (("less_where_chosen", ahead[::2]), ("less_elsewhere", ahead[1::2])):
+        mean, low, high = found["best_head"][part]["another photo's map"]
+        assert mean == pytest.approx(photos.mean().item(), abs=1e-6)
+        half = 1.96 * photos.std().item() / len(photos) ** 0.5
+        assert (high - low) / 2 == pytest.approx(half, rel=1e-3)
+    away = (images - images.mean(dim=(2, 3), keepdim=True)).abs()  # contrast needs no model
+    contrast = away[:, :, :4, :4].sum(dim=(1, 2, 3)) / away.sum(dim=(1, 2, 3))
+    lead = [mean for mean, _, _ in found["head_less"]["contrast"]]
+    assert lead == pytest.approx((inside - contrast).mean(dim=1).tolist(), abs=1e-5)
+
+
+def test_what_hiding_costs_is_compared_with_the_best_head_too(make_model, monkeypatch):
+    monkeypatch.setattr(measure_looking, "HIDDEN", [1, 2])
+    model = make_model().eval()
+    torch.nn.init.normal_(model.head.weight)
+    images, labels = torch.randn(40, 1, 8, 8), torch.arange(40) % 10
+    found = masking(model, images, labels, (1, 0))
+    assert "best head, another photo's" in found["accuracy"]
+    for reference in ("most attended", "best head"):
+        less = found[f"less_{reference.replace(' ', '_')}"]
+        assert reference not in less
+        for name, rows in less.items():
+            means = [row[0] for row in found["accuracy"][name]]
+            own = [row[0] for row in found["accuracy"][reference]]
+            wanted = [mean - base for mean, base in zip(means, own, strict=True)]
+            assert [row[0] for row in rows] == pytest.approx(wanted, abs=1e-6)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,23 @@ def test_no_head_is_kept_without_weights():
 def test_changes_that_do_not_fit_the_weights_are_refused(pretrained, changes):
     with pytest.raises(InputError, match=r"the pre-trained weights do not fit \{.*Leave the others out"):
         adapted(pretrained, 16, 10, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dim": 32}, r"\(misshapen: .*projection\.weight \(16, 16\) for \(32, 16\), .* and \d+ more\)"),
+        ({"depth": 3}, r"\(missing: encoder\.blocks\.2\.\S+, .* and \d+ more\)"),
+        ({"depth": 1}, r"\(left over: encoder\.blocks\.1\.\S+, .* and \d+ more\)"),
+        ({"norm": "none"}, r"\(left over: .*norm.*\)"),
+    ],
+)
+def test_the_weights_that_do_not_fit_are_named(pretrained, changes, said):
+    own = {"dropout": pretrained.config.dropout, "mlp_dim": pretrained.config.mlp_dim}
+    message = rf"do not fit {re.escape(str(changes))} {said}: expected"
+    with pytest.raises(InputError, match=message) as refusal:
+        adapted(pretrained, 16, 10, **own | changes)
+    assert "state_dict" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("changes", [{"heads": 4}, {"heads": 5}, {"position": "none"}])

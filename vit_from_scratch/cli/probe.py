@@ -47,8 +47,8 @@ def probe_command(options: argparse.Namespace) -> None:
             "the linear probe chooses its penalty on --validation FILE: expected one, or other methods."
         )
     from vit_from_scratch.experiments.feature_files import check_other_images, check_same_model, read_features
-    from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
-    from vit_from_scratch.training.few_shot import few_shot_accuracy
+    from vit_from_scratch.experiments.probes import check_neighbours, linear_probe, neighbours_accuracy
+    from vit_from_scratch.training.few_shot import check_shots, few_shot_accuracy
 
     paths = [path for path in (options.train, options.validation, options.test) if path is not None]
     files = [(path, read_features(path)) for path in paths]
@@ -56,14 +56,20 @@ def probe_command(options: argparse.Namespace) -> None:
     check_other_images(files)
     labelled = {path: (features.values, features.labels) for path, features in files}
     train, test = labelled[options.train], labelled[options.test]
+    names = files[0][1].origin.class_names  # of the training features
+    shots_asked = options.shots if "few-shot" in methods else ()
+    for shots in shots_asked:  # before anything is computed
+        check_shots(train[1], shots, options.draws, names)
+    if "neighbours" in methods:
+        check_neighbours(options.neighbours, len(train[0]))
     if "linear" in methods:
         accuracy, strength = linear_probe(train, labelled[options.validation], test)
         print(f"linear probe: {accuracy:.4f} (C = {strength:g})")
     if "neighbours" in methods:
         accuracy = neighbours_accuracy(train, test, options.neighbours)
         print(f"{options.neighbours} nearest neighbours: {accuracy:.4f}")
-    for shots in options.shots if "few-shot" in methods else ():
-        found = few_shot_accuracy(train, test, shots, options.draws)
+    for shots in shots_asked:
+        found = few_shot_accuracy(train, test, shots, options.draws, class_names=names)
         low, high = found.interval
         spread = f"95 % interval {low:.4f} to {high:.4f}, {options.draws} draws"
         print(f"{shots}-shot: {found.mean:.4f} ({spread})")

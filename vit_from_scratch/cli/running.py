@@ -11,6 +11,8 @@ from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
 
+TAKE_OVER = "take over what FILE tells of already, say from another machine, and run only the missing"
+
 
 def add_changes(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the options that change a recipe; return their group, for more of them."""
@@ -51,15 +53,29 @@ def add_results(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
     )
+    where.add_argument("--add-to-results", action="store_true", help=f"{TAKE_OVER} seeds")
 
 
-def add_page(parser: argparse.ArgumentParser, known: str) -> None:
-    """Add a page of trials or transfers, and where its runs and its summary go."""
+def add_page(parser: argparse.ArgumentParser, known: str, pairs: bool = False) -> None:
+    """Add a page of trials, or of transfers, which have pairs, and where its runs and its summary go."""
     parser.add_argument("page", metavar="PAGE", help=f"{known}, or a TOML file of your own")
     parser.add_argument("--out", type=own_path, metavar="DIR", help="folder of the runs (default: runs/PAGE)")
     parser.add_argument("--results", type=own_path, metavar="FILE", help="also write the summary here")
+    if pairs:
+        parser.add_argument("--add-to-results", action="store_true", help=f"{TAKE_OVER} pairs")
     add_data_dir(parser)
     add_device(parser)
+
+
+def asked_to_add(options: argparse.Namespace) -> bool:
+    """Return whether what --results tells of is to be taken over.
+
+    Raises:
+        InputError: --add-to-results without --results.
+    """
+    if options.add_to_results and not options.results:
+        raise InputError("--add-to-results without a file: expected --results FILE, too.")
+    return options.add_to_results
 
 
 def write_page(options: argparse.Namespace, folder: Path, summary: dict[str, Any]) -> None:
@@ -127,15 +143,20 @@ def train_seeds(
         The summary.
     """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
+    from vit_from_scratch.experiments.seed_runs import known_runs
     from vit_from_scratch.experiments.summaries import check_summary
     from vit_from_scratch.training.processes import Processes
 
+    adding = asked_to_add(options)
     if options.results:
         check_summary(options.results, recipe)
+    known = known_runs(options.results) if adding else {}
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
     keep = getattr(options, "keep_epochs", [])
-    summary = run_seeds(recipe, folder, options.data_dir, device, print, say or report, keep, rates)
+    summary = run_seeds(
+        recipe, folder, options.data_dir, device, print, say or report, keep, rates, known=known
+    )
     if options.results and Processes.current().rank == 0:
         with writing(options.results):
             write_json(options.results, summary)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.cli.options import chosen_device, resumable
-from vit_from_scratch.cli.running import add_page, write_page
+from vit_from_scratch.cli.running import add_page, asked_to_add, write_page
 from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
 
 
@@ -18,7 +18,7 @@ def add_parser(commands: Any) -> None:
         "rates on held-out images, then a run for each seed at the best one, tested once. A page that was "
         "stopped goes on with the same command.",
     )
-    add_page(parser, ", ".join(transfer_names()))
+    add_page(parser, ", ".join(transfer_names()), pairs=True)
     parser.set_defaults(run=transfer_command)
 
 
@@ -28,12 +28,14 @@ def transfer_command(options: argparse.Namespace) -> None:
     folder = options.out or Path("runs") / page.name
     device = chosen_device(options.device)
     from vit_from_scratch.experiments.summaries import check_summary
-    from vit_from_scratch.experiments.transfer_runs import run_transfers  # imported here: it takes seconds
+    from vit_from_scratch.experiments.transfer_runs import pairs_of, run_transfers  # takes seconds
 
+    adding = asked_to_add(options)
     if options.results:
         check_summary(options.results, page)
+    known = pairs_of(options.results) if adding else {}
     with resumable():
-        summary = run_transfers(page, folder, options.data_dir, device, print, report)
+        summary = run_transfers(page, folder, options.data_dir, device, print, report, known)
     write_page(options, folder, summary)
 
 

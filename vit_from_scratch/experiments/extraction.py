@@ -46,6 +46,7 @@ def features_of(
     model = adapted(trained.model, side, 1)  # refuses a side that patches do not divide, before data are read
     opened = open_dataset(config, data_dir)
     trained.check_colours(opened.image_shape[0], config.name)
+    opened = opened.to(device)  # which enlarges and scales them, too
     if opened.image_shape[0] != model.config.channels:
         model = adapted(trained.model, side, 1, channels=opened.image_shape[0])
     model, images = model.to(device), opened.size_of(part)

@@ -17,6 +17,15 @@ from vit_from_scratch.model.checkpoints import read_safetensors
 
 FORMAT = "vit-features-1"
 
+COMPARED = {
+    "model_sha256": "model",
+    "image_size": "image size",
+    "layer": "layer",
+    "token": "token",
+    "class_names": "set of classes",
+}
+"""What must be the same in files that are compared: fields of `Origin`, and what messages call them."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -123,23 +132,33 @@ def check_same_model(files: Sequence[tuple[Path, Features]]) -> None:
     """
     (first, one), *others = files
     for path, other in others:
-        for key, said in (
-            ("model_sha256", "model"),
-            ("image_size", "image size"),
-            ("layer", "layer"),
-            ("token", "token"),
-            ("class_names", "classes"),
-        ):
+        for key, said in COMPARED.items():
             if getattr(one.origin, key) != getattr(other.origin, key):
-                name = "model" if key == "model_sha256" else key
-                here, there = getattr(one.origin, name), getattr(other.origin, name)
-                if key == "class_names":
-                    here, there = f"{len(here)} names", f"{len(there)} others"
                 raise InputError(
-                    f"{path} has features of another {said} than {first} ({there}, {here}): expected those "
-                    "of "
-                    "one model, layer and set of classes. Write one of them again."
+                    f"{path} has features of another {said} than {first} "
+                    f"({_difference(key, other.origin, one.origin)}): expected one model, image size, layer, "
+                    "token and set of classes in all files. Write one of them again."
                 )
+
+
+def _difference(key: str, there: Origin, here: Origin) -> str:
+    """Say in what two files differ: "mean, class"; of a model that was trained anew, its checksums, too."""
+    if key == "model_sha256":
+        again = there.model == here.model
+        said = [f"{one.model} {one.model_sha256[:8]}" if again else one.model for one in (there, here)]
+    elif key == "image_size":
+        said = [" x ".join(map(str, one.image_size)) for one in (there, here)]
+    elif key == "layer":
+        said = ["the normalised last" if one.layer is None else one.layer for one in (there, here)]
+    elif key == "class_names" and len(there.class_names) != len(here.class_names):
+        said = [f"{len(one.class_names)} names" for one in (there, here)]
+    elif key == "class_names":
+        pairs = enumerate(zip(there.class_names, here.class_names, strict=True))
+        number, names = next((number, names) for number, names in pairs if names[0] != names[1])
+        return f"class {number} is {names[0]!r}, {names[1]!r}"
+    else:
+        said = [getattr(one, key) for one in (there, here)]
+    return ", ".join(map(str, said))
 
 
 def check_other_images(files: Sequence[tuple[Path, Features]]) -> None:

@@ -63,13 +63,20 @@ def neighbours_accuracy(train: Labelled, test: Labelled, neighbours: int = 20) -
     from sklearn.neighbors import KNeighborsClassifier  # imported here: it takes half a second
 
     _check(train, test)
-    if not 1 <= neighbours <= len(train[0]):
-        raise InputError(
-            f"neighbours = {neighbours}: expected 1 to {len(train[0]):,}, the images that can vote."
-        )
+    check_neighbours(neighbours, len(train[0]))
     classifier = KNeighborsClassifier(neighbours, metric="cosine", weights="distance")
     classifier.fit(train[0].numpy().astype(np.float32), train[1].numpy())
     return float(classifier.score(test[0].numpy().astype(np.float32), test[1].numpy()))
+
+
+def check_neighbours(neighbours: int, voters: int) -> None:
+    """Refuse more neighbours than there are images that can vote, or none, before anything is computed.
+
+    Raises:
+        InputError: there are more, or none.
+    """
+    if not 1 <= neighbours <= voters:
+        raise InputError(f"neighbours = {neighbours}: expected 1 to {voters:,}, the images that can vote.")
 
 
 def _check(*parts: Labelled) -> None:

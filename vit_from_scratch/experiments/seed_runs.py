@@ -2,9 +2,10 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.experiments.baselines import nearest_neighbour_accuracy
-from vit_from_scratch.experiments.origins import NOTED, said_once
+from vit_from_scratch.experiments.origins import NOTED, said_once, spelt_out
 from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.runs import run
@@ -36,6 +37,30 @@ PER_SEED = ("seed", *AVERAGED, "test_loss", "seconds")
 """What a summary takes over from each run's result, if it is there, beside where the run was made."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a summary tells of one run.
+
+    Attributes:
+        result: its numbers and where it was made, as in its result.json.
+        curve: an entry for each epoch.
+    """
+
+    result: dict[str, Any]
+    curve: list[dict[str, Any]]
+
+
+def known_runs(path: Path) -> dict[int, Run]:
+    """Read the runs that a summary tells of, by seed; none if it is not there. See `check_summary`."""
+    if not path.exists():
+        return {}
+    summary = json.loads(path.read_text("utf-8"))
+    facts = {key: summary[key] for key in ("parameters", "forward_flops", "date")}
+    facts |= {key: summary["config"][key] for key in ("start",) if key in summary["config"]}
+    runs = [facts | run for run in spelt_out(summary["runs"], summary)]
+    return {run["seed"]: Run(run, run.pop("curves")) for run in runs}
+
+
 def run_seeds(
     recipe: Recipe,
     out_dir: Path,
@@ -46,6 +71,7 @@ def run_seeds(
     keep: Sequence[int] = (),
     rates: Sequence[dict[str, Any]] = (),
     past_divergence: bool = False,
+    known: Mapping[int, Run] | None = None,
 ) -> dict[str, Any]:
     """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
 
@@ -59,6 +85,7 @@ def run_seeds(
         keep: as in `run`.
         rates: the rows of the sweep that chose the recipe's learning rate; see `sweep_rates`.
         past_divergence: go on to the next seed where training diverges, and count those that did.
+        known: runs by seed, as `known_runs` reads them: taken over, if they have no folder here.
 
     Returns:
         What summary.json holds: every seed's numbers and curve, means, the accuracy's standard deviation,
@@ -80,6 +107,11 @@ def run_seeds(
         processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
         for seed in recipe.seeds:
             folder = out_dir / f"seed-{seed}"
+            if known and seed in known and not processes.from_first(folder.exists):
+                say(f"seed {seed} was run before, and is taken over.")
+                results.append(known[seed].result)
+                curves.append(known[seed].curve)
+                continue
             try:
                 results.append(run(recipe.with_seed(seed), folder, data_dir, device, say, data, keep))
             except DivergedError as error:

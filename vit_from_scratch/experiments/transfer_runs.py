@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.experiments.origins import NOTED, said_once, spelt_out
+from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.experiments.run_folder import ORIGIN
 from vit_from_scratch.experiments.seed_runs import run_seeds
 from vit_from_scratch.experiments.summaries import SUMMARY, check_summary
@@ -29,6 +30,7 @@ def run_transfers(
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
     report: Callable[[dict[str, Any]], None] = lambda pair: None,
+    known: Mapping[tuple[str, str], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Run every pair of a page and write `out_dir/summary.json`; runs that are in their folders are kept.
 
@@ -43,6 +45,8 @@ def run_transfers(
         device: where to train.
         say: called with a sentence about what is in a folder already.
         report: called with each pair's entry as it is known.
+        known: pairs, as `pairs_of` reads them: taken over, if all their seeds were run and they have no
+            folder here.
 
     Returns:
         What summary.json holds: for each pair its task, start, swept rates, the chosen one, the runs with
@@ -62,21 +66,12 @@ def run_transfers(
         summary: dict[str, Any] = {}
         for (task, start), recipe in recipes.items():
             folder = out_dir / recipe.name
-            data = open_dataset(recipe.data, data_dir)
-            rows = sweep_rates(recipe, page.rates_of(start), folder, data, device, say)
-            chosen = best_rate(rows)
-            at_rate = with_rate(recipe, chosen)
-            found = run_seeds(
-                at_rate,
-                rate_folder(folder, chosen),
-                data_dir,
-                device,
-                say,
-                rates=rows,
-                past_divergence=True,
-            )
-            pair = {"task": task, "start": start} | {key: found[key] for key in (*KEPT, *MADE)}
-            pair |= {"diverged": found.get("diverged", []), "runs": [_short(run) for run in found["runs"]]}
+            pair = (known or {}).get((task, start))
+            if pair is not None and _whole(pair, page) and not folder.exists():
+                say(f"{task}, {start}: run before, and taken over.")
+            else:
+                found = _run_pair(recipe, page.rates_of(start), folder, data_dir, device, say)
+                pair = {"task": task, "start": start} | found
             pairs[task, start] = pair
             # pairs of an earlier summary stay in it until it is their turn
             told = said_once([pairs[key] for key in recipes if key in pairs], pair)
@@ -85,6 +80,29 @@ def run_transfers(
                 write_json(path, json.loads(json.dumps(summary)))
             report(pair)
     return summary
+
+
+def _run_pair(
+    recipe: Recipe,
+    rates: Sequence[float],
+    folder: Path,
+    data_dir: str | os.PathLike[str] | None,
+    device: str,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Sweep a pair's rates and run every seed at the best one; return its entry, without its names."""
+    data = open_dataset(recipe.data, data_dir)
+    rows = sweep_rates(recipe, rates, folder, data, device, say)
+    chosen = best_rate(rows)
+    at_rate, under = with_rate(recipe, chosen), rate_folder(folder, chosen)
+    found = run_seeds(at_rate, under, data_dir, device, say, rates=rows, past_divergence=True)
+    pair = {key: found[key] for key in (*KEPT, *MADE)}
+    return pair | {"diverged": found.get("diverged", []), "runs": [_short(run) for run in found["runs"]]}
+
+
+def _whole(pair: dict[str, Any], page: Transfers) -> bool:
+    """Say whether an entry tells of every seed of its page."""
+    return [run["seed"] for run in pair["runs"]] + pair["diverged"] == list(page.seeds)
 
 
 def pairs_of(path: Path) -> dict[tuple[str, str], dict[str, Any]]:

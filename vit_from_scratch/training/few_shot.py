@@ -122,6 +122,7 @@ def few_shot_accuracy(
     draws: int = 10,
     penalty: float | None = None,
     seed: int = 0,
+    class_names: Sequence[str] | None = None,
 ) -> FewShot:
     """Measure frozen features by classifiers that see k images of each class.
 
@@ -136,11 +137,12 @@ def few_shot_accuracy(
         penalty: as in `ridge_classifier`; None lets each draw choose one of `PENALTIES` by leaving its own
             images out one by one. (The paper does not say what it takes.)
         seed: decides the draws.
+        class_names: K names, in the order of the labels; without them K is the largest training label plus 1.
 
     Raises:
         InputError: k is larger than a class, or features and labels that do not fit.
     """
-    classes = int(train[1].max()) + 1 if len(train[1]) else 0
+    classes = _count(train[1], class_names)
     for (features, labels), name in ((train, "training"), (test, "test")):
         require_tensor(features, f"{name} features", "(N, D)")
         require_labels(labels, len(features), classes, f"{name} labels")
@@ -149,13 +151,7 @@ def few_shot_accuracy(
             f"features of {train[0].shape[1]} and of {test[0].shape[1]} values: expected those of one model "
             "and layer on both sides."
         )
-    smallest = int(torch.bincount(train[1], minlength=classes).min()) if classes else 0
-    if not 1 <= shots <= smallest:
-        raise InputError(
-            f"shots = {shots}: expected 1 to {smallest}, the images of the smallest class to draw from."
-        )
-    if draws < 1:
-        raise InputError(f"draws = {draws}: expected at least 1.")
+    check_shots(train[1], shots, draws, class_names)
     inputs, measured = standardised(train[0], test[0])
     generator = torch.Generator().manual_seed(seed)
     accuracies = []
@@ -167,6 +163,49 @@ def few_shot_accuracy(
         found = (measured.double() @ weight + offset).argmax(dim=1)
         accuracies.append((found == test[1]).double().mean().item())
     return FewShot(shots, tuple(accuracies))
+
+
+def check_shots(
+    labels: Tensor, shots: int, draws: int = 10, class_names: Sequence[str] | None = None
+) -> None:
+    """Refuse what cannot be drawn, before anything is computed.
+
+    Args:
+        labels: of the training images, (N,) class numbers.
+        shots: images a class, k.
+        draws: how often they are drawn.
+        class_names: as in `few_shot_accuracy`.
+
+    Raises:
+        InputError: k is larger than a class, a class has no images, or no draws.
+    """
+    classes = _count(labels, class_names)
+    require_labels(labels, None, classes, "training labels")
+    if not len(labels):
+        raise InputError(f"shots = {shots} of 0 training images: expected some of each class.")
+    counts = torch.bincount(labels, minlength=classes)  # (K,)
+    absent = (counts == 0).nonzero().flatten().tolist()
+    if absent:
+        name = f" ({class_names[absent[0]]!r})" if class_names is not None else ""
+        more = f" and {len(absent) - 1} more have" if len(absent) > 1 else " has"
+        raise InputError(
+            f"shots = {shots}: class {absent[0]}{name}{more} no images to draw from: expected some of each "
+            "class. Take training images of all classes."
+        )
+    smallest = int(counts.min())
+    if not 1 <= shots <= smallest:
+        raise InputError(
+            f"shots = {shots}: expected 1 to {smallest}, the images of the smallest class to draw from."
+        )
+    if draws < 1:
+        raise InputError(f"draws = {draws}: expected at least 1.")
+
+
+def _count(labels: Tensor, class_names: Sequence[str] | None) -> int:
+    """Return how many classes there are, K: as many as have names, or as the labels tell."""
+    if class_names is not None:
+        return len(class_names)
+    return int(labels.max()) + 1 if len(labels) else 0
 
 
 def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:

@@ -1,13 +1,13 @@
 """Fine-tuning: a pre-trained model for other images and other classes (section 3.2)."""
 
 import dataclasses
-from textwrap import shorten
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.checkpoints import misfits
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
@@ -80,14 +80,17 @@ def adapted(
     if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
         kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
         weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel)
-    own = {name: tensor for name, tensor in new.state_dict().items() if name.startswith("head.")}
-    try:
-        new.load_state_dict(own | weights)
-    except RuntimeError as error:
+    own = new.state_dict()
+    weights = {name: tensor for name, tensor in own.items() if name.startswith("head.")} | weights
+    if problems := misfits(weights, own):
+        others = {
+            key: value for key, value in changes.items() if vars(config)[key] != vars(model.config)[key]
+        }
         raise InputError(
-            f"the pre-trained weights do not fit {changes} ({shorten(str(error), 200)}): expected only "
-            "changes that leave every weight its shape. Leave the others out."
-        ) from None
+            f"the pre-trained weights do not fit {others} ({problems}): expected only changes that leave "
+            "every weight its shape. Leave the others out."
+        )
+    new.load_state_dict(weights)
     return new
 
 
