@@ -50,6 +50,20 @@ def test_a_run_stands_with_what_it_reached_and_what_it_was_to_reach():
     assert wanted == f"{recipe.aim:.1%}"
 
 
+def test_a_run_whose_recipe_is_gone_stands_with_what_its_file_expected(monkeypatch):
+    name = "cifar10-30min-cpu-plain"
+    here = {key for key in tried.packaged_names("recipes", ".toml") if key != name}
+    monkeypatch.setattr(tried, "packaged_names", lambda folder, ending: here)
+    assert tried.wanted_of(load_result(name)) == load_result(name)["expect"]
+
+
+def test_mirror_images_are_named_where_they_were_measured():
+    assert tried.with_mirror_images({"test_flip_accuracy_mean": 0.8765}) == (
+        " (With mirror images meaned: 87.7%.)"
+    )
+    assert tried.with_mirror_images(load_result("digits")) == ""
+
+
 def test_a_run_of_several_seeds_says_so_and_what_was_not_measured_is_empty():
     *_, held_out, test, _ = cells(tried.runs_text(["digits"]), "`digits`")
     assert held_out == ""

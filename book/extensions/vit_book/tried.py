@@ -78,7 +78,8 @@ def runs_text(names: Sequence[str]) -> list[str]:
     if not runs:
         raise ExtensionError(f"{{runs}}: there is no result of a run called {' or '.join(names)}.")
     claims = [
-        f"- `{name}` ({place(result)}): {result['claim']}{among_five(result)}{time_saved(result)}"
+        f"- `{name}` ({place(result)}): {result['claim']}"
+        f"{among_five(result)}{with_mirror_images(result)}{time_saved(result)}"
         for name, result in runs.items()
     ]
     rows = (run_cells(name, result) for name, result in runs.items())
@@ -102,17 +103,28 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
     seeds = len(curves)
     labelled = "test_accuracy_mean" in result
     test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds) if labelled else ""
-    recipe = load_recipe(result["recipe"])
-    wanted = recipe.expect.items()
+    wanted = wanted_of(result)
+    by_loss = "validation_loss" in wanted
     return [
         f"`{name}`",
         f"{result['parameters']:,}",
         "; ".join(sorted(epochs)),
         f"{result['seconds_max'] / 60:.1f}",
-        *(cell(kept, part, "validation_loss" in recipe.expect) for part in ("train", "validation")),
+        *(cell(kept, part, by_loss) for part in ("train", "validation")),
         test,
-        *(share(recipe.aim or number) if "accuracy" in key else loss(number) for key, number in wanted),
+        *(loss(number) if by_loss else share(number) for number in wanted.values()),
     ]
+
+
+def wanted_of(result: dict[str, Any]) -> dict[str, float]:
+    """Return what a run was to reach, by what is measured: its recipe's aim, or what was expected before it.
+
+    Of a run whose recipe another one has replaced, its own file says it.
+    """
+    if result["recipe"] not in packaged_names("recipes", ".toml"):
+        return result["expect"]
+    recipe = load_recipe(result["recipe"])
+    return {key: recipe.aim or number for key, number in recipe.expect.items()}
 
 
 def cell(epochs: Sequence[dict[str, Any]], part: str, by_loss: bool) -> str:
@@ -139,6 +151,12 @@ def among_five(result: dict[str, Any]) -> str:
     """Say how often the right class is among a model's first five answers; "" if that was not measured."""
     found = result.get("test_top5_accuracy_mean")
     return f" (Among its first five answers: {found:.1%}.)" if found is not None else ""
+
+
+def with_mirror_images(result: dict[str, Any]) -> str:
+    """Say how many are right by the mean of the answers to a photo and its mirror image; "" if unknown."""
+    found = result.get("test_flip_accuracy_mean")
+    return f" (With mirror images meaned: {found:.1%}.)" if found is not None else ""
 
 
 def time_saved(result: dict[str, Any]) -> str:
