@@ -1,6 +1,7 @@
 """Release the version of pyproject.toml where it is new: a tag, and a GitHub release with the built package.
 
-python tools/release.py plan       # says whether its tag is still to come, to a workflow as the output `new`
+python tools/release.py plan       # says whether its tag is still to come, to a workflow as the output `new`;
+                                   # a package that changed since its tag needs a new version, and it says so
 python tools/release.py publish    # after `make dist`; where there is the tag already, nothing happens
 """
 
@@ -21,9 +22,22 @@ def is_new(root: Path) -> bool:
     return found.returncode != 0
 
 
+def has_changed(root: Path) -> bool:
+    """Whether the package differs from that of the version's tag; notebooks in Colab install the latter."""
+    package = ["vit_from_scratch", ":!vit_from_scratch/assignments/chapters"]
+    tag = f"v{read_version(root)}"
+    found = subprocess.run(["git", "diff", "--quiet", tag, "HEAD", "--", *package], cwd=root)
+    return found.returncode != 0
+
+
 def plan(root: Path) -> None:
     """Say whether there is something to release, also to the workflow that this runs in."""
     new = is_new(root)
+    if not new and has_changed(root):
+        raise SystemExit(
+            f"error: the package has changed since v{read_version(root)}, which notebooks in Colab install: "
+            "raise the version in pyproject.toml and CITATION.cff."
+        )
     print(f"v{read_version(root)} {'is still to be released.' if new else 'is released already.'}")
     if output := os.environ.get("GITHUB_OUTPUT"):
         with open(output, "a", encoding="utf-8") as file:
