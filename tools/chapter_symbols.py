@@ -160,10 +160,12 @@ def chapter_cells(path: Path) -> list[tuple[str, str]]:
 
 
 def chapter_formulas(path: Path) -> list[str]:
-    """All mathematics of a chapter's text."""
-    return [
-        formula for kind, source in chapter_cells(path) if kind == "markdown" for formula in formulas(source)
-    ]
+    """All mathematics of a chapter's text and of the captions of its figures."""
+    texts = []
+    for cell in jupytext.read(path, fmt="md:myst").cells:
+        figure = cell.metadata.get("mystnb", {}).get("figure", {})
+        texts.append(cell.source if cell.cell_type == "markdown" else figure.get("caption", ""))
+    return [formula for text in texts for formula in formulas(text)]
 
 
 def chapter_shapes(path: Path) -> set[str]:

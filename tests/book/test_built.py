@@ -28,6 +28,14 @@ def test_part_two_lists_every_recipe_with_the_number_of_its_run(built):
         assert [reached in re.sub("<[^>]*>", "", row) for row in rows] == [True], name
 
 
+def test_every_page_ends_with_its_licence_and_how_to_cite_it(built):
+    files = f"{read_repository().url}/blob/main"
+    for name in ("book/index", "notebooks/01_patches", "book/api/model"):
+        footer = read(built, name).rpartition('class="colophon"')[2]
+        assert f'href="{files}/LICENSE"' in footer, name
+        assert f'href="{files}/CITATION.cff"' in footer, name
+
+
 def test_opening_the_folder_leads_to_the_landing_page(built):
     assert 'url=book/index.html"' in read(built, "index")
 

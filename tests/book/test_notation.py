@@ -1,7 +1,7 @@
 """Every symbol of an equation, and every letter of a shape in a chapter's code, is on the notation page."""
 
 import pytest
-from chapter_symbols import NOTATION, formulas, shape_letters, symbols
+from chapter_symbols import NOTATION, chapter_formulas, formulas, shape_letters, symbols
 from notation_page import Chapter, Row, missing, read_chapters, read_rows, stale, used_in
 from project_facts import ROOT, chapters
 
@@ -32,6 +32,13 @@ def test_each_row_names_the_first_chapter_that_uses_it(read, rows):
     for row in rows:
         if not row.alone:
             assert row.chapter == min(one.number for one in read if used_in(row, one)), row.symbols
+
+
+def test_captions_of_figures_count(tmp_path):
+    chapter = tmp_path / "03_attention.md"
+    figure = "---\nmystnb:\n  figure:\n    name: fig-x\n    caption: A row of $\\Xi$.\n---\n1\n"
+    chapter.write_text(f"{HEAD}```{{code-cell}} ipython3\n{figure}```\n", encoding="utf-8")
+    assert chapter_formulas(chapter) == [r"\Xi"]
 
 
 def test_the_equations_of_the_paper_are_taken_apart():
