@@ -182,3 +182,11 @@ def test_figures_are_set_in_the_typeface_that_ships(weight):
     found = Path(font_manager.findfont(font_manager.FontProperties(weight=weight), fallback_to_default=False))
     assert found.parent == Path(plots.__file__).parent / "fonts"
     assert font_manager.get_font(found).style_name.lower() == {"normal": "regular"}.get(weight, weight)
+
+
+def test_chapters_leave_the_place_of_a_legend_to_the_package():
+    """Inside the axes grid lines and curves would cross it."""
+    notebooks = Path(__file__).resolve().parents[1] / "notebooks"
+    sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(notebooks.glob("*.md"))}
+    assert any("plots.legend_beside(" in source for source in sources.values())
+    assert [name for name, source in sources.items() if ".legend(" in source] == []
