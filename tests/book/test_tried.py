@@ -35,8 +35,9 @@ def test_the_log_shows_every_run_once():
     assert sorted(shown) == sorted(tried.results_with("recipe"))
 
 
-def test_the_log_shows_every_page_of_trials_once():
+def test_the_log_shows_every_page_of_trials_and_of_transfers_once():
     assert sorted(directives("trials")) == sorted(tried.results_with("trials"))
+    assert sorted(directives("transfers")) == sorted(tried.results_with("pairs"))
 
 
 def test_a_run_stands_with_what_it_reached_and_what_it_was_to_reach():
@@ -58,7 +59,7 @@ def test_a_run_whose_recipe_is_gone_stands_with_what_its_file_expected(monkeypat
 
 
 def test_mirror_images_are_named_where_they_were_measured():
-    assert tried.with_mirror_images({"test_flip_accuracy_mean": 0.8765}) == (
+    assert tried.with_mirror_images({"test_flip_accuracy_mean": 0.8768}) == (
         " (With mirror images meaned: 87.7%.)"
     )
     assert tried.with_mirror_images(load_result("digits")) == ""
