@@ -31,6 +31,7 @@ EXAMPLES = {
     "matrix.os": "ubuntu-latest",
     "matrix.python": "3.12",
     "github.event.repository.default_branch": "main",
+    "github.event_name == 'push' && github.event.before || ''": "",
 }
 NOT_AGAIN = ("pytest", "pyright", "jupyter-book", "pip", "uv")
 PROMISED = {"make links": "_build/linkcheck/output.txt"}  # what a target leaves for the steps after it
