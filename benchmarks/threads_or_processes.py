@@ -1,6 +1,6 @@
 """Is a CPU better used by one process of many threads, or by as many processes of one thread each?
 
-    python benchmarks/threads_or_processes.py                      # about three minutes on two cores
+    python benchmarks/threads_or_processes.py                      # about six minutes on two cores
     python benchmarks/threads_or_processes.py --cores 4 --results FILE
 
 The step is that of `vit train` with Muon: for one process with all threads, and for data-parallel processes
@@ -55,7 +55,8 @@ def batch_of(config: ViTConfig, images: int) -> ImageData:
 def state_of(config: ViTConfig, data: ImageData, images: int, precision: str) -> TrainingState:
     """Return a model at the start of its training, for this process or, in a group, for all of it."""
     torch.manual_seed(0)
-    settings = TrainConfig(batch_size=images, optimiser="muon", learning_rate=0.006, precision=precision)
+    muon = {"optimiser": "muon", "learning_rate": 0.006}
+    settings = TrainConfig(epochs=1000, batch_size=images, precision=precision, **muon)
     return starting_state(VisionTransformer(config), data, settings)
 
 

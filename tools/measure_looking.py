@@ -365,7 +365,7 @@ def measure(
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
-        "command": f"python tools/measure_looking.py {' '.join(['RUN'] * len(runs))}"
+        "command": f"python tools/measure_looking.py{' RUN' * len(runs)}"
         f"{' --after RESULT' if after else ''}{' --stem STEM' if stem else ''} --data-dir DEST",
         "images": len(images[some]),
         "model_sha256": shipped.sha256,

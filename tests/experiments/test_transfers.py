@@ -219,7 +219,9 @@ def test_pairs_that_a_results_file_tells_of_are_taken_over_on_another_machine(pa
         assert one["test_accuracy_mean"] == other["test_accuracy_mean"]
 
 
-def test_adding_to_results_wants_a_file(page, tmp_path, capsys):
-    assert main(["transfer", str(page), "--add-to-results", "--out", str(tmp_path / "out")]) == 2
+@pytest.mark.parametrize("command", [["transfer", "PAGE"], ["train", "--data", "digits", "--epochs", "1"]])
+def test_adding_to_results_wants_a_file(command, page, tmp_path, capsys):
+    words = [str(page) if word == "PAGE" else word for word in command]
+    assert main([*words, "--add-to-results", "--out", str(tmp_path / "out")]) == 2
     assert "--add-to-results without a file: expected --results FILE, too." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -37,6 +37,7 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
     )
     add_results(where)
+    where.add_argument("--add-to-results", action="store_true", help=f"{TAKE_OVER} seeds")
     where.add_argument(
         "--keep-epochs",
         type=int,
@@ -53,7 +54,6 @@ def add_results(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--results", type=own_path, metavar="FILE", help="also write the summary of the seeds here"
     )
-    where.add_argument("--add-to-results", action="store_true", help=f"{TAKE_OVER} seeds")
 
 
 def add_page(parser: argparse.ArgumentParser, known: str, pairs: bool = False) -> None:
@@ -73,9 +73,12 @@ def asked_to_add(options: argparse.Namespace) -> bool:
     Raises:
         InputError: --add-to-results without --results.
     """
-    if options.add_to_results and not options.results:
+    asked = getattr(
+        options, "add_to_results", False
+    )  # not of `vit pretrain-masked`, whose weights are the point
+    if asked and not options.results:
         raise InputError("--add-to-results without a file: expected --results FILE, too.")
-    return options.add_to_results
+    return asked
 
 
 def write_page(options: argparse.Namespace, folder: Path, summary: dict[str, Any]) -> None:
@@ -114,6 +117,7 @@ def train_recipe(recipe: Recipe, options: argparse.Namespace, device: str, many:
     if many:
         train_seeds(recipe, options, device)
         return
+    asked_to_add(options)  # a single run adds to nothing
     from vit_from_scratch.experiments import run  # imported here: it takes seconds
 
     folder = options.out or Path("runs") / f"{recipe.name}-seed-{recipe.train.seed}"
