@@ -20,15 +20,7 @@ ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
 WORKERS = 2
 HEIGHT = 900
 RESULTS = "search.html?q=patch"  # what scripts write there comes late
-# A phone has a bar and folds of its own, the same on every page of a kind: axe looks at these, once more.
-ON_A_PHONE = (
-    "book/index.html",
-    "book/speed.html",
-    "notebooks/05_vision_transformer.html",
-    "notebooks/12_attention_maps.html",
-    "genindex.html",
-    RESULTS,
-)
+SEARCHED = "notebooks/05_vision_transformer.html?highlight=patch"  # words that were searched for are marked
 # What neither width nor theme can change is looked for once, what a theme cannot change at each width.
 ONCE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
 OF_WIDTHS = ("sideways", "cut")
@@ -52,9 +44,12 @@ def page_names(built: Path) -> list[str]:
 def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: Report) -> None:
     """Look at one page in every width and theme."""
 
+    said = set()
+
     def add(kind: str, where: str, sentences: list[str]) -> None:
         for sentence in sentences:
-            if sentence not in report[kind][name]:
+            if (kind, sentence) not in said:
+                said.add((kind, sentence))
                 report[kind][name].append(f"{where}: {sentence}" if where else sentence)
 
     alike = name.startswith(ALIKE)
@@ -79,8 +74,7 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
                     kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
                     for kind, sentences in look(page, kinds).items():
                         add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                    if first or (light and width == PHONE and name in ON_A_PHONE):
-                        add("axe", f"{width} {theme}", axe(page, script, colours=first, rest=light))
+                    add("axe", f"{width} {theme}", axe(page, script))
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:
@@ -118,8 +112,7 @@ def _visit_all(root: str, script: str, names: list[str]) -> Report:
 
 
 def crawl(root: str, names: list[str]) -> Report:
-    """Visit the pages, several at a time, and put together what each found."""
-    names = [*names, RESULTS]
+    """Visit the pages, a share at a time side by side, and put together what each found."""
     shares = [names[start::WORKERS] for start in range(WORKERS)]
     whole: Report = defaultdict(dict)
     with ThreadPoolExecutor(WORKERS) as pool:

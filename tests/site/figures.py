@@ -1,5 +1,7 @@
 """Contrast of the letters and lines in a figure that is drawn on nothing, on the ground of each theme."""
 
+import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +46,22 @@ def faint(path: Path, grounds: dict[str, tuple[float, ...]]) -> list[str]:
             if ratio < (TEXT if grey else LINES):
                 found.append(f"#{bytes(colour).hex()} has {ratio:.2f}:1 in {theme}")
     return found
+
+
+def figures_of_pages(built: Path) -> dict[str, list[Path]]:
+    """The figures that each page of the built book shows; earlier builds may have left others."""
+    found = {}
+    for page in sorted(built.glob("*/*.html")):
+        names = set(re.findall(r"_images/([\w.-]+\.(?:png|webp))", page.read_text(encoding="utf-8")))
+        if names:
+            found[str(page.relative_to(built))] = [built / "_images" / name for name in sorted(names)]
+    return found
+
+
+def faint_on_pages(built: Path, grounds: dict[str, tuple[float, ...]]) -> dict[str, list[str]]:
+    """What `faint` says of the figures of each page, each figure looked at once."""
+    look = cache(lambda path: faint(path, grounds))
+    return {
+        page: sorted({sentence for path in paths for sentence in look(path)})
+        for page, paths in figures_of_pages(built).items()
+    }

@@ -182,8 +182,11 @@ window.siteFindings = (() => {
     return grounds.get(element);
   }
 
-  // One element of each sort: those of the same colour, size, weight and grounds look the same.
-  function sortsOfText() {
+  // One element of each sort that was not there before: those of the same colour, size, weight and grounds look
+  // the same.
+  const asked = new Set();
+
+  function newSortsOfText() {
     grounds.clear(); // the theme may have changed
     const sorts = new Map();
     for (const element of within("body *")) {
@@ -191,12 +194,31 @@ window.siteFindings = (() => {
       if (!speaks || element.closest("mjx-container")) continue; // a formula has the colour of its text
       const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
       const sort = [color, fontSize, fontWeight, textShadow, groundsOf(element)].join(";");
-      if (!sorts.has(sort)) sorts.set(sort, element);
+      if (!asked.has(sort)) sorts.set(sort, element);
+      asked.add(sort);
     }
     return [...sorts.values()];
   }
 
+  // What this width or theme shows for the first time, or lets scroll for the first time.
+  const shown = new WeakSet();
+  const scrolling = new WeakSet();
+
+  function newElements() {
+    const found = [];
+    for (const element of within("body *")) {
+      if (element.closest("mjx-container, svg") && !element.matches("mjx-container, svg")) continue;
+      const larger = element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1;
+      const scrolls = larger && /auto|scroll/.test(getComputedStyle(element).overflow);
+      const anew = !shown.has(element) || (scrolls && !scrolling.has(element));
+      shown.add(element);
+      if (scrolls) scrolling.add(element);
+      if (anew && !found.at(-1)?.contains(element)) found.push(element);
+    }
+    return found;
+  }
+
   const kinds = { sideways, cut, raw, pictures, headings, ids, toggles, tabStops, links, drawings };
   const look = (wanted) => Object.fromEntries((wanted ?? Object.keys(kinds)).map((kind) => [kind, kinds[kind]()]));
-  return { ...kinds, look, sortsOfText };
+  return { ...kinds, look, newSortsOfText, newElements };
 })();

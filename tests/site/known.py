@@ -21,21 +21,32 @@ class Known:
         return kind == self.kind and bool(re.search(self.page, page) and re.search(self.sentence, sentence))
 
 
+CHAPTERS = "^notebooks/({})_"
 KNOWN: tuple[Known, ...] = (
-    Known("figures", "", r"^#[34]\w[0-5]\w[458]\w .* in dark", "the dark end of viridis: areas of maps"),
     Known(
         "figures",
-        "",
-        r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622) .* in dark",
-        "pixels of photos and of filters",
+        CHAPTERS.format("03|06|13|15"),
+        r"^#[34]\w[0-5]\w[458]\w .* in dark",
+        "the dark end of viridis: areas of maps",
     ),
     Known(
         "figures",
-        "",
+        CHAPTERS.format("10|12"),
+        r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622) .* in dark",
+        "pixels of photos",
+    ),
+    Known(
+        "figures",
+        CHAPTERS.format("11|15"),
         r"^#(a2a2a2|a6ceea|aed2ee|b2b6b6|b2d6ee|d6d6d6|fae2de) .* in light",
         "pale bars and areas beside the ones to be compared",
     ),
-    Known("figures", "", r"^#[78]\w[78]\w[78]\w has 3\.\d+:1 in light", "edges of small grey letters"),
+    Known(
+        "figures",
+        CHAPTERS.format("11"),
+        r"^#(7e8286|868a8e) has 3\.\d+:1 in light",
+        "edges of small grey letters",
+    ),
 )
 
 

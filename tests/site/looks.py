@@ -19,14 +19,23 @@ SETTLED = """async () => {
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 SEVERE = ("moderate", "serious", "critical")
-AXE_COLOURS = """async () => (await axe.run({include: siteFindings.sortsOfText()}, {
-    resultTypes: ["violations"], preload: false, runOnly: ["color-contrast"],
-})).violations"""
-# The theme's skip bar and its helpers stand outside landmarks; formulas, a box a glyph, are made by MathJax.
-AXE_REST = """async () => (await axe.run({exclude: ["mjx-container > *"]}, {
-    resultTypes: ["violations"], preload: false,
-    rules: {region: {enabled: false}, "color-contrast": {enabled: false}},
-})).violations"""
+# The rules of axe-core: on the whole page as it opens, then on what a width or a theme shows for the first
+# time. Contrast, the slowest rule, is asked of one text of each sort. Formulas, a box a glyph, are MathJax's.
+AXE = """async () => {
+    const options = {resultTypes: ["violations"], preload: false};
+    const [elements, texts] = [siteFindings.newElements(), siteFindings.newSortsOfText()];
+    const whole = !window.siteAsked;
+    window.siteAsked = true;
+    const found = [];
+    if (texts.length) {
+        found.push(await axe.run({include: texts}, {...options, runOnly: ["color-contrast"]}));
+    }
+    if (whole || elements.length) {
+        const where = whole ? {exclude: ["mjx-container > *"]} : {include: elements};
+        found.push(await axe.run(where, {...options, rules: {"color-contrast": {enabled: false}}}));
+    }
+    return found.flatMap((result) => result.violations);
+}"""
 FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
     "*, ::before, ::after { transition: none !important; animation: none !important; caret-color: #0000; }"
@@ -112,21 +121,25 @@ def find(page: Page, kind: str) -> list[str]:
     return look(page, [kind])[kind]
 
 
-def axe(page: Page, script: str, colours: bool = True, rest: bool = True) -> list[str]:
+def axe(page: Page, script: str) -> list[str]:
     """Violations of axe-core's rules from moderate up; `script` is its source.
 
-    Contrast (`colours`), its slowest rule, is asked of one element of each sort: those of the same colours
-    have the same.
+    The first time on a page all of it is asked; later what a width or a theme has brought since.
     """
     page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
     _bring_script(page)
-    found = (page.evaluate(AXE_COLOURS) if colours else []) + (page.evaluate(AXE_REST) if rest else [])
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
-        for violation in found
+        for violation in page.evaluate(AXE)
         if violation["impact"] in SEVERE
         for node in violation["nodes"]
     ]
+
+
+def below_the_screen(page: Page, selector: str) -> float:
+    """By how many pixels the first of these elements ends below the screen; negative where it ends above."""
+    box = page.locator(selector).first.bounding_box()
+    return box["y"] + box["height"] - page.viewport_size["height"]
 
 
 def invisible_focus(page: Page) -> list[str]:

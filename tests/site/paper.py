@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 SHEET = 680  # pixels of an A4 sheet between its margins of 15 mm
 MARGIN_MM, A4_MM = 15, 210
-FILLED = 0.3  # of a sheet's height must be used where another follows: a tall drawing goes to the next whole
+FILLED = 0.5  # of a sheet's height must be used where another follows: a tall drawing goes to the next whole
 WIDER = """() => {
     const sheet = document.documentElement.clientWidth;
     const found = [];

@@ -1,0 +1,154 @@
+"""The crawl sees every page at every width, in each theme and without scripts: what is planted is found."""
+
+# ruff: noqa: E501 (pages of one line)
+
+import pytest
+from crawl import ALIKE, RESULTS, crawl
+from serve import served
+
+pytestmark = pytest.mark.site
+
+PAGE = """<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>A page</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><style>
+html {{ background: #fff; color: #000 }} html[data-theme="dark"] {{ background: #000; color: #fff }}
+a {{ color: #00c }} html[data-theme="dark"] a {{ color: #9cf }}
+{style}
+</style><script>
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => {{ document.documentElement.dataset.theme = dark.matches ? "dark" : "light"; }};
+dark.addEventListener("change", follow);
+follow();
+</script></head><body><nav class="bd-sidebar-primary"><a href="/">Home</a></nav>
+<main><article><h1>A page</h1><p>Patches are <a href="/">tokens</a>.</p>
+<div id="search-results"><ul><li><p class="context">Patches</p></li></ul></div>{body}</article></main></body></html>"""
+
+WIDE = "(min-width: 1000px)"
+MIDDLE = "(min-width: 600px) and (max-width: 900px)"
+PHONE = "(max-width: 500px)"
+NAMELESS = '<button class="less"></button>'
+SCROLLS = '<div class="box"><p>What is on the right can only be read by someone who has a mouse.</p></div>'
+BOX = ".box {{ width: 90px }} .box p {{ width: 700px }} @media {} {{ .box {{ overflow: auto; mask-image: linear-gradient(red, #0000) }} }}"
+DRAWING = '<svg aria-hidden="true" width="200" height="40" viewBox="0 0 200 40"><text y="20" class="f">N</text></svg>'
+# What is planted: a style, what stands in the page, the kind of the finding and where it is found.
+FAULTS = {
+    "wide at 1440": (f"@media {WIDE} {{ .w {{ width: 2000px }} }}", "<p class='w'>w</p>", "sideways", "1440 light"),
+    "wide at 768": (f"@media {MIDDLE} {{ .w {{ width: 900px }} }}", "<p class='w'>w</p>", "sideways", "768 light"),
+    "wide at 390": (f"@media {PHONE} {{ .w {{ width: 600px }} }}", "<p class='w'>w</p>", "sideways", "390 light"),
+    "cut at 768": (
+        f"@media {MIDDLE} {{ .c {{ width: 40px; overflow: hidden; white-space: nowrap }} }}",
+        "<p class='c'>cut on its right</p>",
+        "cut",
+        "768 light",
+    ),
+    "cut at 390": (
+        f"@media {PHONE} {{ .c {{ width: 40px; overflow: hidden; white-space: nowrap }} }}",
+        "<p class='c'>cut on its right</p>",
+        "cut",
+        "390 light",
+    ),
+    "a link of its own in dark": (
+        "html[data-theme='dark'] .o { color: #fc9 }",
+        "<p>And <a class='o' href='/'>o</a>.</p>",
+        "links",
+        "1440 dark",
+    ),
+    "a link of its own in light at 390": (
+        f"@media {PHONE} {{ html[data-theme='light'] .o {{ color: #060 }} }}",
+        "<p>And <a class='o' href='/'>o</a>.</p>",
+        "links",
+        "390 light",
+    ),
+    "a faint drawing in dark": (
+        ".f { fill: #000 } html[data-theme='dark'] .f { fill: #222 }",
+        DRAWING,
+        "drawings",
+        "1440 dark",
+    ),
+    "faint text in dark": ("html[data-theme='dark'] .t { color: #333 }", "<p class='t'>faint</p>", "axe", "1440 dark"),
+    "faint text in dark at 390": (
+        f"@media {PHONE} {{ html[data-theme='dark'] .t {{ color: #333 }} }}",
+        "<p class='t'>faint</p>",
+        "axe",
+        "390 dark",
+    ),
+    "faint text at 768": (f"@media {MIDDLE} {{ .t {{ color: #999 }} }}", "<p class='t'>faint</p>", "axe", "768 light"),
+    "a nameless button at 768": (
+        f".less {{ display: none }} @media {MIDDLE} {{ .less {{ display: block }} }}",
+        NAMELESS,
+        "axe",
+        "768 light",
+    ),
+    "a nameless button at 390": (
+        f".less {{ display: none }} @media {PHONE} {{ .less {{ display: block }} }}",
+        NAMELESS,
+        "axe",
+        "390 light",
+    ),
+    "a nameless button in dark": (
+        ".less { display: none } html[data-theme='dark'] .less { display: block }",
+        NAMELESS,
+        "axe",
+        "1440 dark",
+    ),
+    "a box that scrolls with a mouse alone at 390": (BOX.format(PHONE), SCROLLS, "axe", "390 light"),
+    "outside of landmarks": ("", "</article></main><p>Nowhere</p><main hidden><article>", "axe", "1440 light"),
+    "a picture without words": ("", '<img width="9" height="9" src="data:,">', "pictures", ""),
+    "mathematics": ("", r"<p>of \(D_h\)</p>", "raw", ""),
+    "a deep heading": ("", "<h4>Deep</h4>", "headings", ""),
+    "a name twice": ("", "<i id='a'>a</i><i id='a'>b</i>", "ids", ""),
+    "a fold without a name": ("", "<details><summary>Hint</summary></details><details><summary>Hint</summary></details>", "toggles", ""),
+    "a formula as tab stop": ("", '<mjx-container tabindex="0">x</mjx-container>', "tabStops", ""),
+    "an error": ("", "<script>throw new Error('no')</script>", "error", ""),
+    "a warning": ("", "<script>console.warn('no')</script>", "console", ""),
+    "without scripts a picture is missing": ("", "<noscript><img alt='a' src='/none.png'></noscript>", "missing", "without scripts"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What the crawl says of a site that has each fault on a page of its own, and pages without any."""
+    folder = tmp_path_factory.mktemp("site")
+    pages = {"fine.html": ("", "")}
+    pages |= {f"{name.replace(' ', '-')}.html": fault[:2] for name, fault in FAULTS.items()}
+    pages[f"{ALIKE}wide.html"] = FAULTS["wide at 390"][:2]
+    for name, (style, body) in (pages | {RESULTS.split("?")[0]: ("", "")}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(PAGE.format(style=style, body=body), encoding="utf-8")
+    bare = PAGE.format(
+        style="nav { visibility: hidden }",
+        body="<script>document.querySelector('nav').style.visibility = 'visible'</script>",
+    )
+    (folder / "bare.html").write_text(bare.replace(' data-theme="light"', ""), encoding="utf-8")
+    with served(folder) as root:
+        return crawl(root, [*pages, "bare.html", RESULTS])
+
+
+def of_page(found, name):
+    return {kind: pages[name] for kind, pages in found.items() if name in pages}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_where_it_is_and_nothing_else(found, fault):
+    kind, where = FAULTS[fault][2:]
+    said = of_page(found, f"{fault.replace(' ', '-')}.html")
+    assert {*said} - {"axe"} <= {kind}, said  # axe finds some of the others' faults, too
+    assert said.get(kind)
+    assert [sentence for sentence in said[kind] if not sentence.startswith(where)] == []
+
+
+def test_pages_without_faults_are_clean(found):
+    assert of_page(found, "fine.html") == of_page(found, RESULTS) == {}
+
+
+def test_a_page_that_needs_scripts_is_found(found):
+    assert of_page(found, "bare.html")["scriptless"] == [
+        "no theme: colours and boxes vanish",
+        "no navigation",
+    ]
+
+
+def test_pages_of_modules_are_looked_at_on_a_phone(found):
+    [sentence] = of_page(found, f"{ALIKE}wide.html")["sideways"]
+    assert sentence.startswith("390 light")
