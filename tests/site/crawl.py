@@ -19,11 +19,13 @@ THEMES = ("light", "dark")
 ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
 WORKERS = 2
 HEIGHT = 900
-RESULTS = "search.html?q=patch"  # what scripts write there comes late
-SEARCHED = "notebooks/05_vision_transformer.html?highlight=patch"  # words that were searched for are marked
-# What neither width nor theme can change is looked for once, what a theme cannot change at each width.
-ONCE = ("raw", "pictures", "headings", "ids", "tabStops", "toggles")
-OF_WIDTHS = ("sideways", "cut")
+RESULTS = "search.html?q=patch"
+SEARCHED = "notebooks/05_vision_transformer.html?highlight=patch"
+# What scripts write there comes late: results, and marks around the words that were searched for.
+LATE = {RESULTS: "#search-results li .context", SEARCHED: "span.highlighted"}
+# What is slow and hardly depends on width is looked for once a load, what no theme changes at each width.
+ONCE = ("raw", "ids")
+OF_WIDTHS = ("sideways", "cut", "pictures", "headings", "tabStops", "toggles")
 OF_THEMES = ("drawings", "links")
 
 Windows = dict[tuple[int, ...], Page]
@@ -62,19 +64,23 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
         with listening(page) as heard:
             page.goto(name, wait_until="load")
             page.add_style_tag(content=STILL)
-            if name == RESULTS:
-                page.locator("#search-results li .context").first.wait_for()
+            if name in LATE:
+                page.locator(LATE[name]).first.wait_for()
+                page.wait_for_load_state("networkidle")
             for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})
                 settle(page)
-                first = width == chosen[0][0]
+                first = width == widths[0]
                 for theme in themes:
                     switch_theme(page, theme)
                     light = theme == THEMES[0]
                     kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
                     for kind, sentences in look(page, kinds).items():
                         add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                    add("axe", f"{width} {theme}", axe(page, script))
+                    add("axe", f"{width} {theme}", axe(page, script, whole=light))
+            page.evaluate(
+                "localStorage.clear()"
+            )  # words that were searched for are marked on the next page, too
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:
@@ -112,7 +118,7 @@ def _visit_all(root: str, script: str, names: list[str]) -> Report:
 
 
 def crawl(root: str, names: list[str]) -> Report:
-    """Visit the pages, a share at a time side by side, and put together what each found."""
+    """Visit the pages in shares, side by side, and put together what each found."""
     shares = [names[start::WORKERS] for start in range(WORKERS)]
     whole: Report = defaultdict(dict)
     with ThreadPoolExecutor(WORKERS) as pool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from contrast import contrast
+from crawl import page_names
 from PIL import Image
 from scipy import ndimage
 
@@ -51,10 +52,11 @@ def faint(path: Path, grounds: dict[str, tuple[float, ...]]) -> list[str]:
 def figures_of_pages(built: Path) -> dict[str, list[Path]]:
     """The figures that each page of the built book shows; earlier builds may have left others."""
     found = {}
-    for page in sorted(built.glob("*/*.html")):
-        names = set(re.findall(r"_images/([\w.-]+\.(?:png|webp))", page.read_text(encoding="utf-8")))
+    for page in page_names(built):
+        text = (built / page).read_text(encoding="utf-8")
+        names = set(re.findall(r"_images/([\w.-]+\.(?:png|webp))", text))
         if names:
-            found[str(page.relative_to(built))] = [built / "_images" / name for name in sorted(names)]
+            found[page] = [built / "_images" / name for name in sorted(names)]
     return found
 
 
@@ -62,6 +64,6 @@ def faint_on_pages(built: Path, grounds: dict[str, tuple[float, ...]]) -> dict[s
     """What `faint` says of the figures of each page, each figure looked at once."""
     look = cache(lambda path: faint(path, grounds))
     return {
-        page: sorted({sentence for path in paths for sentence in look(path)})
+        page: [f"{sentence} ({path.name})" for path in paths for sentence in look(path)]
         for page, paths in figures_of_pages(built).items()
     }

@@ -182,8 +182,8 @@ window.siteFindings = (() => {
     return grounds.get(element);
   }
 
-  // One element of each sort that was not there before: those of the same colour, size, weight and grounds look
-  // the same.
+  // The longest text of each sort that has not been asked about yet: texts of the same colour, size, weight and
+  // grounds, links among them with the same text around, are one sort.
   const asked = new Set();
 
   function newSortsOfText() {
@@ -192,28 +192,25 @@ window.siteFindings = (() => {
     for (const element of within("body *")) {
       const speaks = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
       if (!speaks || element.closest("mjx-container")) continue; // a formula has the colour of its text
-      const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
-      const sort = [color, fontSize, fontWeight, textShadow, groundsOf(element)].join(";");
-      if (!asked.has(sort)) sorts.set(sort, element);
-      asked.add(sort);
+      const { color, fontSize, fontWeight, textShadow, textDecorationLine } = getComputedStyle(element);
+      const link = element.matches("a") ? [textDecorationLine, getComputedStyle(element.parentElement).color] : [];
+      const sort = [color, fontSize, fontWeight, textShadow, groundsOf(element), ...link].join(";");
+      const longest = sorts.get(sort);
+      if (asked.has(sort) || (longest && words(longest).length >= words(element).length)) continue;
+      sorts.set(sort, element);
     }
+    for (const sort of sorts.keys()) asked.add(sort);
     return [...sorts.values()];
   }
 
-  // What this width or theme shows for the first time, or lets scroll for the first time.
+  // What has not been seen before, without what lies inside of it.
   const shown = new WeakSet();
-  const scrolling = new WeakSet();
 
   function newElements() {
     const found = [];
     for (const element of within("body *")) {
-      if (element.closest("mjx-container, svg") && !element.matches("mjx-container, svg")) continue;
-      const larger = element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1;
-      const scrolls = larger && /auto|scroll/.test(getComputedStyle(element).overflow);
-      const anew = !shown.has(element) || (scrolls && !scrolling.has(element));
+      if (!shown.has(element) && !found.at(-1)?.contains(element)) found.push(element);
       shown.add(element);
-      if (scrolls) scrolling.add(element);
-      if (anew && !found.at(-1)?.contains(element)) found.push(element);
     }
     return found;
   }

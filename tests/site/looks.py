@@ -2,14 +2,15 @@
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
 from PIL import Image, ImageChops
-from playwright.sync_api import ConsoleMessage, Page, Request, Response
+from playwright.sync_api import ConsoleMessage, Page, Request, Response, Route
 
 SCRIPT = (Path(__file__).parent / "findings.js").read_text(encoding="utf-8")
 # Formulas are set, fonts are there: what is looked at does not move any more.
@@ -19,22 +20,26 @@ SETTLED = """async () => {
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 SEVERE = ("moderate", "serious", "critical")
-# The rules of axe-core: on the whole page as it opens, then on what a width or a theme shows for the first
-# time. Contrast, the slowest rule, is asked of one text of each sort. Formulas, a box a glyph, are MathJax's.
-AXE = """async () => {
-    const options = {resultTypes: ["violations"], preload: false};
+# The rules of axe-core: on a whole page, or on what a theme shows for the first time. Those about colours,
+# the slowest, are asked of one text of each sort; of a text in the very colour of its ground axe is not sure.
+# What is inside a formula, a box for each glyph, is left out: MathJax makes it.
+AXE = """async (whole) => {
+    const colours = ["color-contrast", "link-in-text-block"];
+    const options = {resultTypes: ["violations", "incomplete"], preload: false};
     const [elements, texts] = [siteFindings.newElements(), siteFindings.newSortsOfText()];
-    const whole = !window.siteAsked;
-    window.siteAsked = true;
     const found = [];
     if (texts.length) {
-        found.push(await axe.run({include: texts}, {...options, runOnly: ["color-contrast"]}));
+        const {violations, incomplete} = await axe.run({include: texts}, {...options, runOnly: colours});
+        const unseen = (node) => node.any.some(({data}) => data?.messageKey === "equalRatio");
+        const equal = incomplete.map((rule) => ({...rule, nodes: rule.nodes.filter(unseen)}));
+        found.push(...violations, ...equal);
     }
     if (whole || elements.length) {
-        const where = whole ? {exclude: ["mjx-container > *"]} : {include: elements};
-        found.push(await axe.run(where, {...options, rules: {"color-contrast": {enabled: false}}}));
+        const rules = Object.fromEntries(colours.map((rule) => [rule, {enabled: false}]));
+        const where = {exclude: ["mjx-container > *"], ...(whole ? {} : {include: elements})};
+        found.push(...(await axe.run(where, {...options, rules})).violations);
     }
-    return found.flatMap((result) => result.violations);
+    return found;
 }"""
 FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
@@ -121,19 +126,29 @@ def find(page: Page, kind: str) -> list[str]:
     return look(page, [kind])[kind]
 
 
-def axe(page: Page, script: str) -> list[str]:
+def axe(page: Page, script: str, whole: bool = True) -> list[str]:
     """Violations of axe-core's rules from moderate up; `script` is its source.
 
-    The first time on a page all of it is asked; later what a width or a theme has brought since.
+    Colours are asked of the sorts of text that this window has not been asked about; everything else of the
+    whole page, or of what the window has not shown before.
     """
     page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
     _bring_script(page)
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
-        for violation in page.evaluate(AXE)
+        for violation in page.evaluate(AXE, whole)
         if violation["impact"] in SEVERE
         for node in violation["nodes"]
     ]
+
+
+def changed(page: Page, address: str | re.Pattern[str], change: Callable[[str], str]) -> None:
+    """Let a page get the text behind an address only after it was changed: that is how faults are planted."""
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=change(route.fetch().text()), content_type="text/html; charset=utf-8")
+
+    page.route(address, answer)
 
 
 def below_the_screen(page: Page, selector: str) -> float:

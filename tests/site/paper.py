@@ -6,7 +6,8 @@ from playwright.sync_api import Page
 
 SHEET = 680  # pixels of an A4 sheet between its margins of 15 mm
 MARGIN_MM, A4_MM = 15, 210
-FILLED = 0.5  # of a sheet's height must be used where another follows: a tall drawing goes to the next whole
+# Of a sheet this much must be used where another follows; not more: a tall drawing moves to the next.
+FILLED = 0.5
 WIDER = """() => {
     const sheet = document.documentElement.clientWidth;
     const found = [];

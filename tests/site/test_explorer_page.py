@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from looks import changed
 
 pytestmark = pytest.mark.site
 
@@ -106,15 +107,11 @@ def test_on_paper_the_map_is_there_and_the_controls_are_not(page, explorer):
     )
 
 
-def controls_without_scripts(browser, book, style=""):
+def seen_without_scripts(browser, book, style=""):
     """Whether the controls show, the map's shades and its words, where scripts are turned off."""
     page = browser.new_page(java_script_enabled=False)
-
-    def styled(route):
-        text = route.fetch().text()
-        route.fulfill(body=text.replace("</head>", f"<style>{style}</style></head>"))
-
-    page.route(f"{book}{CHAPTER}", styled)
+    styled = f"<style>{style}</style></head>"
+    changed(page, f"{book}{CHAPTER}", lambda text: text.replace("</head>", styled))
     page.goto(f"{book}{CHAPTER}")
     explorer = page.locator(".attention-explorer")
     seen = explorer.locator(".controls").is_visible(), {*darkness(explorer)}, said(explorer)
@@ -123,7 +120,7 @@ def controls_without_scripts(browser, book, style=""):
 
 
 def test_without_scripts_it_is_one_map(browser, book):
-    controls, shades, words = controls_without_scripts(browser, book)
+    controls, shades, words = seen_without_scripts(browser, book)
     assert not controls
     assert len(shades) > 3
     assert words.endswith("where the class token looks.")
@@ -171,4 +168,4 @@ def test_an_explorer_that_prints_badly_fails(page, explorer, style):
 
 def test_controls_that_do_nothing_without_scripts_are_seen(browser, book):
     style = ".attention-explorer .controls { display: flex !important }"
-    assert controls_without_scripts(browser, book, style)[0]
+    assert seen_without_scripts(browser, book, style)[0]

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 (pages of one line)
 
+import re
+
 import numpy as np
 import pytest
 from crawl import without_scripts
@@ -205,9 +207,10 @@ def test_a_faint_figure_is_found_on_the_page_that_shows_it(tmp_path):
         draw(tmp_path / "_images" / f"{name}.png", colour)
         (tmp_path / "notebooks" / f"{name}.html").write_text(f'<img alt="a" src="../_images/{name}.png">')
     found = faint_on_pages(tmp_path, GROUNDS)
+    assert "notebooks/clear.html" in found
     assert found["notebooks/clear.html"] == []
     [sentence] = found["notebooks/faint.html"]
-    assert sentence.endswith("in light")
+    assert sentence.endswith("in light (faint.png)")
 
 
 @pytest.mark.parametrize("colour", ["#440154", "#a6ceea", "#868a8e"])
@@ -221,7 +224,7 @@ def test_a_waiver_holds_on_its_own_pages_alone(tmp_path, colour):
 
 
 def test_every_waiver_names_its_pages():
-    assert [known.reason for known in KNOWN if not known.page.startswith("^")] == []
+    assert [known.reason for known in KNOWN if re.search(known.page, "book/index.html")] == []
 
 
 # ---- paper ------------------------------------------------------------------------------------------
