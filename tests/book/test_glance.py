@@ -7,7 +7,7 @@ from vit_from_scratch.experiments import load_result
 
 SOURCES = {
     "digits": "test_accuracy_mean",
-    "cifar10-30min-cpu-conv-mean": "test_accuracy_mean",
+    "cifar10-half-hour-conv": "test_accuracy_mean",
     "tiny-imagenet_weights": "test_accuracy",
 }
 
@@ -21,7 +21,7 @@ def test_each_number_is_read_from_a_result():
 def test_the_words_say_how_long_it_took_and_of_how_many():
     words = [words for _, words in tiles()]
     assert f"{load_result('digits')['seconds_max']:.0f} seconds" in words[0]
-    assert f"{load_result('cifar10-30min-cpu-conv-mean')['seconds_max'] / 60:.0f} minutes" in words[1]
+    assert f"{load_result('cifar10-half-hour-conv')['seconds_max'] / 60:.0f} minutes" in words[1]
     assert f"{load_result('tiny-imagenet_weights')['test_images']:,} photos" in words[2]
 
 

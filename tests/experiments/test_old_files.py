@@ -63,5 +63,5 @@ def test_flat_options_of_a_stem_become_a_table():
 
 
 def test_one_option_of_a_recipes_stem_can_be_changed():
-    recipe = load_recipe("cifar10-30min-cpu-conv", {"model": {"stem": {"width": 16}}})
+    recipe = load_recipe("cifar10-half-hour-conv", {"model": {"stem": {"width": 16}}})
     assert recipe.model["stem"] == {"kind": "conv", "width": 16}

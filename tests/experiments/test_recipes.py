@@ -63,10 +63,11 @@ def test_the_small_cifar_recipe_has_the_posters_size():
     }
 
 
-def test_the_two_recipes_without_labels_differ_in_what_they_ask_alone():
-    patches, pixels = (load_recipe(f"tiny-imagenet-masked-{name}") for name in ("patches", "pixels"))
-    assert (patches.objective, pixels.objective) == ("masked-patches", "masked-pixels")
-    assert patches.tables() == pixels.tables()
+def test_the_recipes_with_labels_and_without_differ_in_what_they_ask_alone():
+    names = ("labels", "masked-patches", "masked-pixels")
+    labels, patches, pixels = (load_recipe(f"tiny-imagenet-{name}") for name in names)
+    assert (labels.objective, patches.objective, pixels.objective) == ("classes", *names[1:])
+    assert labels.tables() == patches.tables() == pixels.tables()
     assert patches.train.steps == 2100
     assert patches.model == load_recipe("tiny-imagenet-plain").model
 

@@ -1,7 +1,7 @@
 """Settings that suit a data set, for `vit train --data NAME`: recipes chosen by a few rules, without PyTorch.
 
 The digits and CIFAR-10 have recipes of their own. Any other data set gets a small ViT that two CPU cores can
-train, with what helped most in the recipe `cifar10-30min-cpu-plain-mean`: the mean of the patches, fixed
+train, with what helped most in the recipe `cifar10-half-hour-plain`: the mean of the patches, fixed
 positions, a mimetic start, and Muon. Four things follow from the photos:
 
 the side of the images   the largest of `SIDES` that most photos have; so nothing is enlarged

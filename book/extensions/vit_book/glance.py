@@ -22,7 +22,7 @@ def tiles() -> list[tuple[str, str]]:
     >>> [number.endswith("%") for number, _ in tiles()]
     [True, True, True, True]
     """
-    digits, photos = result("digits"), result("cifar10-30min-cpu-conv-mean")
+    digits, photos = result("digits"), result("cifar10-half-hour-conv")
     kinds, masked = result("tiny-imagenet_weights"), result("masked_tiny_imagenet")["colours"]["by_fate"]
     return [
         (
