@@ -197,7 +197,7 @@ def trials_text(name: str) -> list[str]:
     error = 100 * max(sqrt(p * (1 - p) / photos) for p in found)
     against = "to the row above" if page["cumulative"] else "to the first row"
     return [
-        f"The claim, written beforehand: {page['claim']}",
+        f"Its claim: {page['claim']}",
         "",
         f"Ended {page['date'].partition('T')[0]}: `{load_trials(name).command}`",
         "",
@@ -230,7 +230,7 @@ def transfers_text(name: str) -> list[str]:
         rows.append([pair["task"], pair["start"], "; ".join(tried), f"{pair['chosen']:g}", test + lost])
     photos = min(pair["config"]["data"]["validation_size"] for pair in page["pairs"])
     return [
-        f"The claim, written beforehand: {page['claim']}",
+        f"Its claim: {page['claim']}",
         "",
         f"Ended {page['date'].partition('T')[0]}: `{page['command']}`",
         "",
