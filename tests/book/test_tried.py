@@ -60,7 +60,7 @@ def test_a_run_whose_recipe_is_gone_stands_with_what_its_file_expected(monkeypat
 
 def test_mirror_images_are_named_where_they_were_measured():
     assert tried.with_mirror_images({"test_flip_accuracy_mean": 0.8768}) == (
-        " (With mirror images meaned: 87.7%.)"
+        " (Averaged with mirror images: 87.7%.)"
     )
     assert tried.with_mirror_images(load_result("digits")) == ""
 

@@ -156,7 +156,7 @@ def among_five(result: dict[str, Any]) -> str:
 def with_mirror_images(result: dict[str, Any]) -> str:
     """Say how many are right by the mean of the answers to a photo and its mirror image; "" if unknown."""
     found = result.get("test_flip_accuracy_mean")
-    return f" (With mirror images meaned: {found:.1%}.)" if found is not None else ""
+    return f" (Averaged with mirror images: {found:.1%}.)" if found is not None else ""
 
 
 def time_saved(result: dict[str, Any]) -> str:
