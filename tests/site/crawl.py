@@ -65,7 +65,7 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
             page.goto(name, wait_until="load")
             page.add_style_tag(content=STILL)
             if name in LATE:
-                page.locator(LATE[name]).first.wait_for()
+                page.locator(LATE[name]).first.wait_for(state="attached")
                 page.wait_for_load_state("networkidle")
             for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})

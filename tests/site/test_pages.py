@@ -74,7 +74,7 @@ def test_what_is_meant_for_one_screen_fits_one(page, book, name, last):
     page.goto(f"{book}{name}")
     settle(page)
     assert below_the_screen(page, last) <= 0
-    page.add_style_tag(content="article { padding-top: 900px }")  # a planted fault
+    page.add_style_tag(content=".bd-article { margin-top: 900px !important }")  # a planted fault
     assert below_the_screen(page, last) > 0
 
 
