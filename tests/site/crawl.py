@@ -20,9 +20,8 @@ ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
 WORKERS = 2
 HEIGHT = 900
 RESULTS = "search.html?q=patch"
-SEARCHED = "notebooks/05_vision_transformer.html?highlight=patch"
-# What scripts write there comes late: results, and marks around the words that were searched for.
-LATE = {RESULTS: "#search-results li .context", SEARCHED: "span.highlighted"}
+# What scripts write there comes late.
+LATE = {RESULTS: "#search-results li .context"}
 # What is slow and hardly depends on width is looked for once a load, what no theme changes at each width.
 ONCE = ("raw", "ids")
 OF_WIDTHS = ("sideways", "cut", "pictures", "headings", "tabStops", "toggles")
