@@ -86,6 +86,14 @@ def test_exercises_share_no_name():
     assert "<section>a</section><section>b</section>" in markup.unique_ids(page)
 
 
+def test_names_of_drawings_are_no_words_to_mark():
+    page = book_page('<svg><title id="a">Patches</title><desc id="b">Cut.</desc></svg>')
+    done = markup.names_of_drawings_unmarked(page)
+    assert '<title class="nohighlight" id="a">' in done
+    assert '<desc class="nohighlight" id="b">' in done
+    assert markup.names_of_drawings_unmarked(done) == done
+
+
 def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):
     Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
     page = book_page(

@@ -2,7 +2,7 @@
 
 import pytest
 from check_links import BUILT
-from crawl import RESULTS, axe_script, crawl, page_names
+from crawl import MARKED, RESULTS, axe_script, crawl, page_names
 from freshness import STALE, is_fresh
 from measure_pages import find_chromium, open_browser
 from serve import served
@@ -33,7 +33,7 @@ def names():
 @pytest.fixture(scope="session")
 def report(book, names):
     """What is wrong on any page: kind, page, sentences."""
-    return crawl(book, [*names, RESULTS])
+    return crawl(book, [*names, RESULTS, *MARKED])
 
 
 @pytest.fixture(scope="session")

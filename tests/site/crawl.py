@@ -20,8 +20,10 @@ ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
 WORKERS = 2
 HEIGHT = 900
 RESULTS = "search.html?q=patch"
+# The pages that a result leads to have the words that were searched for marked.
+MARKED = ("book/index.html?highlight=patch", "notebooks/05_vision_transformer.html?highlight=patch")
 # What scripts write there comes late.
-LATE = {RESULTS: "#search-results li .context"}
+LATE = {RESULTS: "#search-results li .context", **dict.fromkeys(MARKED, "article span.highlighted")}
 # What is slow and hardly depends on width is looked for once a load, what no theme changes at each width.
 ONCE = ("raw", "ids")
 OF_WIDTHS = ("sideways", "cut", "pictures", "headings", "tabStops", "toggles")

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from vit_book.lean_mathjax import BUNDLE, lighten_mathjax
 from vit_book.lean_pictures import lighten_pictures
 from vit_book.lean_styles import lighten_styles
-from vit_book.markup import theme_from_the_start, unique_ids
+from vit_book.markup import names_of_drawings_unmarked, theme_from_the_start, unique_ids
 from vit_book.weight import (
     drop_icon_script,
     drop_unused_companions,
@@ -45,6 +45,7 @@ def finish(site: Path, cache: Path) -> None:
         scripts_after_the_text,
         theme_from_the_start,
         unique_ids,
+        names_of_drawings_unmarked,
         partial(renamed_pictures, names=renamed),
     ]
     for path in pages:

@@ -6,6 +6,7 @@ Each function takes a finished page's text and returns it changed; what it has b
 import re
 
 REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
+DRAWING_NAME = re.compile(r"<(title|desc) id=")
 # Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
 THEME = """<script data-cfasync="false">
     {
@@ -27,3 +28,8 @@ def theme_from_the_start(page: str) -> str:
 def unique_ids(page: str) -> str:
     """Exercises and solutions all name their text alike; nothing leads there, so it goes without a name."""
     return REPEATED_ID.sub(r"\1", page)
+
+
+def names_of_drawings_unmarked(page: str) -> str:
+    """The search marks what it found; it would end at a word in a drawing's name, which has no place."""
+    return DRAWING_NAME.sub(r'<\1 class="nohighlight" id=', page)
