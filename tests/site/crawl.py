@@ -79,9 +79,8 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
                     for kind, sentences in look(page, kinds).items():
                         add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
                     add("axe", f"{width} {theme}", axe(page, script, whole=light))
-            page.evaluate(
-                "localStorage.clear()"
-            )  # words that were searched for are marked on the next page, too
+            # The next page would have the words of a search marked.
+            page.evaluate("localStorage.clear()")
         for kind, sentences in heard.items():
             add(kind, "", sentences)
     if alike:
