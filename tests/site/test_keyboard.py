@@ -57,9 +57,10 @@ def test_a_fold_keeps_its_size_when_it_has_the_focus(chapter):
 def test_code_is_copied(chapter):
     box = chapter.locator("div.cell_input div.highlight").first
     code = box.locator("pre").inner_text()
-    chapter.evaluate("navigator.clipboard.writeText('what was copied before')")
+    before = "what was copied before"
+    chapter.evaluate("before => navigator.clipboard.writeText(before)", before)
     press(chapter, "div.cell_input button.copybtn")
-    chapter.wait_for_timeout(100)
+    chapter.wait_for_function("async before => (await navigator.clipboard.readText()) !== before", arg=before)
     assert chapter.evaluate("navigator.clipboard.readText()").strip() == code.strip()
 
 
@@ -127,7 +128,7 @@ def excerpts(page, book):
     """What the results of a search show of their pages."""
     page.goto(f"{book}search.html?q=softmax+sqrt")
     shown = page.locator("#search-results p.context")
-    shown.first.wait_for()
+    shown.nth(1).wait_for()
     page.wait_for_timeout(1500)
     return shown.all_inner_texts()
 
@@ -150,8 +151,11 @@ def scrolled_by_a_key(page, book):
     page.evaluate("MathJax.startup.promise")
     page.locator("div.math[tabindex='0']").first.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(500)
-    return page.evaluate("document.activeElement.scrollLeft")
+    for _ in range(8):
+        page.wait_for_timeout(250)
+        if distance := page.evaluate("document.activeElement.scrollLeft"):
+            return distance
+    return 0
 
 
 def test_a_wide_formula_scrolls_from_the_keyboard(page, book):
