@@ -22,6 +22,7 @@ from serve import served
 SLOW_LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 93_750}
 SLOWER = 4
 OPENINGS = 3
+SETTLED = 500  # milliseconds until what was fetched is counted, too
 PAINTS = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0] ?? NaN"
 PARSED = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
@@ -62,9 +63,10 @@ def count_bytes(session: CDPSession) -> Counter[str]:
 
 
 def scroll_through(page: Page) -> None:
-    """Come near every picture of a page, so that those which wait are fetched."""
+    """Fetch every picture of a page, those which wait until a reader comes near too."""
     page.evaluate("document.querySelectorAll('img').forEach(image => { image.loading = 'eager'; })")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_function("[...document.images].every(image => image.complete)")
+    page.wait_for_timeout(SETTLED)
 
 
 def weigh(browser: Browser, address: str) -> tuple[Counter[str], Counter[str]]:
