@@ -182,8 +182,8 @@ window.siteFindings = (() => {
     return grounds.get(element);
   }
 
-  // The longest text of each sort that has not been asked about yet: texts of the same colour, size, weight and
-  // grounds, links among them with the same text around, are one sort.
+  // The longest text of each sort that has not been asked about yet: texts of the same colour and grounds, all
+  // large or all small, links among them with the same text around, are one sort.
   const asked = new Set();
 
   function newSortsOfText() {
@@ -194,7 +194,8 @@ window.siteFindings = (() => {
       if (!speaks || element.closest("mjx-container")) continue; // a formula has the colour of its text
       const { color, fontSize, fontWeight, textShadow, textDecorationLine } = getComputedStyle(element);
       const link = element.matches("a") ? [textDecorationLine, getComputedStyle(element.parentElement).color] : [];
-      const sort = [color, fontSize, fontWeight, textShadow, groundsOf(element), ...link].join(";");
+      const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.66 : 24); // pixels; less contrast will do
+      const sort = [color, large, textShadow, groundsOf(element), ...link].join(";");
       const longest = sorts.get(sort);
       if (asked.has(sort) || (longest && words(longest).length >= words(element).length)) continue;
       sorts.set(sort, element);

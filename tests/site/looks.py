@@ -25,21 +25,18 @@ SEVERE = ("moderate", "serious", "critical")
 # What is inside a formula, a box for each glyph, is left out: MathJax makes it.
 AXE = """async (whole) => {
     const colours = ["color-contrast", "link-in-text-block"];
-    const options = {resultTypes: ["violations", "incomplete"], preload: false};
     const [elements, texts] = [siteFindings.newElements(), siteFindings.newSortsOfText()];
-    const found = [];
-    if (texts.length) {
-        const {violations, incomplete} = await axe.run({include: texts}, {...options, runOnly: colours});
-        const unseen = (node) => node.any.some(({data}) => data?.messageKey === "equalRatio");
-        const equal = incomplete.map((rule) => ({...rule, nodes: rule.nodes.filter(unseen)}));
-        found.push(...violations, ...equal);
-    }
-    if (whole || elements.length) {
-        const rules = Object.fromEntries(colours.map((rule) => [rule, {enabled: false}]));
-        const where = {exclude: ["mjx-container > *"], ...(whole ? {} : {include: elements})};
-        found.push(...(await axe.run(where, {...options, rules})).violations);
-    }
-    return found;
+    if (!whole && !elements.length && !texts.length) return [];
+    const sort = "data-sort-of-text";
+    axe.configure({rules: colours.map((id) => ({id, selector: `[${sort}]`, enabled: texts.length > 0}))});
+    texts.forEach((text) => text.setAttribute(sort, ""));
+    const where = {exclude: ["mjx-container > *"], ...(whole ? {} : {include: [...elements, ...texts]})};
+    const only = whole || elements.length ? {} : {runOnly: colours};
+    const found = await axe.run(where, {resultTypes: ["violations", "incomplete"], preload: false, ...only});
+    texts.forEach((text) => text.removeAttribute(sort));
+    const unseen = (node) => node.any.some(({data}) => data?.messageKey === "equalRatio");
+    const equal = found.incomplete.filter((rule) => colours.includes(rule.id));
+    return [...found.violations, ...equal.map((rule) => ({...rule, nodes: rule.nodes.filter(unseen)}))];
 }"""
 FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
@@ -132,7 +129,8 @@ def axe(page: Page, script: str, whole: bool = True) -> list[str]:
     Colours are asked of the sorts of text that this window has not been asked about; everything else of the
     whole page, or of what the window has not shown before.
     """
-    page.evaluate(f"window.axe ?? (() => {{ {script} }})()")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(script)
     _bring_script(page)
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"

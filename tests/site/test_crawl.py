@@ -49,6 +49,7 @@ FAULTS = {
     "faint text in dark": ("html[data-theme='dark'] .t { color: #333 }", FAINT, "axe", "1440 dark: color-contrast"),
     "faint text in dark at 390": (f"@media {PHONE} {{ html[data-theme='dark'] .t {{ color: #333 }} }}", FAINT, "axe", "390 dark: color-contrast"),
     "faint text at 768": (f"@media {MIDDLE} {{ .t {{ color: #999 }} }}", FAINT, "axe", "768 light: color-contrast"),
+    "grey text that is small at 390": (f".t {{ color: #888; font-size: 30px }} @media {PHONE} {{ .t {{ font-size: 16px }} }}", FAINT, "axe", "390 light: color-contrast"),
     "faint text after a faint sign": (".t { color: #999 }", "<i class='t'>=</i> <i class='t'>faint</i>", "axe", "1440 light: color-contrast"),
     "black text on black": (".t { color: #000 }", FAINT, "axe", "1440 dark: color-contrast"),
     "a nameless button at 768": (f".less {{ display: none }} @media {MIDDLE} {{ .less {{ display: block }} }}", NAMELESS, "axe", "768 light: button-name"),
