@@ -17,8 +17,11 @@ THEMES = ("light", "dark")
 # Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
 # is scarce, in one theme, with scripts.
 ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
-WORKERS = 2
+WORKERS = 3
 HEIGHT = 900
+RESIZED = (
+    400  # milliseconds: the theme makes boxes that scroll tab stops 300 after the window has another width
+)
 RESULTS = "search.html?q=patch"
 # The pages that a result leads to have the words that were searched for marked.
 MARKED = ("book/index.html?highlight=patch", "notebooks/05_vision_transformer.html?highlight=patch")
@@ -70,8 +73,10 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
                 page.wait_for_load_state("networkidle")
             for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})
-                settle(page)
                 first = width == widths[0]
+                if not first:
+                    page.wait_for_timeout(RESIZED)
+                settle(page)
                 for theme in themes:
                     switch_theme(page, theme)
                     light = theme == THEMES[0]

@@ -28,7 +28,8 @@ AXE = """async (whole) => {
     const [elements, texts] = [siteFindings.newElements(), siteFindings.newSortsOfText()];
     if (!whole && !elements.length && !texts.length) return [];
     const sort = "data-sort-of-text";
-    axe.configure({rules: colours.map((id) => ({id, selector: `[${sort}]`, enabled: texts.length > 0}))});
+    const selectors = [`[${sort}]`, `a[href][${sort}]`];
+    axe.configure({rules: colours.map((id, k) => ({id, selector: selectors[k], enabled: texts.length > 0}))});
     texts.forEach((text) => text.setAttribute(sort, ""));
     const where = {exclude: ["mjx-container > *"], ...(whole ? {} : {include: [...elements, ...texts]})};
     const only = whole || elements.length ? {} : {runOnly: colours};
