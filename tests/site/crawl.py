@@ -17,7 +17,7 @@ THEMES = ("light", "dark")
 # Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
 # is scarce, in one theme, with scripts.
 ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
-WORKERS = 3
+WORKERS = 2
 HEIGHT = 900
 RESIZED = (
     400  # milliseconds: the theme makes boxes that scroll tab stops 300 after the window has another width
