@@ -62,7 +62,7 @@ def count_bytes(session: CDPSession) -> Counter[str]:
     return weight
 
 
-def scroll_through(page: Page) -> None:
+def fetch_pictures(page: Page) -> None:
     """Fetch every picture of a page, those which wait until a reader comes near too."""
     page.evaluate("document.querySelectorAll('img').forEach(image => { image.loading = 'eager'; })")
     page.wait_for_function("[...document.images].every(image => image.complete)")
@@ -76,7 +76,7 @@ def weigh(browser: Browser, address: str) -> tuple[Counter[str], Counter[str]]:
     weight = count_bytes(context.new_cdp_session(page))
     page.goto(address, wait_until="networkidle")
     opened = Counter(weight)
-    scroll_through(page)
+    fetch_pictures(page)
     context.close()
     return opened, weight
 

@@ -157,6 +157,19 @@ def test_every_byte_that_a_page_fetches_is_weighed(browser, tmp_path):
     assert 300_000 < whole.total() < 310_000
 
 
+def test_pictures_that_wait_for_a_reader_are_weighed(browser, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    (tmp_path / "index.html").write_text(
+        "<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1><p style='height: 20000px'></p>"
+        "<img alt='noise' loading='lazy' src='noise.png'>"
+    )
+    with served(tmp_path) as root:
+        opened, whole = weigh(browser, root)
+    assert opened.total() < 10_000
+    assert 270_000 < whole.total() < 280_000
+
+
 def test_a_control_that_hides_its_focus_is_found(page):
     show(page, "<button class='quiet'>Quiet</button>", "<style>.quiet:focus { outline: 0 }</style>")
     assert [name for name in invisible_focus(page) if "Quiet" not in name] == []
