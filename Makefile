@@ -60,7 +60,7 @@ test-all: book
 
 test-site: $(INSTALLED)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "error: this machine has no Chromium; on Debian: apt-get install chromium" >&2; exit 1; }
-	$(BIN)/pytest -m site -n 2 --dist loadfile tests/site
+	$(BIN)/pytest -m site -n 2 --dist loadfile --no-loadscope-reorder tests/site
 
 train: $(INSTALLED)
 	$(BIN)/vit train --data digits

@@ -10,18 +10,17 @@ from looks import STILL, axe, listening, look, settle, switch_theme
 from measure_pages import open_browser
 from playwright.sync_api import Page
 
-# A window a tuple: the page is loaded at its first width, and the window then made as narrow as the next.
-WINDOWS = ((1440, 768), (390,))
 PHONE = 390
+# A window a tuple: the page is loaded at its first width, and the window then made as narrow as the next.
+WINDOWS = ((1440, 768), (PHONE,))
 THEMES = ("light", "dark")
-# Pages of modules are made alike, from docstrings, and those of packages stand for them: here only where room
-# is scarce, in one theme, with scripts.
-ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE,),)
+# Pages of modules are made alike, from docstrings: loaded once for all widths. Where room is scarcest, they
+# are looked at in the dark, too, and by axe.
+ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((1440, 768, PHONE),)
 WORKERS = 2
 HEIGHT = 900
-RESIZED = (
-    400  # milliseconds: the theme makes boxes that scroll tab stops 300 after the window has another width
-)
+# Milliseconds: the theme makes boxes that scroll tab stops 300 after the window has another width.
+RESIZED = 400
 RESULTS = "search.html?q=patch"
 # The pages that a result leads to have the words that were searched for marked.
 MARKED = ("book/index.html?highlight=patch", "notebooks/05_vision_transformer.html?highlight=patch")
@@ -59,8 +58,7 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
                 report[kind][name].append(f"{where}: {sentence}" if where else sentence)
 
     alike = name.startswith(ALIKE)
-    chosen, themes = (ALIKE_WINDOWS, THEMES[:1]) if alike else (WINDOWS, THEMES)
-    for widths in chosen:
+    for widths in ALIKE_WINDOWS if alike else WINDOWS:
         page = windows[widths]
         page.bring_to_front()  # a window behind another is drawn late
         page.emulate_media(color_scheme=THEMES[0])
@@ -74,22 +72,23 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
             for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})
                 first = width == widths[0]
-                if not first:
+                if not first and not alike:
                     page.wait_for_timeout(RESIZED)
-                settle(page)
-                for theme in themes:
+                if first or not alike:
+                    settle(page)
+                closely = not alike or width == PHONE
+                for theme in THEMES if closely else THEMES[:1]:
                     switch_theme(page, theme)
                     light = theme == THEMES[0]
                     kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
                     for kind, sentences in look(page, kinds).items():
                         add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                    add("axe", f"{width} {theme}", axe(page, script, whole=light))
+                    if closely:
+                        add("axe", f"{width} {theme}", axe(page, script, whole=light))
             # The next page would have the words of a search marked.
             page.evaluate("localStorage.clear()")
         for kind, sentences in heard.items():
             add(kind, "", sentences)
-    if alike:
-        return
     with listening(scriptless) as heard:
         scriptless.goto(name, wait_until="load")
         add("scriptless", "", without_scripts(scriptless))
@@ -114,7 +113,7 @@ def _visit_all(root: str, script: str, names: list[str]) -> Report:
     with open_browser() as browser:
         # Windows are kept from page to page: what pages share is fetched and read once.
         reader = browser.new_context(base_url=root)
-        windows = {widths: reader.new_page() for widths in WINDOWS}
+        windows = {widths: reader.new_page() for widths in WINDOWS + ALIKE_WINDOWS}
         phone = {"width": PHONE, "height": HEIGHT}
         scriptless = browser.new_page(base_url=root, viewport=phone, java_script_enabled=False)
         for name in names:

@@ -4,6 +4,7 @@ A line that waives nothing any more fails the tests, so none outlives its cause.
 """
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 
 
@@ -54,3 +55,24 @@ def unknown(findings: dict[str, list[str]], kind: str) -> list[str]:
         for sentence in sentences
         if not any(known.covers(kind, page, sentence) for known in KNOWN)
     ]
+
+
+_used: set[Known] = set()
+
+
+def check(findings: dict[str, list[str]], kind: str, called: str = "") -> None:
+    """Fail with the findings of a kind that nothing waives; what waived one is remembered as used."""
+    _used.update(
+        known
+        for known in KNOWN
+        for page, sentences in findings.items()
+        for sentence in sentences
+        if known.covers(kind, page, sentence)
+    )
+    found = unknown(findings, kind)
+    assert not found, f"{len(found)} findings ({called or kind}):\n" + "\n".join(found[:60])
+
+
+def unused(kinds: Container[str]) -> list[str]:
+    """The reasons of lines of these kinds that have waived nothing that was checked."""
+    return [known.reason for known in KNOWN if known.kind in kinds and known not in _used]

@@ -67,6 +67,15 @@ FAULTS = {
     "a warning": ("", "<script>console.warn('no')</script>", "console", ""),
     "a picture that is not there without scripts": ("", "<noscript><img alt='a' src='/none.png'></noscript>", "missing", "without scripts"),
 }  # fmt: skip
+# Some of them on pages of modules, too.
+OF_MODULES = (
+    "wide at 1440",
+    "cut at 768",
+    "wide at 390",
+    "faint text in dark at 390",
+    "a nameless button at 390",
+    "a picture that is not there without scripts",
+)
 # What comes after a while: an excerpt, and with it a fault.
 LATER = """<script>setTimeout(() => {
     document.body.style.width = "600px";
@@ -80,7 +89,7 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     pages = {"fine.html": ("", "")}
     pages |= {file_of(name): fault[:2] for name, fault in FAULTS.items()}
-    pages[f"{ALIKE}wide.html"] = FAULTS["wide at 390"][:2]
+    pages |= {ALIKE + file_of(name): FAULTS[name][:2] for name in OF_MODULES}
     for name, (style, body) in (pages | {RESULTS.split("?")[0]: ("", LATER)}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,6 +135,9 @@ def test_a_page_that_needs_scripts_is_found(found):
     ]
 
 
-def test_pages_of_modules_are_looked_at_on_a_phone(found):
-    [sentence] = of_page(found, f"{ALIKE}wide.html")["sideways"]
-    assert sentence.startswith("390 light")
+@pytest.mark.parametrize("fault", OF_MODULES)
+def test_pages_of_modules_are_looked_at_at_every_width_in_the_dark_and_without_scripts(found, fault):
+    kind, begins = FAULTS[fault][2:]
+    said = of_page(found, ALIKE + file_of(fault))
+    assert said.keys() == {kind}
+    assert [sentence for sentence in said[kind] if not sentence.startswith(begins)] == []

@@ -1,0 +1,49 @@
+"""What is seen in pictures of pages and in figures: the focus, and colours on both grounds."""
+
+import pytest
+from check_links import BUILT
+from figures import faint_on_pages, figures_of_pages
+from known import check, unused
+from looks import invisible_focus, settle, switch_theme
+from PIL import ImageColor
+
+pytestmark = pytest.mark.site
+
+CHAPTER = "notebooks/05_vision_transformer.html"
+CONTROLS = (
+    "book/index.html",
+    CHAPTER,
+    "notebooks/12_attention_maps.html",
+    "search.html",
+    "book/api/modules/model.attention.html",
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_control_shows_that_it_has_the_focus(page, book, theme):
+    page.emulate_media(color_scheme=theme)
+    findings = {}
+    for name in CONTROLS:
+        page.goto(f"{book}{name}")
+        settle(page)
+        findings[name] = invisible_focus(page)
+    check(findings, "focus")
+
+
+def test_figures_stand_out_from_both_themes(page, book):
+    grounds = {}
+    page.goto(f"{book}{CHAPTER}")
+    for theme in ("light", "dark"):
+        switch_theme(page, theme)
+        colour = page.evaluate(
+            "getComputedStyle(document.documentElement).getPropertyValue('--pst-color-background')"
+        )
+        grounds[theme] = ImageColor.getrgb(colour.strip())
+    assert grounds["light"] != grounds["dark"]
+    assert len({path for paths in figures_of_pages(BUILT).values() for path in paths}) > 40
+    check(faint_on_pages(BUILT, grounds), "figures")
+
+
+def test_no_such_finding_is_waived_that_is_not_there():
+    """Runs last in this file, as its like in test_all_pages.py."""
+    assert unused({"focus", "figures"}) == []
