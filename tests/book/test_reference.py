@@ -2,11 +2,23 @@
 
 import importlib
 import inspect
+import pickle
 import re
 
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 from project_facts import ROOT
-from vit_book.reference import PAGES, documented, equations, members, modules, named_equations, write_pages
+from vit_book.reference import (
+    PAGES,
+    documented,
+    equations,
+    members,
+    modules,
+    named_equations,
+    own_nodes,
+    write_pages,
+)
 
 
 def test_every_package_with_public_modules_is_documented():
@@ -70,6 +82,21 @@ def test_equations_are_found_where_they_are_named(text, numbers):
 
 
 @pytest.mark.built
+def test_a_page_is_written_out_without_the_book():
+    page, read_apart = new_document("a page"), new_document("what eval-rst reads")
+    read_apart.settings.book = "x" * 1_000_000
+    section = nodes.section()
+    read_apart += section
+    section += nodes.paragraph("", "text")
+    page += read_apart.children
+    for document in (page, read_apart):
+        document.reporter = None  # as Sphinx does before it writes a page out
+    assert len(pickle.dumps(page)) > 1_000_000
+    own_nodes(None, page)
+    assert len(pickle.dumps(page)) < 20_000
+    assert section[0].document is page
+
+
 def test_a_built_page_shows_the_equation_that_its_docstring_names(built):
     page = (built / "book/api/modules/model.attention.html").read_text(encoding="utf-8")
     shown = re.findall(r'<div class="math[^>]*>\s*\\\[(.*?)\\\]', page, re.DOTALL)

@@ -162,8 +162,19 @@ def show_equations(
     lines[first:first] = shown
 
 
+def own_nodes(app: Sphinx, doctree: nodes.document) -> None:
+    """Tie every node of a page to the page.
+
+    What `{eval-rst}` reads it reads as a document of its own, which knows the whole book. Were its nodes left
+    tied to that, the book would be written out with each such page and read back, 4 MB and a second a page.
+    """
+    for node in doctree.findall():
+        node.document = doctree
+
+
 def setup(app: Sphinx) -> None:
     """Write the pages, register the directive, and read docstrings after napoleon has."""
     write_pages()
     app.add_directive("package-modules", PackageModules)
     app.connect("autodoc-process-docstring", show_equations, priority=600)
+    app.connect("doctree-read", own_nodes)

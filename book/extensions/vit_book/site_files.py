@@ -21,14 +21,19 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 """
 
 
-def listed_pages(env: BuildEnvironment, page: str) -> Iterator[tuple[str, str]]:
-    """Every page below `page` in the table of contents, each with the caption that it stands under."""
-    for toctree in env.get_doctree(page).findall(addnodes.toctree):
-        for _, name in toctree["entries"]:
-            if name in env.found_docs:
-                caption = toctree.get("caption") or ""
-                yield caption, name
-                yield from ((caption, below) for _, below in listed_pages(env, name))
+def pages_below(env: BuildEnvironment, page: str) -> Iterator[str]:
+    """Every page below `page` in the table of contents."""
+    for name in env.toctree_includes.get(page, []):
+        yield name
+        yield from pages_below(env, name)
+
+
+def listed_pages(env: BuildEnvironment, root: str) -> Iterator[tuple[str, str]]:
+    """Every page of the table of contents but its root, each with the caption that it stands under."""
+    for toctree in env.get_doctree(root).findall(addnodes.toctree):
+        for name in toctree["includefiles"]:
+            for page in (name, *pages_below(env, name)):
+                yield toctree.get("caption") or "", page
 
 
 def sitemap(base: str, pages: list[str]) -> str:
