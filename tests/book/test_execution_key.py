@@ -59,6 +59,19 @@ def test_an_assignment_leaves_the_key_alone(tree):
     assert execution.execution_key(tree, "quick") == before
 
 
+@pytest.mark.parametrize("name", ["book/_static/custom.css", "book/templates/layout.html"])
+def test_a_changed_style_writes_pages_anew_and_runs_nothing(tree, name):
+    def keys():
+        return execution.execution_key(tree, "quick"), execution.pages_key(tree), execution.styles_key(tree)
+
+    for path in (tree / "tools" / "project_facts.py", tree / name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("before", encoding="utf-8")
+    before = keys()
+    (tree / name).write_text("after", encoding="utf-8")
+    assert [old == new for old, new in zip(before, keys(), strict=True)] == [True, True, False]
+
+
 def test_chapters_run_quick_and_without_progress_bars_unless_told(monkeypatch):
     monkeypatch.delenv("VIT_BUDGET", raising=False)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)

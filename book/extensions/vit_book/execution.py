@@ -52,6 +52,14 @@ def pages_key(root: Path) -> str:
     return digest(root, [*tree_files(root / "book" / "extensions"), root / "tools" / "project_facts.py"])
 
 
+def styles_key(root: Path) -> str:
+    """Name what written pages depend on besides what was read for them: styles, scripts, templates.
+
+    Sphinx copies these only where it has a page to write, and pages name their versions.
+    """
+    return digest(root, [*tree_files(root / "book" / "_static"), *tree_files(root / "book" / "templates")])
+
+
 def prepare_environment() -> str:
     """Set what the chapters' kernels inherit, and return the budget they run with."""
     budget = os.environ.setdefault("VIT_BUDGET", "quick")
@@ -77,10 +85,12 @@ def choose_cache(app: Sphinx, config: Config) -> None:
     config.nb_execution_cache_path = str(caches / key)
     config.vit_execution_key = key
     config.vit_pages_key = pages_key(ROOT)
+    config.vit_styles_key = styles_key(ROOT)
 
 
 def setup(app: Sphinx) -> None:
-    """Register the two keys as values on which every page depends."""
+    """Register the keys as values on which every page depends: as it is read, or as it is written."""
     app.add_config_value("vit_execution_key", "", "env", [str])
     app.add_config_value("vit_pages_key", "", "env", [str])
+    app.add_config_value("vit_styles_key", "", "html", [str])
     app.connect("config-inited", choose_cache)
