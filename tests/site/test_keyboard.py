@@ -188,9 +188,9 @@ for (const kind of ["keydown", "keyup", "keypress"]) {
     ],
 )
 def test_a_page_that_hears_no_key_fails(page, book, works, also, request):
-    page.set_default_timeout(2000)
     page.add_init_script(DEAD_KEYS)
     page.goto(f"{book}{CHAPTER}")
+    page.set_default_timeout(2000)  # nothing will come of the keys; the page itself has the time it needs
     with pytest.raises((AssertionError, NothingHappened)):
         works(page, *map(request.getfixturevalue, also))
 
