@@ -8,7 +8,6 @@ Printed twice: the first print tells on which page each chapter begins, the seco
 
 import argparse
 import logging
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from browser import NONE_HERE, find_browser
 from check_published import BUILT
 from project_facts import ROOT
 from pypdf import PdfReader, PdfWriter
@@ -26,7 +26,6 @@ from whole_book import assemble
 
 PDF = ROOT / "_build" / "pdf" / "vit_from_scratch.pdf"
 STYLE = Path(__file__).with_name("whole_book.css")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--no-pdf-header-footer", "--generate-pdf-document-outline", "--virtual-time-budget=120000"),
@@ -54,19 +53,13 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def find_browser() -> str:
-    """The first browser of BROWSERS that is installed."""
-    for name in BROWSERS:
-        path = shutil.which(name)
-        if path:
-            return path
-    raise FileNotFoundError(f"no browser to print with; install one of {', '.join(BROWSERS)}")
-
-
 def print_page(address: str, target: Path) -> None:
     """Let the browser print one address, with a profile of its own."""
+    path = find_browser()
+    if path is None:
+        raise FileNotFoundError(NONE_HERE)
     with tempfile.TemporaryDirectory() as profile:
-        command = [find_browser(), *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", address]
+        command = [path, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", address]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode or not target.exists():
         raise RuntimeError(f"the browser printed nothing: {done.stderr.strip()[-500:]}")

@@ -7,16 +7,14 @@ of a processor four times slower at 1.6 Mbit/s and 150 ms: the median of three o
 """
 
 import argparse
-import shutil
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from browser import NONE_HERE, find_browser, open_browser
 from check_links import BUILT
-from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page
 from serve import served
 
 SLOW_LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 93_750}
@@ -25,24 +23,6 @@ OPENINGS = 3
 SETTLED = 500  # milliseconds until what was fetched is counted, too
 PAINTS = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0] ?? NaN"
 PARSED = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-
-
-def find_chromium() -> str | None:
-    """The path of the browser that this machine has, or None."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@contextmanager
-def open_browser() -> Iterator[Browser]:
-    """Start this machine's Chromium, without a window."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 def count_bytes(session: CDPSession) -> Counter[str]:
@@ -110,8 +90,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not (built / "index.html").exists():
         print(f"error: there is no book in {built}; run `make book` first.", file=sys.stderr)
         return 1
-    if not find_chromium():
-        print("error: this machine has no Chromium; on Debian: apt-get install chromium", file=sys.stderr)
+    if not find_browser():
+        print(f"error: {NONE_HERE}", file=sys.stderr)
         return 1
     names = chosen.pages or sorted(str(path.relative_to(built)) for path in built.glob("[bn]*/**/*.html"))
     with served(built) as root, open_browser() as browser:

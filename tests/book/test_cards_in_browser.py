@@ -1,13 +1,11 @@
 """Cards and side notes as a reader meets them, in the built book without a server. Needs Chromium."""
 
-import shutil
-
 import pytest
+from browser import NONE_HERE, find_browser, open_browser
 from project_facts import ROOT, chapters
 
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.built
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TERM = "a.glossary-term"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 # Heights with and without the card, in one go: between two questions a late image may move the page.
@@ -33,12 +31,10 @@ OVERLAPS = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.fail("this machine has no Chromium; on Debian: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=CHROMIUM)
+    if not find_browser():
+        pytest.fail(NONE_HERE)
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -1,17 +1,17 @@
 """The built book, served as `make serve` does, and a browser. Needs Chromium and `make book`."""
 
 import pytest
+from browser import NONE_HERE, find_browser, open_browser
 from check_links import BUILT
 from crawl import MARKED, RESULTS, axe_script, crawl, page_names
 from freshness import STALE, is_fresh
-from measure_pages import find_chromium, open_browser
 from serve import served
 
 
 @pytest.fixture(scope="session")
 def browser():
-    if not find_chromium():
-        pytest.fail("this machine has no Chromium; on Debian: apt-get install chromium")
+    if not find_browser():
+        pytest.fail(NONE_HERE)
     with open_browser() as opened:
         yield opened
 

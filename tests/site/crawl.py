@@ -6,8 +6,8 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from browser import open_browser
 from looks import STILL, axe, listening, look, settle, switch_theme
-from measure_pages import open_browser
 from playwright.sync_api import Page
 
 PHONE = 390

@@ -5,6 +5,7 @@ import sys
 
 import make_pdf
 import pytest
+from browser import NONE_HERE, find_browser
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 from whole_book import assemble
@@ -101,14 +102,14 @@ def test_the_site_gets_one_link_to_the_print(project):
 def test_without_a_browser_there_is_one_sentence(monkeypatch, tmp_path, capsys):
     (tmp_path / "index.html").touch()
     monkeypatch.setattr(make_pdf, "BUILT", tmp_path)
-    monkeypatch.setattr(make_pdf, "make_pdf", lambda *_: make_pdf.find_browser())
+    monkeypatch.setattr(make_pdf, "make_pdf", lambda *_: make_pdf.print_page("", tmp_path / "none.pdf"))
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert make_pdf.main([]) == 1
-    assert capsys.readouterr().err.startswith("error: no browser to print with; install one of chromium")
+    assert capsys.readouterr().err == f"error: {NONE_HERE}.\n"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, make_pdf.BROWSERS)), reason="no browser to print with")
+@pytest.mark.skipif(not find_browser(), reason="no browser to print with")
 def test_the_print_has_an_outline_page_numbers_and_links(project):
     target = project / "book.pdf"
     assert make_pdf.make_pdf(project / "_build" / "html", target, project) == 5
