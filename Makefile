@@ -59,7 +59,7 @@ test-all: book
 	$(BIN)/pytest -m "not site"
 
 test-site: $(INSTALLED)
-	@command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || { echo "error: this machine has no Chromium; on Debian: apt-get install chromium-headless-shell" >&2; exit 1; }
+	@command -v chromium-headless-shell chromium chromium-browser google-chrome chrome >/dev/null || { echo "error: this machine has no Chromium; on Debian: apt-get install chromium-headless-shell" >&2; exit 1; }
 	$(BIN)/pytest -m site -n 2 --dist loadfile --no-loadscope-reorder tests/site
 
 train: $(INSTALLED)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The first draws pages as the others do and has nothing else to do: a fifth faster.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
-# Letters are as wide as their font says, as in a browser with a window: rounded, formulas are a pixel too wide.
+# Letters are as wide as their font says, as in a window. Rounded, they make formulas wider by a pixel.
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--font-render-hinting=none")
 NONE_HERE = "this machine has no Chromium; on Debian: apt-get install chromium-headless-shell"
 

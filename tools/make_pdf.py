@@ -8,6 +8,7 @@ Printed twice: the first print tells on which page each chapter begins, the seco
 
 import argparse
 import logging
+import shutil
 import subprocess
 import sys
 import tempfile

@@ -1,0 +1,38 @@
+"""The browser that looks at pages and prints them."""
+
+import re
+
+import browser
+import pytest
+from project_facts import ROOT
+
+
+def put(folder, name):
+    program = folder / name
+    program.touch()
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_browser_without_a_window_is_taken_before_one_with(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert browser.find_browser() is None
+    chrome = put(tmp_path, "google-chrome")
+    assert browser.find_browser() == chrome
+    shell = put(tmp_path, "chromium-headless-shell")
+    assert browser.find_browser() == shell
+
+
+def test_without_a_browser_there_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with (
+        pytest.raises(FileNotFoundError, match="no Chromium; on Debian: apt-get install"),
+        browser.open_browser(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", ["Makefile", ".ci/run"])
+def test_make_and_ci_look_for_the_same_browsers(name):
+    [listed] = re.findall(r"command -v ([a-z -]*chrom[a-z -]*) >", (ROOT / name).read_text(encoding="utf-8"))
+    assert tuple(listed.split()) == browser.BROWSERS
