@@ -26,6 +26,17 @@ def test_functions_draw_on_the_axes_they_are_given_and_return_them():
     assert plots.confusion_matrix(torch.tensor([0, 1]), torch.tensor([0, 0]), "ab", ax) is ax
 
 
+@pytest.mark.parametrize("limits", [(0.0, 1.0), (-1.0, 1.0)])
+def test_numbers_in_squares_stand_out_from_every_shade(limits):
+    """4.5:1, which black or white always reaches: where one has less, the other has more."""
+    values = torch.linspace(*limits, 101)[None]
+    ax = plots.matrix(values, numbers=".2f", limits=limits)
+    [image] = ax.images
+    shades = image.cmap(image.norm(values[0].numpy()))
+    found = [contrast(text.get_color(), shade) for text, shade in zip(ax.texts, shades, strict=True)]
+    assert min(found) >= 4.5
+
+
 def test_the_mosaic_holds_every_patch_once():
     ax = plots.patch_mosaic(examples.tiny_image(), 2)
     shown = [picture.get_array() for picture in ax.images]

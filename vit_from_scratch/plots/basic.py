@@ -75,6 +75,18 @@ def patch_mosaic(
     return ax
 
 
+def ink_on(colour: Sequence[float]) -> str:
+    """Return black or white, whichever stands out more from a colour: by 4.5:1 or more (WCAG 2.2, 1.4.3).
+
+    Args:
+        colour: red, green and blue (sRGB), and perhaps more, from 0 to 1.
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    on_black, on_white = (luminance + 0.05) / 0.05, 1.05 / (luminance + 0.05)
+    return "black" if on_black > on_white else "white"
+
+
 def matrix(
     values: Tensor,
     ax: Axes | None = None,
@@ -105,9 +117,7 @@ def matrix(
     shown = ax.imshow(array, cmap=DIVERGING if signed else SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
     if numbers is not None:
         for (row, column), value in np.ndenumerate(array):
-            red, green, blue, _ = shown.cmap(shown.norm(value))
-            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
-            ink = "black" if light else "white"
+            ink = ink_on(shown.cmap(shown.norm(value)))
             ax.text(column, row, format(value, numbers), ha="center", va="center", color=ink, fontsize=9)
     ax.grid(False)
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
