@@ -45,14 +45,16 @@ class Recipes(FromResults):
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Write a table in Markdown; columns of numbers end at the right.
+    """Write a table in Markdown; columns after the first end at the right where most of them is numbers.
 
-    >>> table(("run", "minutes"), [("digits", "1.1"), ("poster", "27.0")])[1]
+    >>> table(("run", "minutes"), [("digits", "1.1"), ("1 % of it", "27.0"), ("poster", "not yet run")])[1]
     '| --- | ---: |'
     """
     rows = list(rows)
-    columns = zip(*rows, strict=True)
-    sides = ["---:" if all(NUMBER.match(cell or "0") for cell in column) else "---" for column in columns]
+    filled = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
+    numbers = [sum(bool(NUMBER.match(cell)) for cell in column) for column in filled]
+    right = [place > 0 and 2 * numbers[place] > len(column) for place, column in enumerate(filled)]
+    sides = ["---:" if side else "---" for side in right]
     return [f"| {' | '.join(cells)} |" for cells in (head, sides, *rows)]
 
 
