@@ -1,4 +1,7 @@
-"""Open every page of the book at three widths, in both themes and without scripts; collect what is wrong."""
+"""Open every page of the book at three widths, in both themes and without scripts; collect what is wrong.
+
+Pages of modules are looked at in the dark, and by axe, on a phone alone.
+"""
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +17,14 @@ PHONE = 390
 # A window a tuple: the page is loaded at its first width, and the window then made as narrow as the next.
 WINDOWS = ((1440, 768), (PHONE,))
 THEMES = ("light", "dark")
-# Pages of modules are made alike, from docstrings: loaded once for all widths. Where room is scarcest, they
-# are looked at in the dark, too, and by axe.
-ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((1440, 768, PHONE),)
+# Pages of modules are made alike, from docstrings: loaded once for all widths, where room is scarcest first.
+# There they are looked at in the dark, too, and by axe.
+ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE, 768, 1440),)
 WORKERS = 2
 HEIGHT = 900
-# Milliseconds: the theme makes boxes that scroll tab stops 300 after the window has another width.
-RESIZED = 400
+# The theme makes boxes that scroll tab stops 300 ms after the window has another width: later, by its clock.
+RESIZED = """() => new Promise((done) =>
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 350))))"""
 RESULTS = "search.html?q=patch"
 # The pages that a result leads to have the words that were searched for marked.
 MARKED = ("book/index.html?highlight=patch", "notebooks/05_vision_transformer.html?highlight=patch")
@@ -72,11 +76,10 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
             for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})
                 first = width == widths[0]
-                if not first and not alike:
-                    page.wait_for_timeout(RESIZED)
-                if first or not alike:
-                    settle(page)
                 closely = not alike or width == PHONE
+                if closely and not first:
+                    page.evaluate(RESIZED)
+                settle(page)
                 for theme in THEMES if closely else THEMES[:1]:
                     switch_theme(page, theme)
                     light = theme == THEMES[0]
@@ -92,7 +95,8 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
     with listening(scriptless) as heard:
         scriptless.goto(name, wait_until="load")
         add("scriptless", "", without_scripts(scriptless))
-    add("missing", "without scripts", heard["missing"])
+    for kind in ("missing", "outside"):  # the console only says the same again
+        add(kind, "without scripts", heard[kind])
 
 
 def without_scripts(page) -> list[str]:

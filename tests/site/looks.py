@@ -43,13 +43,15 @@ FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
     "*, ::before, ::after { transition: none !important; animation: none !important; caret-color: #0000; }"
 )
-# One control of each sort: those of the same tag, classes and place look the same when they have the focus.
+# One control of each sort, in the dialog that is open or on the page: those of the same tag, classes and
+# place look the same when they have the focus.
 SORTS = """() => {
     const seen = new Map();
-    for (const element of document.querySelectorAll(FOCUSABLE)) {
+    const open = document.querySelector("dialog[open]") ?? document;
+    for (const element of open.querySelectorAll(FOCUSABLE)) {
         if (!element.checkVisibility({visibilityProperty: true}) || element.disabled) continue;
         const box = element.getBoundingClientRect();
-        if (element.closest("dialog") || element.tabIndex < 0 || box.width < 2) continue;
+        if (element.tabIndex < 0 || box.width < 2) continue;
         const place = element.closest("nav, article, header, footer, aside, dialog, [id]");
         const sort = [element.tagName, element.className, place?.tagName, place?.className].join(" ");
         if (!seen.has(sort)) seen.set(sort, element);

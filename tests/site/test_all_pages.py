@@ -1,10 +1,10 @@
-"""Every page at three widths, light and dark, and without scripts: nothing is wrong that is not known.
+"""Every page at three widths, in both themes and without scripts: nothing is wrong that is not known.
 
 This takes longest, and its name puts it first: `make test-site` hands files out in their order.
 """
 
 import pytest
-from known import check, unused
+from known import KNOWN, check, unused
 from looks import below_the_screen, settle
 
 pytestmark = pytest.mark.site
@@ -60,3 +60,4 @@ def test_what_is_meant_for_one_screen_fits_one(page, book, name, last):
 def test_nothing_is_waived_that_is_not_there(report):
     """Runs last in this file: whoever removes a cause removes its line in known.py, too."""
     assert unused(KINDS) == []
+    assert {known.kind for known in KNOWN} <= {*KINDS, "focus", "figures"}, "a kind that nobody looks for"

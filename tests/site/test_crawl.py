@@ -65,6 +65,7 @@ FAULTS = {
     "a formula as tab stop": ("", '<mjx-container tabindex="0">x</mjx-container>', "tabStops", "1440 light"),
     "an error": ("", "<script>throw new Error('no')</script>", "error", ""),
     "a warning": ("", "<script>console.warn('no')</script>", "console", ""),
+    "a picture from elsewhere without scripts": ("", "<noscript><img alt='a' src='http://elsewhere.invalid/x.png'></noscript>", "outside", "without scripts"),
     "a picture that is not there without scripts": ("", "<noscript><img alt='a' src='/none.png'></noscript>", "missing", "without scripts"),
 }  # fmt: skip
 # Some of them on pages of modules, too.

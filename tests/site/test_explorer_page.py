@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from looks import changed
+from looks import changed, settle
 
 pytestmark = pytest.mark.site
 
@@ -13,6 +13,7 @@ CHAPTER = "notebooks/12_attention_maps.html"
 @pytest.fixture
 def explorer(page, book):
     page.goto(f"{book}{CHAPTER}")
+    settle(page)
     found = page.locator(".attention-explorer")
     found.scroll_into_view_if_needed()
     return found
@@ -69,6 +70,7 @@ def tapped(browser, book, before=""):
     page = context.new_page()
     page.add_init_script(before)
     page.goto(f"{book}{CHAPTER}")
+    settle(page)
     explorer = page.locator(".attention-explorer")
     explorer.scroll_into_view_if_needed()
     page.touchscreen.tap(*middle(explorer, 2, 8))

@@ -30,6 +30,25 @@ def test_every_control_shows_that_it_has_the_focus(page, book, theme):
     check(findings, "focus")
 
 
+@pytest.mark.parametrize(
+    "opener",
+    [
+        "",
+        "button.search-button-field, button.search-button",
+        "button.primary-toggle",
+        "button.secondary-toggle",
+    ],
+)
+def test_on_a_phone_controls_and_what_they_open_show_the_focus(page, book, opener):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{book}{CHAPTER}")
+    settle(page)
+    if opener:
+        page.locator(opener).locator("visible=true").first.click()
+        page.locator("dialog[open]").wait_for()
+    check({CHAPTER: invisible_focus(page)}, "focus")
+
+
 def test_figures_stand_out_from_both_themes(page, book):
     grounds = {}
     page.goto(f"{book}{CHAPTER}")

@@ -4,6 +4,7 @@
 
 import re
 
+import known
 import numpy as np
 import pytest
 from crawl import without_scripts
@@ -168,6 +169,20 @@ def test_pictures_that_wait_for_a_reader_are_weighed(browser, tmp_path):
         opened, whole = weigh(browser, root)
     assert opened.total() < 10_000
     assert 270_000 < whole.total() < 280_000
+
+
+def test_what_is_waived_is_not_reported_and_what_waives_nothing_is(monkeypatch):
+    monkeypatch.setattr(known, "KNOWN", (known.Known("axe", "^a", "^faint", "spare"),))
+    monkeypatch.setattr(known, "_used", set())
+    assert known.unused({"axe"}) == ["spare"]
+    assert known.unused({"cut"}) == []
+    with pytest.raises(AssertionError, match="no name"):
+        known.check({"a.html": ["no name"]}, "axe")
+    with pytest.raises(AssertionError, match="faint text"):
+        known.check({"b.html": ["faint text"]}, "axe")
+    assert known.unused({"axe"}) == ["spare"]
+    known.check({"a.html": ["faint text"]}, "axe")
+    assert known.unused({"axe"}) == []
 
 
 def test_a_control_that_hides_its_focus_is_found(page):
