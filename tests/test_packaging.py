@@ -23,7 +23,10 @@ REQUIREMENTS = [
     )
     for line in group
 ]
-DATA_SUFFIXES = {".toml", ".json", ".safetensors", ".typed", ".js", ".css", ".html"}
+DATA_SUFFIXES = {
+    *(".toml", ".json", ".safetensors", ".typed", ".js", ".css", ".html"),
+    *(".txt", ".ttf", ".ipynb"),  # classes and licences, fonts, assignments
+}
 
 
 def normal(name):

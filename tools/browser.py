@@ -27,11 +27,11 @@ def open_browser() -> Iterator["Browser"]:
     Raises:
         FileNotFoundError: this machine has none.
     """
-    from playwright.sync_api import sync_playwright
-
     path = find_browser()
     if path is None:
         raise FileNotFoundError(NONE_HERE)
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         try:

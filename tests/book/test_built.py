@@ -5,6 +5,7 @@ import re
 import check_links
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from project_facts import ROOT, chapters, read_repository, time_text
 
 from vit_from_scratch.experiments.recipes import recipe_rows
@@ -50,6 +51,25 @@ def test_the_download_is_the_exported_notebook(built, chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_colab_button_opens_the_exported_notebook(built, chapter):
     assert read_repository().colab_url(f"notebooks/{chapter}.ipynb") in read(built, f"notebooks/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_picture_of_a_chapter_has_a_number_and_a_caption(built, chapter):
+    article = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").find("article")
+    figures = [
+        image.find_parent("figure")
+        for image in article.select("img")
+        if not image.find_parent(class_="attention-explorer")
+    ]
+    assert figures
+    assert all(figure and figure.select_one("figcaption .caption-number") for figure in figures)
+
+
+def test_numbers_of_runs_end_at_the_right(built):
+    head, *rows = BeautifulSoup(read(built, "book/part_2_train"), "html.parser").select(".recipes tr")
+    right = [cell.get_text(strip=True) for cell in head.select("th.text-right")]
+    assert right == ["reached", "expected at least", "aim if missed", "time of a run"]
+    assert len(rows) == len(recipe_rows()) - 1
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -46,8 +46,8 @@ def visit(browser, built):
         context = browser.new_context(viewport=size, **options)
         contexts.append(context)
         page = context.new_page()
-        page.goto((built / f"{name}.html").as_uri(), wait_until="domcontentloaded")
-        page.evaluate("document.fonts.ready.then(() => true)")
+        page.goto((built / f"{name}.html").as_uri(), wait_until="load")
+        page.evaluate("async () => { await window.MathJax?.startup?.promise; await document.fonts.ready; }")
         return page
 
     yield open_page
@@ -88,13 +88,13 @@ def test_the_pointer_can_move_onto_the_card_and_away(visit):
     link = page.locator(TERM).first
     link.scroll_into_view_if_needed()
     link.hover()
-    card(page).wait_for(state="visible", timeout=3000)
+    card(page).wait_for(state="visible")
     box = card(page).bounding_box()
     page.mouse.move(box["x"] + 20, box["y"] + 10)
     page.wait_for_timeout(600)
     assert card(page).is_visible()
     page.mouse.move(5, 5)
-    card(page).wait_for(state="hidden", timeout=3000)
+    card(page).wait_for(state="hidden")
 
 
 def test_a_first_tap_shows_and_a_second_goes(visit):
@@ -102,7 +102,7 @@ def test_a_first_tap_shows_and_a_second_goes(visit):
     link = page.locator(TERM).first
     link.scroll_into_view_if_needed()
     link.tap()
-    card(page).wait_for(state="visible", timeout=3000)
+    card(page).wait_for(state="visible")
     assert "08_small_data" in page.url
     page.wait_for_timeout(400)
     assert card(page).is_visible()
@@ -125,21 +125,21 @@ def test_a_reference_shows_its_title_once(visit):
 )  # fmt: skip
 def test_an_equation_is_drawn_from_this_page_and_from_another(visit, name, link):
     page = visit(name)
-    page.wait_for_selector("mjx-container", timeout=30_000, state="attached")
+    page.wait_for_selector("mjx-container", state="attached")
     page.locator(link).first.focus()
-    page.wait_for_selector("#hover-card mjx-container", timeout=10_000)
+    page.wait_for_selector("#hover-card mjx-container")
     assert inside_window(page)
     assert "\\" not in card(page).inner_text()
 
 
 def test_a_letter_shows_its_meaning_with_its_formulas_drawn(visit):
     page = visit("notebooks/03_attention")
-    page.wait_for_selector("a.notation-letter mjx-container", timeout=30_000, state="attached")
+    page.wait_for_selector("a.notation-letter mjx-container", state="attached")
     links = page.locator("a.notation-letter")
     assert links.count() > 3
     for place in range(links.count()):
         links.nth(place).focus()
-        page.wait_for_selector("#hover-card .name mjx-container", timeout=10_000)
+        page.wait_for_selector("#hover-card .name mjx-container")
         assert "\\" not in card(page).inner_text()
         assert page.locator("#hover-card [tabindex]").count() == 0
         assert inside_window(page)

@@ -1,5 +1,7 @@
 """Chapters run again when anything that their outputs depend on has changed, and only then."""
 
+from types import SimpleNamespace
+
 import pytest
 from sphinx.errors import ConfigError
 from vit_book import execution
@@ -70,6 +72,16 @@ def test_a_changed_style_writes_pages_anew_and_runs_nothing(tree, name):
     before = keys()
     (tree / name).write_text("after", encoding="utf-8")
     assert [old == new for old, new in zip(before, keys(), strict=True)] == [True, True, False]
+
+
+def test_what_was_read_and_what_is_written_depend_on_their_keys():
+    rebuilds = {}
+    stub = SimpleNamespace(
+        add_config_value=lambda name, default, rebuild, types: rebuilds.update({name: rebuild}),
+        connect=lambda event, called: None,
+    )
+    execution.setup(stub)
+    assert rebuilds == {"vit_execution_key": "env", "vit_pages_key": "env", "vit_styles_key": "html"}
 
 
 def test_chapters_run_quick_and_without_progress_bars_unless_told(monkeypatch):

@@ -1,6 +1,7 @@
 """The landing page's numbers are those of the results that ship."""
 
 import pytest
+from bs4 import BeautifulSoup
 from vit_book.glance import tiles
 
 from vit_from_scratch.experiments import load_result
@@ -29,3 +30,16 @@ def test_the_words_say_how_long_it_took_and_of_how_many():
 def test_the_landing_page_shows_them(built):
     page = (built / "book/index.html").read_text(encoding="utf-8")
     assert all(f"<strong>{number}</strong>" in page for number, _ in tiles())
+
+
+@pytest.mark.built
+def test_the_landing_page_leads_to_the_book_to_colab_and_to_teachers(built):
+    page = BeautifulSoup((built / "book/index.html").read_text(encoding="utf-8"), "html.parser")
+    links = {link.get_text(): link["href"] for link in page.select(".get a")}
+    assert list(links) == ["Start with Patches", "Open in Colab", "Teach with it"]
+    assert links["Start with Patches"] == "../notebooks/01_patches.html"
+    assert links["Open in Colab"].endswith("/notebooks/01_patches.ipynb")
+    assert links["Teach with it"] == "for_instructors.html"
+    cards = page.select(".parts > .part")
+    assert [card.select_one("h3 a").get_text() for card in cards] == ["Build it", "Train it", "Look inside"]
+    assert all(card.select_one("svg") for card in cards)

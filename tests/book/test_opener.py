@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from docutils import nodes
 from project_facts import ROOT, chapter_number, chapters
-from vit_book.opener import PARTS, facts, part_of
+from vit_book.opener import PARTS, addresses, facts, part_of
 from vit_book.place import PLACES, place_drawing, shapes
 
 NUMBERS = [chapter_number(path.stem) for path in chapters(ROOT)]
@@ -72,3 +72,4 @@ def test_a_built_chapter_opens_with_all_of_it(built, path):
     strip = page[page.index('<div class="strip') : page.index('class="get"')]
     assert [name for name in ("Needs", "Time", "Code") if f">{name}</p>" not in strip] == []
     assert "<strong>Needs</strong>" not in page
+    assert addresses(f"notebooks/{path.stem}") in page

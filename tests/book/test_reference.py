@@ -81,7 +81,6 @@ def test_equations_are_found_where_they_are_named(text, numbers):
     assert named_equations(text.replace("Equations", "equations")) == numbers
 
 
-@pytest.mark.built
 def test_a_page_is_written_out_without_the_book():
     page, read_apart = new_document("a page"), new_document("what eval-rst reads")
     read_apart.settings.book = "x" * 1_000_000
@@ -97,6 +96,14 @@ def test_a_page_is_written_out_without_the_book():
     assert section[0].document is page
 
 
+@pytest.mark.built
+def test_no_page_of_the_book_was_written_out_with_all_of_it(built):
+    written = [path.stat().st_size for path in (built.parent / ".doctrees").rglob("*.doctree")]
+    assert len(written) > 150
+    assert max(written) < 1_000_000, "the whole book takes four times as much"
+
+
+@pytest.mark.built
 def test_a_built_page_shows_the_equation_that_its_docstring_names(built):
     page = (built / "book/api/modules/model.attention.html").read_text(encoding="utf-8")
     shown = re.findall(r'<div class="math[^>]*>\s*\\\[(.*?)\\\]', page, re.DOTALL)

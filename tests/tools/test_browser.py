@@ -34,5 +34,7 @@ def test_without_a_browser_there_is_one_sentence(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["Makefile", ".ci/run"])
 def test_make_and_ci_look_for_the_same_browsers(name):
-    [listed] = re.findall(r"command -v ([a-z -]*chrom[a-z -]*) >", (ROOT / name).read_text(encoding="utf-8"))
+    text = (ROOT / name).read_text(encoding="utf-8")
+    [listed] = re.findall(r"command -v ([a-z -]*chrom[a-z -]*) >", text)
     assert tuple(listed.split()) == browser.BROWSERS
+    assert f'"error: {browser.NONE_HERE}"' in text

@@ -22,7 +22,7 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def pages_below(env: BuildEnvironment, page: str) -> Iterator[str]:
-    """Every page below `page` in the table of contents."""
+    """Every page below `page` in the table of contents, which need not be read for that."""
     for name in env.toctree_includes.get(page, []):
         yield name
         yield from pages_below(env, name)
