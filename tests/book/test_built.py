@@ -53,16 +53,17 @@ def test_the_colab_button_opens_the_exported_notebook(built, chapter):
     assert read_repository().colab_url(f"notebooks/{chapter}.ipynb") in read(built, f"notebooks/{chapter}")
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_picture_of_a_chapter_has_a_number_and_a_caption(built, chapter):
-    article = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").find("article")
-    figures = [
-        image.find_parent("figure")
-        for image in article.select("img")
-        if not image.find_parent(class_="attention-explorer")
-    ]
-    assert figures
-    assert all(figure and figure.select_one("figcaption .caption-number") for figure in figures)
+def test_every_picture_of_a_chapter_has_a_number_and_a_caption(built):
+    seen = 0
+    for chapter in CHAPTERS:
+        article = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").find("article")
+        for image in article.select("img"):
+            if not image.find_parent(class_="attention-explorer"):
+                figure = image.find_parent("figure")
+                assert figure, f"{chapter}: {image['src']}"
+                assert figure.select_one("figcaption .caption-number"), f"{chapter}: {image['src']}"
+                seen += 1
+    assert seen > 40
 
 
 def test_numbers_of_runs_end_at_the_right(built):

@@ -10,6 +10,8 @@ from docutils import nodes
 from docutils.utils import new_document
 from project_facts import ROOT
 from vit_book.reference import (
+    HEADINGS,
+    PACKAGE,
     PAGES,
     documented,
     equations,
@@ -101,6 +103,14 @@ def test_no_page_of_the_book_was_written_out_with_all_of_it(built):
     written = [path.stat().st_size for path in (built.parent / ".doctrees").rglob("*.doctree")]
     assert len(written) > 150
     assert max(written) < 1_000_000, "the whole book takes four times as much"
+
+
+@pytest.mark.built
+def test_a_built_page_has_a_heading_for_each_kind_of_member(built):
+    page = (built / "book/api/modules/model.attention.html").read_text(encoding="utf-8")
+    found = [re.sub("<.*?>", "", heading) for heading in re.findall(r"<h2>(.*?)<a ", page)]
+    kinds = set(members(PACKAGE / "model" / "attention.py").values())
+    assert found == [heading for directive, heading in HEADINGS.items() if directive in kinds]
 
 
 @pytest.mark.built
