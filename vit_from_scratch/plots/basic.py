@@ -1,6 +1,6 @@
 """Images, matrices and curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -75,14 +75,16 @@ def patch_mosaic(
     return ax
 
 
-def ink_on(colour: Sequence[float]) -> str:
+def ink_on(colour: Iterable[float]) -> str:
     """Return black or white, whichever stands out more from a colour: by 4.5:1 or more (WCAG 2.2, 1.4.3).
 
     Args:
         colour: red, green and blue (sRGB), and perhaps more, from 0 to 1.
     """
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    red, green, blue, *_ = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     on_black, on_white = (luminance + 0.05) / 0.05, 1.05 / (luminance + 0.05)
     return "black" if on_black > on_white else "white"
 
@@ -116,8 +118,9 @@ def matrix(
     low, high = limits or ((-bound, bound) if signed else (float(array.min()), float(array.max())))
     shown = ax.imshow(array, cmap=DIVERGING if signed else SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
     if numbers is not None:
+        shades = shown.to_rgba(array)  # (rows, columns, 4)
         for (row, column), value in np.ndenumerate(array):
-            ink = ink_on(shown.cmap(shown.norm(value)))
+            ink = ink_on(shades[row, column])
             ax.text(column, row, format(value, numbers), ha="center", va="center", color=ink, fontsize=9)
     ax.grid(False)
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
