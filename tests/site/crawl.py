@@ -14,7 +14,7 @@ from looks import STILL, axe, listening, look, settle, switch_theme
 from playwright.sync_api import Page
 
 PHONE = 390
-# A window a tuple: the page is loaded at its first width, and the window then made as narrow as the next.
+# A window a tuple: the page is loaded at its first width, and the window then made as wide as the next.
 WINDOWS = ((1440, 768), (PHONE,))
 THEMES = ("light", "dark")
 # Pages of modules are made alike, from docstrings: loaded once for all widths, where room is scarcest first.
