@@ -2,8 +2,9 @@
 
     python tools/changed.py .github Makefile
 
-On main itself the commit before is compared, or the one that CHANGED_SINCE names, as after a push of several.
-Where there is none, every file is new.
+On main itself the commit that CHANGED_SINCE names is compared, as after a push of several; without one, the
+last that is half a day older than the newest, so that work of many commits is looked at as a whole. Where no
+commit came before, every file is new.
 """
 
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from project_facts import ROOT, read_repository
 
+HALF_A_DAY = 12 * 3600  # seconds
+
 
 def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or None where it fails."""
@@ -22,7 +25,7 @@ def git(root: Path, *words: str) -> str | None:
 
 
 def previous_commit(root: Path = ROOT) -> str | None:
-    """Return the commit to compare with: where main was left, or on main the one before; None without one."""
+    """Return the commit to compare with: where main was left, or on main one before; None without one."""
     named = os.environ.get("CHANGED_SINCE", "")
     if named.strip("0") and git(root, "cat-file", "-e", f"{named}^{{commit}}") is not None:
         return named
@@ -34,8 +37,17 @@ def previous_commit(root: Path = ROOT) -> str | None:
             break
     else:
         same = True
-    base = git(root, "rev-parse", "--verify", "--quiet", "HEAD~1") if same else base
+    base = _earlier(root) if same else base
     return base.strip() if base else None
+
+
+def _earlier(root: Path) -> str | None:
+    """Return the last commit that is half a day older than HEAD; where all are younger, the one before it."""
+    newest = git(root, "show", "--no-patch", "--format=%ct", "HEAD")
+    then = int(newest) - HALF_A_DAY if newest else 0
+    return git(root, "rev-list", "--max-count=1", f"--before={then}", "HEAD") or git(
+        root, "rev-parse", "--verify", "--quiet", "HEAD~1"
+    )
 
 
 def changed_files(paths: Sequence[str], root: Path = ROOT) -> list[str]:

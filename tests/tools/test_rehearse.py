@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -247,6 +248,17 @@ def test_after_a_push_of_several_commits_all_are_looked_at(history, monkeypatch)
     assert changed_files(both, root) == ["exercises/02_long.ipynb", "notebooks/02_long.ipynb"]
     monkeypatch.setenv("CHANGED_SINCE", "0" * 40)
     assert changed_files(both, root) == ["notebooks/02_long.ipynb"]
+
+
+def test_on_main_the_work_of_half_a_day_is_looked_at_as_a_whole(history, monkeypatch):
+    root, write, commit = history
+    start = int(time.time())
+    for hours, name in ((18, "exercises/02_long"), (30, "notebooks/02_long"), (31, "notebooks/01_short")):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"{start + 3600 * hours} +0000")
+        write(name, own=str(hours))
+        commit()
+    both = ["exercises", "notebooks"]
+    assert changed_files(both, root) == ["notebooks/01_short.ipynb", "notebooks/02_long.ipynb"]
 
 
 def test_without_a_commit_before_everything_is_new(history):
