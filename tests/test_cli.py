@@ -240,6 +240,21 @@ def test_recipes_lists_every_recipe_with_the_number_of_its_run(capsys):
     assert lines[name].split()[2:5] == told
 
 
+def test_runs_that_are_added_to_results_leave_its_claim_as_it_was(tmp_path, capsys):
+    page, results = tmp_path / "page.toml", tmp_path / "results.json"
+    words = (
+        'claim = "{}"\ncommand = "first"\nseeds = {}\n[expect]\ntest_accuracy = {}\n[data]\nname = "digits"\n'
+    )
+    settings = "[model]\npatch_size = 4\ndim = 8\ndepth = 1\nheads = 1\nmlp_dim = 8\n[train]\nsteps = 1\n"
+    command = ["train", "--recipe", str(page), "--results", str(results), "--add-to-results", "--out"]
+    for seeds, claim, least in (([0], "A tenth.", 0.1), ([0, 1], "A twentieth.", 0.05)):
+        page.write_text(words.format(claim, seeds, least) + settings)
+        assert main([*command, str(tmp_path / f"out-{len(seeds)}")]) == 0
+    told = json.loads(results.read_text())
+    assert (told["seeds"], told["claim"], told["expect"]) == ([0, 1], "A tenth.", {"test_accuracy": 0.1})
+    assert "seed 0 was run before, and is taken over." in capsys.readouterr().out
+
+
 def test_an_unknown_data_set_is_refused_with_the_known_ones(capsys):
     assert "unknown data set 'pet': expected one of 'digits'" in failed(capsys, "train", "--data", "pet")
     assert "no image folder at /nowhere" in failed(capsys, "train", "--data", "folder:/nowhere")

@@ -147,7 +147,7 @@ def train_seeds(
         The summary.
     """
     from vit_from_scratch.experiments import run_seeds  # imported here: it takes seconds
-    from vit_from_scratch.experiments.seed_runs import known_runs
+    from vit_from_scratch.experiments.seed_runs import known_runs, promised
     from vit_from_scratch.experiments.summaries import check_summary
     from vit_from_scratch.training.processes import Processes
 
@@ -155,6 +155,7 @@ def train_seeds(
     if options.results:
         check_summary(options.results, recipe)
     known = known_runs(options.results) if adding else {}
+    before = promised(options.results) if adding else {}
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
     keep = getattr(options, "keep_epochs", [])
@@ -163,7 +164,7 @@ def train_seeds(
     )
     if options.results and Processes.current().rank == 0:
         with writing(options.results):
-            write_json(options.results, summary)
+            write_json(options.results, summary | before)
     labelled = recipe.objective == "classes"
     name, meaning = ("test_accuracy", "test accuracy") if labelled else ("validation_loss", "held-out loss")
     spread = summary[f"{name}_std"]

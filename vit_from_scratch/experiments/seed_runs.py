@@ -61,6 +61,15 @@ def known_runs(path: Path) -> dict[int, Run]:
     return {run["seed"]: Run(run, run.pop("curves")) for run in runs}
 
 
+def promised(path: Path) -> dict[str, Any]:
+    """Read what a summary claims, expects and how it was made; nothing if it is not there.
+
+    That was written before its first run, so it stays when runs are added, whatever the recipe says by then.
+    """
+    summary = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return {key: summary[key] for key in ("claim", "command", "expect") if summary.get(key)}
+
+
 def run_seeds(
     recipe: Recipe,
     out_dir: Path,
