@@ -64,18 +64,6 @@ document.addEventListener("DOMContentLoaded", () => {
 
   nameFolds();
 
-  // A formula that is wider than the screen scrolls: from the keyboard, too.
-  const wide = new ResizeObserver((changes) => {
-    for (const { target } of changes) {
-      const scrolls = target.scrollWidth > target.clientWidth;
-      for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "A wide formula"]]) {
-        if (scrolls) target.setAttribute(name, value);
-        else target.removeAttribute(name);
-      }
-    }
-  });
-  for (const formula of document.querySelectorAll(".bd-article div.math")) wide.observe(formula);
-
   // Entries of the bibliography have a role that browsers no longer know.
   for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) {
     entry.setAttribute("role", "listitem");

@@ -12,18 +12,18 @@ function showCue(box) {
   const hidden = box.scrollWidth - box.clientWidth;
   const scrolls = hidden > 1 && ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
   if (!scrolls) {
-    delete box.dataset.cut;
+    if (!box.dataset.cut) return;
+    for (const name of ["data-cut", "tabindex", "role", "aria-label"]) box.removeAttribute(name);
     return;
   }
   const left = box.scrollLeft > 1;
   const right = box.scrollLeft < hidden - 1;
-  box.dataset.cut = left && right ? "both" : left ? "left" : "right";
-  if (!box.hasAttribute("tabindex")) {
+  if (!box.dataset.cut) {
     box.setAttribute("tabindex", "0");
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", `${nameOf(box)}, scrolls sideways`);
-    box.addEventListener("scroll", () => showCue(box), { passive: true });
   }
+  box.dataset.cut = left && right ? "both" : left ? "left" : "right";
 }
 
 function nameOf(box) {
@@ -39,6 +39,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   });
   for (const box of document.querySelectorAll(SCROLLING)) {
+    box.addEventListener("scroll", () => showCue(box), { passive: true });
     sizes.observe(box);
     // Formulas are set later and pictures come later: what is inside grows, the box does not.
     for (const child of box.children) sizes.observe(child);
