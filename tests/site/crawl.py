@@ -1,6 +1,7 @@
 """Open every page of the book at three widths, in both themes and without scripts; collect what is wrong.
 
-Pages of modules are looked at in the dark, and by axe, on a phone alone.
+A page is loaded once, and its window then made as wide as the next: test_made_narrow.py shows that this is
+what a phone shows. Pages of modules are looked at in the dark, and by axe, on a phone alone.
 """
 
 from collections import defaultdict
@@ -10,16 +11,15 @@ from importlib import resources
 from pathlib import Path
 
 from browser import open_browser
-from looks import STILL, axe, listening, look, settle, switch_theme
+from looks import STILL, axe, find, listening, look, settle, switch_theme
 from playwright.sync_api import Page
 
 PHONE = 390
-# A window a tuple: the page is loaded at its first width, and the window then made as wide as the next.
-WINDOWS = ((1440, 768), (PHONE,))
+WIDTHS = (1440, 768, PHONE)
 THEMES = ("light", "dark")
-# Pages of modules are made alike, from docstrings: loaded once for all widths, where room is scarcest first.
-# There they are looked at in the dark, too, and by axe.
-ALIKE, ALIKE_WINDOWS = "book/api/modules/", ((PHONE, 768, 1440),)
+# Pages of modules are made alike, from docstrings. They begin where room is scarcest; there they are looked
+# at in the dark, too, and by axe.
+ALIKE, ALIKE_WIDTHS = "book/api/modules/", (PHONE, 768, 1440)
 WORKERS = 2
 HEIGHT = 900
 # The theme makes boxes that scroll tab stops 300 ms after the window has another width: later, by its clock.
@@ -35,7 +35,6 @@ ONCE = ("raw", "ids")
 OF_WIDTHS = ("sideways", "cut", "pictures", "headings", "tabStops", "toggles")
 OF_THEMES = ("drawings", "links")
 
-Windows = dict[tuple[int, ...], Page]
 Report = dict[str, dict[str, list[str]]]  # kind, page, sentences
 
 
@@ -50,7 +49,7 @@ def page_names(built: Path) -> list[str]:
     return sorted(str(path) for path in found if path.parts[0] != "_static" and str(path) != "index.html")
 
 
-def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: Report) -> None:
+def _visit(reader: Page, scriptless: Page, name: str, script: str, report: Report) -> None:
     """Look at one page in every width and theme."""
 
     said = set()
@@ -62,39 +61,40 @@ def _visit(windows: Windows, scriptless: Page, name: str, script: str, report: R
                 report[kind][name].append(f"{where}: {sentence}" if where else sentence)
 
     alike = name.startswith(ALIKE)
-    for widths in ALIKE_WINDOWS if alike else WINDOWS:
-        page = windows[widths]
-        page.bring_to_front()  # a window behind another is drawn late
-        page.emulate_media(color_scheme=THEMES[0])
-        page.set_viewport_size({"width": widths[0], "height": HEIGHT})
-        with listening(page) as heard:
-            page.goto(name, wait_until="load")
-            page.add_style_tag(content=STILL)
-            if name in LATE:
-                page.locator(LATE[name]).first.wait_for(state="attached")
-                page.wait_for_load_state("networkidle")
-            for width in widths:
-                page.set_viewport_size({"width": width, "height": HEIGHT})
-                first = width == widths[0]
-                closely = not alike or width == PHONE
-                if closely and not first:
-                    page.evaluate(RESIZED)
-                settle(page)
-                for theme in THEMES if closely else THEMES[:1]:
-                    switch_theme(page, theme)
-                    light = theme == THEMES[0]
-                    kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
-                    for kind, sentences in look(page, kinds).items():
-                        add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
-                    if closely:
-                        add("axe", f"{width} {theme}", axe(page, script, whole=light))
-            # The next page would have the words of a search marked.
-            page.evaluate("localStorage.clear()")
-        for kind, sentences in heard.items():
-            add(kind, "", sentences)
+    widths = ALIKE_WIDTHS if alike else WIDTHS
+    reader.bring_to_front()  # a window behind another is drawn late
+    reader.emulate_media(color_scheme=THEMES[0])
+    reader.set_viewport_size({"width": widths[0], "height": HEIGHT})
+    with listening(reader) as heard:
+        reader.goto(name, wait_until="load")
+        reader.add_style_tag(content=STILL)
+        if name in LATE:
+            reader.locator(LATE[name]).first.wait_for(state="attached")
+            reader.wait_for_load_state("networkidle")
+        for width in widths:
+            first = width == widths[0]
+            closely = not alike or width == PHONE
+            if not first:
+                reader.set_viewport_size({"width": width, "height": HEIGHT})
+                if closely:
+                    reader.evaluate(RESIZED)
+            settle(reader)
+            for theme in THEMES if closely else THEMES[:1]:
+                switch_theme(reader, theme)
+                light = theme == THEMES[0]
+                kinds = ((ONCE if first else ()) + OF_WIDTHS if light else ()) + OF_THEMES
+                for kind, sentences in look(reader, kinds).items():
+                    add(kind, "" if kind in ONCE else f"{width} {theme}", sentences)
+                if closely:
+                    add("axe", f"{width} {theme}", axe(reader, script, whole=light))
+        # The next page would have the words of a search marked.
+        reader.evaluate("localStorage.clear()")
+    for kind, sentences in heard.items():
+        add(kind, "", sentences)
     with listening(scriptless) as heard:
         scriptless.goto(name, wait_until="load")
         add("scriptless", "", without_scripts(scriptless))
+        add("sideways", "without scripts", find(scriptless, "sideways"))
     for kind in ("missing", "outside"):  # the console only says the same again
         add(kind, "without scripts", heard[kind])
 
@@ -116,12 +116,12 @@ def _visit_all(root: str, script: str, names: list[str]) -> Report:
     report: Report = defaultdict(lambda: defaultdict(list))
     with open_browser() as browser:
         # Windows are kept from page to page: what pages share is fetched and read once.
-        reader = browser.new_context(base_url=root)
-        windows = {widths: reader.new_page() for widths in WINDOWS + ALIKE_WINDOWS}
+        reader = browser.new_page(base_url=root)
+        reader.add_init_script(script)
         phone = {"width": PHONE, "height": HEIGHT}
         scriptless = browser.new_page(base_url=root, viewport=phone, java_script_enabled=False)
         for name in names:
-            _visit(windows, scriptless, name, script, report)
+            _visit(reader, scriptless, name, script, report)
     return report
 
 

@@ -2,6 +2,7 @@
 
 window.siteFindings = (() => {
   const visible = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  const everything = "body *:not(mjx-container *)"; // a formula is one thing, not a box for each glyph
   const within = (selector) => [...document.querySelectorAll(selector)].filter(visible);
   const words = (element, length = 60) => element.textContent.replace(/\s+/g, " ").trim().slice(0, length);
 
@@ -16,7 +17,7 @@ window.siteFindings = (() => {
     const width = root.clientWidth;
     if (root.scrollWidth <= width + 1) return [];
     const reach = (element) => element.getBoundingClientRect().right;
-    const out = within("body *").filter((element) => reach(element) > width + 1);
+    const out = within(everything).filter((element) => reach(element) > width + 1);
     const furthest = out.reduce((a, b) => (reach(b) >= reach(a) ? b : a), document.body);
     return [`the page is ${root.scrollWidth} px wide in ${width}: ${called(furthest)}`];
   }
@@ -29,10 +30,10 @@ window.siteFindings = (() => {
   // Something is wider than its box, and nothing shows it.
   function cut() {
     const found = [];
-    for (const element of within("body *")) {
+    for (const element of within(everything)) {
       const style = getComputedStyle(element);
       const shown = element.clientWidth;
-      if (style.overflowX === "visible" || shown <= 2 || element.matches("input, textarea, mjx-assistive-mml, mjx-ext")) continue;
+      if (style.overflowX === "visible" || shown <= 2 || element.matches("input, textarea")) continue;
       if (element.scrollWidth > shown + 1 && !hasCue(element, style)) {
         found.push(`${element.scrollWidth} px in ${shown}: ${called(element)}`);
       }
@@ -189,9 +190,9 @@ window.siteFindings = (() => {
   function newSortsOfText() {
     grounds.clear(); // the theme may have changed
     const sorts = new Map();
-    for (const element of within("body *")) {
+    for (const element of within(everything)) {
       const speaks = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-      if (!speaks || element.closest("mjx-container")) continue; // a formula has the colour of its text
+      if (!speaks) continue;
       const { color, fontSize, fontWeight, textShadow, textDecorationLine } = getComputedStyle(element);
       const link = element.matches("a") ? [textDecorationLine, getComputedStyle(element.parentElement).color] : [];
       const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.66 : 24); // pixels; less contrast will do
@@ -209,7 +210,7 @@ window.siteFindings = (() => {
 
   function newElements() {
     const found = [];
-    for (const element of within("body *")) {
+    for (const element of within(everything)) {
       if (!shown.has(element) && !found.at(-1)?.contains(element)) found.push(element);
       shown.add(element);
     }

@@ -13,6 +13,8 @@ from PIL import Image, ImageChops
 from playwright.sync_api import ConsoleMessage, Page, Request, Response, Route
 
 SCRIPT = (Path(__file__).parent / "findings.js").read_text(encoding="utf-8")
+FINDINGS = f"if (!window.siteFindings) {{ {SCRIPT} }}"
+LOOK = f"(kinds) => {{ {FINDINGS} return siteFindings.look(kinds); }}"
 # Formulas are set, fonts are there: what is looked at does not move any more.
 SETTLED = """async () => {
     await window.MathJax?.startup?.promise;
@@ -24,6 +26,8 @@ SEVERE = ("moderate", "serious", "critical")
 # the slowest, are asked of one text of each sort; of a text in the very colour of its ground axe is not sure.
 # What is inside a formula, a box for each glyph, is left out: MathJax makes it.
 AXE = """async (whole) => {
+    if (!window.axe) return null;
+    FINDINGS
     const colours = ["color-contrast", "link-in-text-block"];
     const [elements, texts] = [siteFindings.newElements(), siteFindings.newSortsOfText()];
     if (!whole && !elements.length && !texts.length) return [];
@@ -38,7 +42,7 @@ AXE = """async (whole) => {
     const unseen = (node) => node.any.some(({data}) => data?.messageKey === "equalRatio");
     const equal = found.incomplete.filter((rule) => colours.includes(rule.id));
     return [...found.violations, ...equal.map((rule) => ({...rule, nodes: rule.nodes.filter(unseen)}))];
-}"""
+}""".replace("FINDINGS", FINDINGS)
 FOCUSABLE = "a[href], button, summary, input, select, textarea, [tabindex='0']"
 STILL = (
     "*, ::before, ::after { transition: none !important; animation: none !important; caret-color: #0000; }"
@@ -111,14 +115,9 @@ def switch_theme(page: Page, theme: str) -> None:
     page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
 
 
-def _bring_script(page: Page) -> None:
-    page.evaluate(f"window.siteFindings ?? (() => {{ {SCRIPT} }})()")
-
-
 def look(page: Page, kinds: Iterable[str] | None = None) -> dict[str, list[str]]:
     """What findings.js finds, by kind: these kinds, or all."""
-    _bring_script(page)
-    return page.evaluate("kinds => siteFindings.look(kinds)", None if kinds is None else list(kinds))
+    return page.evaluate(LOOK, None if kinds is None else list(kinds))
 
 
 def find(page: Page, kind: str) -> list[str]:
@@ -127,17 +126,18 @@ def find(page: Page, kind: str) -> list[str]:
 
 
 def axe(page: Page, script: str, whole: bool = True) -> list[str]:
-    """Violations of axe-core's rules from moderate up; `script` is its source.
+    """Violations of axe-core's rules from moderate up; `script` is its source, which a page may have already.
 
     Colours are asked of the sorts of text that this window has not been asked about; everything else of the
     whole page, or of what the window has not shown before.
     """
-    if not page.evaluate("'axe' in window"):
+    found = page.evaluate(AXE, whole)
+    if found is None:
         page.evaluate(script)
-    _bring_script(page)
+        found = page.evaluate(AXE, whole)
     return [
         f"{violation['id']} ({violation['impact']}): {node['target'][0]}"
-        for violation in page.evaluate(AXE, whole)
+        for violation in found
         if violation["impact"] in SEVERE
         for node in violation["nodes"]
     ]

@@ -66,6 +66,7 @@ FAULTS = {
     "an error": ("", "<script>throw new Error('no')</script>", "error", ""),
     "a warning": ("", "<script>console.warn('no')</script>", "console", ""),
     "a picture from elsewhere without scripts": ("", "<noscript><img alt='a' src='http://elsewhere.invalid/x.png'></noscript>", "outside", "without scripts"),
+    "wide without scripts": ("", "<noscript><p style='width: 900px'>w</p></noscript>", "sideways", "without scripts: the page is 9"),
     "a picture that is not there without scripts": ("", "<noscript><img alt='a' src='/none.png'></noscript>", "missing", "without scripts"),
 }  # fmt: skip
 # Some of them on pages of modules, too.

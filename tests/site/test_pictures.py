@@ -16,6 +16,10 @@ CONTROLS = (
     "notebooks/12_attention_maps.html",
     "search.html",
     "book/api/modules/model.attention.html",
+    "book/recipes_log.html",
+    "book/notation.html",
+    "book/for_instructors.html",
+    "genindex.html",
 )
 
 
