@@ -14,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from vit_from_scratch.experiments.recipes import recipe_rows
 
 NUMBER = re.compile(r"[-+\u2212]?\d")
+BRACKETS = re.compile(r"\([^()]*\)")
 
 
 class FromResults(SphinxDirective, ABC):
@@ -41,7 +42,16 @@ class Recipes(FromResults):
     def lines(self) -> list[str]:
         """Write the table."""
         head, *rows = recipe_rows()
-        return table(head, ([f"`{name}`", *cells] for name, *cells in rows))
+        return table(head, ([f"`{name}`", *map(unbroken, cells)] for name, *cells in rows))
+
+
+def unbroken(cell: str) -> str:
+    """Let no line of a narrow cell end within brackets.
+
+    >>> unbroken("26.0 min (CPU, 2 threads)")
+    '26.0 min (CPU,\\xa02\\xa0threads)'
+    """
+    return BRACKETS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), cell)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
