@@ -39,20 +39,15 @@ HEIGHTS = """() => {
 }"""
 
 
-def blanks(page):
-    page.evaluate("document.fonts.ready")
-    return page.evaluate(BLANK)
-
-
 def test_a_wide_formula_begins_where_its_box_does(page, book):
     page.set_viewport_size({"width": PHONE, "height": HEIGHT})
     page.goto(f"{book}notebooks/01_patches.html")
     settle(page)
-    found = blanks(page)
+    found = page.evaluate(BLANK)
     assert found
     assert max(found) < 16
     page.add_style_tag(content="article div.math { flex-direction: row-reverse !important }")  # planted
-    assert max(blanks(page)) > 16
+    assert max(page.evaluate(BLANK)) > 16
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from looks import changed
+from crawl import RESIZED
+from looks import changed, settle
 from playwright.sync_api import TimeoutError as NothingHappened
 
 pytestmark = pytest.mark.site
@@ -168,6 +169,27 @@ def test_a_wide_formula_that_hears_no_key_stays(page, book):
     press_on_a_wide_formula(page, book)
     with pytest.raises(NothingHappened):
         page.wait_for_function(SCROLLED, timeout=2000)
+
+
+# Boxes that scroll sideways without being a tab stop of that name, and those that are one and do not scroll.
+BOXES = "article :is(pre, .output, div.math, table)"
+MISNAMED = f"""() => [...document.querySelectorAll("{BOXES}")].filter((box) => {{
+    const scrolls = box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible";
+    const said = box.tabIndex === 0 && box.role === "group" && /, scrolls sideways$/.test(box.ariaLabel);
+    return scrolls !== said;
+}}).length"""
+
+
+def test_what_scrolls_sideways_is_a_tab_stop_that_says_so(page, book):
+    for width in (390, 1440):  # on a phone many do, and when the window is wide again they are none any more
+        page.set_viewport_size({"width": width, "height": 900})
+        if width == 390:
+            page.goto(f"{book}notebooks/03_attention.html")
+        settle(page)
+        page.evaluate(RESIZED)
+        assert page.evaluate(MISNAMED) == 0
+    page.evaluate("document.querySelector('article [data-cut]').removeAttribute('aria-label')")  # planted
+    assert page.evaluate(MISNAMED) == 1
 
 
 # ---- planted faults ---------------------------------------------------------------------------------
