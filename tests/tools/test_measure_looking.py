@@ -5,10 +5,11 @@ import json
 import measure_looking
 import pytest
 import torch
-from measure_looking import masking, moments_before, moments_of, on_object
+from measure_looking import masking, measure_stem, moments_before, moments_of, on_object
 
 from vit_from_scratch import InputError
-from vit_from_scratch.inspection import class_token_maps, layer_attention
+from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention
+from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
 @pytest.fixture
@@ -58,6 +59,39 @@ def test_what_was_measured_before_is_read_from_its_file(tmp_path):
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"before\.json cannot be read .*expected what this tool wrote"):
         moments_before(path)
+
+
+@pytest.fixture
+def make_stem_run(make_run, make_model, monkeypatch):
+    """A function that makes a run of one epoch with models of two seeds; photos are at hand."""
+    images = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(measure_looking, "test_photos", lambda data_dir: (None, images, torch.zeros(8)))
+
+    def make(**config):
+        run = make_run("stem", 1, [0])
+        before, after = make_model(**config).eval(), make_model(seed=1, **config).eval()
+        save_checkpoint(run / "epochs" / "epoch-0000.safetensors", before)
+        save_checkpoint(run / "model.safetensors", after)
+        return run, images, {"0": before, "1": after}
+
+    return make
+
+
+def test_a_run_with_a_stem_is_measured_at_its_moments_on_a_quarter_of_the_photos(make_stem_run):
+    run, images, models = make_stem_run(stem={"kind": "conv", "width": 4})
+    found = measure_stem(run, None, 8)
+    assert found["images"] == 2
+    assert list(found["on_the_way"]) == ["0", "1"]
+    for epoch, model in models.items():
+        with torch.no_grad():
+            wanted = attention_distances(model, images[:2]).mean(dim=1)  # (L, h)
+        assert found["on_the_way"][epoch]["pixels"] == pytest.approx(wanted.numpy(), abs=1e-5)
+
+
+def test_a_run_without_a_stem_is_not_measured_as_one_with(make_stem_run):
+    run, _, _ = make_stem_run()
+    with pytest.raises(InputError, match=r"is a model without a stem: expected one with a convolutional"):
+        measure_stem(run, None, 8)
 
 
 def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(make_model):
