@@ -340,14 +340,14 @@ def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
     return moments
 
 
-def test_photos(data_dir: str | None) -> tuple[ImageData | PhotoData, Tensor, Tensor]:
+def open_photos(data_dir: str | None) -> tuple[ImageData | PhotoData, Tensor, Tensor]:
     """Return the data set, and the images and labels of its test part."""
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
     return data, images, labels
 
 
-def few(images: Tensor, count: int) -> Tensor:
+def of_moments(images: Tensor, count: int) -> Tensor:
     """Return the photos that moments of training are measured on: the first quarter of so many."""
     return images[: count // 4]
 
@@ -363,7 +363,7 @@ def measure_stem(run: Path, data_dir: str | None, count: int) -> dict[str, Any]:
         raise InputError(
             f"--stem {run} is a model without a stem: expected one with a convolutional or ResNet stem."
         )
-    images = few(test_photos(data_dir)[1], count)
+    images = of_moments(open_photos(data_dir)[1], count)
     return {
         "claim": "With a convolutional stem local heads are less pronounced. After the same 16 epochs fewer "
         "heads of the lower four layers look nearer than nine tenths of the uniform distance than without a "
@@ -383,7 +383,7 @@ def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: i
     """
     first = moments_before(after) if after else {}
     moments = moments_of(runs, max((int(moment) for moment in first if moment != "mean"), default=0))
-    data, images, labels = test_photos(data_dir)
+    data, images, labels = open_photos(data_dir)
     masks = torch.from_numpy(object_masks(data_folder(data_dir) or ".")).float()
     area = masks.mean(dim=(1, 2))
     path = {str(epoch): load_checkpoint(file) for epoch, file in moments.items()}
@@ -394,7 +394,7 @@ def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: i
     some = slice(0, count)
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
     objects = on_object(model, untrained, images[boxed], masks[boxed])
-    found = on_the_way(path, few(images, count))
+    found = on_the_way(path, of_moments(images, count))
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
@@ -403,7 +403,8 @@ def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: i
         "images": len(images[some]),
         "model_sha256": shipped.sha256,
         "distance": {
-            name: distances(one, images[some]) for name, one in (("trained", model), ("untrained", untrained))
+            "trained": distances(model, images[some]),
+            "untrained": distances(untrained, images[some]),
         },
         "class_token_share": class_token_share(model, images[some]),
         "tokens": tokens_on_the_way(model, images[some]),

@@ -65,7 +65,7 @@ def test_what_was_measured_before_is_read_from_its_file(tmp_path):
 def make_stem_run(make_run, make_model, monkeypatch):
     """A function that makes a run of one epoch with models of two seeds; photos are at hand."""
     images = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    monkeypatch.setattr(measure_looking, "test_photos", lambda data_dir: (None, images, torch.zeros(8)))
+    monkeypatch.setattr(measure_looking, "open_photos", lambda data_dir: (None, images, torch.zeros(8)))
 
     def make(**config):
         run = make_run("stem", 1, [0])
@@ -92,6 +92,15 @@ def test_a_run_without_a_stem_is_not_measured_as_one_with(make_stem_run):
     run, _, _ = make_stem_run()
     with pytest.raises(InputError, match=r"is a model without a stem: expected one with a convolutional"):
         measure_stem(run, None, 8)
+
+
+@pytest.mark.parametrize("options", [[], ["--stem", "a", "b"], ["--stem", "a", "--after", "b"]])
+def test_runs_or_one_with_a_stem_are_expected_and_nothing_is_written(options, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["measure_looking.py", *options])
+    monkeypatch.setattr(measure_looking, "write_json", lambda *_: pytest.fail("written"))
+    with pytest.raises(SystemExit, match="2"):
+        measure_looking.main()
+    assert "expected a finished run, or --after RESULT" in capsys.readouterr().err
 
 
 def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(make_model):
