@@ -6,6 +6,7 @@ import json
 import pytest
 from attacks import ATTACKS
 
+from vit_from_scratch import InputError
 from vit_from_scratch.assignments import classes
 from vit_from_scratch.assignments.classes import grade_class, submissions
 from vit_from_scratch.assignments.limits import Limits
@@ -50,7 +51,7 @@ def test_a_class_is_graded(folder, tmp_path, capsys):
     assert "os._exit" in marks["eve"]["look_at"]
     assert "no Jupyter notebook" in marks["zoe"]["problem"]
     pages = tmp_path / "marks_feedback"
-    assert "not divided by sqrt(Dh)" in (pages / "bob_03_attention_03_attention.html").read_text()
+    assert "not divided by sqrt(Dh)" in (pages / "bob" / "03_attention" / "03_attention.html").read_text()
     assert "35 of 35 points" in (pages / "ada.html").read_text()
     summary = (pages / "summary.html").read_text()
     assert "1 × attention: the scores are not divided by sqrt(Dh)" in summary
@@ -90,9 +91,29 @@ def test_what_a_student_writes_is_text_in_every_page(tmp_path, handed_in):
     (folder / "=cmd().ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
     grade_class(folder, tmp_path / "marks.csv")
     assert "'=cmd()" in (tmp_path / "marks.csv").read_text()
-    for page in (tmp_path / "marks_feedback").glob("*.html"):
+    pages = list((tmp_path / "marks_feedback").rglob("*.html"))
+    assert len(pages) == 2
+    for page in pages:
         assert "<script>alert" not in page.read_text()
         assert "&lt;script&gt;" in page.read_text()
+
+
+def test_no_page_or_record_stands_for_two_notebooks(tmp_path, handed_in):
+    folder, table = tmp_path / "in", tmp_path / "marks.csv"
+    (folder / "ada").mkdir(parents=True)
+    right = "from vit_from_scratch.model.attention import explicit_attention as attention"
+    for name, own in (("ada/x", "def attention(q, k, v):\n    return v"), ("ada_x", right)):
+        (folder / f"{name}.ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
+    first = grade_class(folder, table, limits=Limits(seconds=5))
+    pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
+    assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
+    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    assert grade_class(folder, table, limits=Limits(seconds=5)) == first
+    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    assert (len(known), again) == (2, known), "nothing is graded twice"
+    (folder / "summary.ipynb").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"summary\.ipynb: expected the student's name"):
+        grade_class(folder, table)
 
 
 def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, handed_in):

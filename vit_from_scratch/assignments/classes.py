@@ -63,8 +63,8 @@ def grade_class(
 ) -> list[dict[str, Any]]:
     """Grade a folder of notebooks.
 
-    Beside the table comes a folder, FEEDBACK: a page for each notebook, a summary, and what is already
-    graded, so that a second call goes on where the first was stopped.
+    Beside the table comes a folder, FEEDBACK: a page for each notebook, in folders as they were handed in, a
+    summary, and what is already graded, so that a second call goes on where the first was stopped.
 
     Args:
         folder: see `submissions`.
@@ -78,8 +78,13 @@ def grade_class(
         What was found, a record for each notebook.
 
     Raises:
-        InputError: there is nothing to grade, or an unknown chapter.
+        InputError: there is nothing to grade, an unknown chapter, or a notebook called summary.
     """
+    if (folder / "summary.ipynb").exists():
+        raise InputError(
+            f"{folder / 'summary.ipynb'}: expected the student's name, since a page of its own has this one. "
+            "Rename it."
+        )
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
     found = submissions(folder)
@@ -89,8 +94,7 @@ def grade_class(
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
         digest = _digest(submission.path, wanted, seed, limits)
-        name = _file_name(submission.path.relative_to(folder))
-        record = kept / f"{name}.json"
+        record = (kept / submission.path.relative_to(folder)).with_suffix(".json")
         known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
         if known.get("digest") == digest:
             records[submission.path] = known
@@ -106,7 +110,7 @@ def grade_class(
     ordered = [records[submission.path] for submission in found]
     write_atomically(table, marks_table(ordered).encode())
     for record in ordered:
-        page = place / f"{_file_name(Path(record['notebook']))}.html"
+        page = (place / record["notebook"]).with_suffix(".html")
         write_atomically(page, feedback_page(record).encode())
     write_summary(place, ordered)
     return ordered
@@ -115,11 +119,6 @@ def grade_class(
 def feedback_folder(table: Path) -> Path:
     """Return where the pages go: marks.csv has them in marks_feedback."""
     return table.with_name(f"{table.stem}_feedback")
-
-
-def _file_name(path: Path) -> str:
-    """Return a name without folders for a notebook in folders."""
-    return "_".join(path.with_suffix("").parts)
 
 
 def _digest(path: Path, chapter: str, seed: int, limits: Limits) -> str:
@@ -310,7 +309,8 @@ def _draw_mistakes(path: Path, common: list[tuple[str, int]]) -> None:
 
     figure = Figure(figsize=(9, 0.5 + 0.4 * len(common)), layout="constrained")
     axes = figure.subplots()
-    texts = [text if len(text) <= 80 else f"{text[:78]}…" for text, _ in common]
+    texts = ["".join(sign for sign in text if sign <= "\uffff") for text, _ in common]  # no emoji in its font
+    texts = [text if len(text) <= 80 else f"{text[:78]}…" for text in texts]
     places = range(len(common))
     axes.barh(places, [count for _, count in common], color="#0072B2")
     axes.set_yticks(places, [text.replace("$", r"\$") for text in texts], fontsize=8)
