@@ -85,6 +85,8 @@ def test_curves_are_numbered_from_one():
 
 def test_images_wrap_into_rows():
     assert plots.image_row(torch.rand(10, 1, 8, 8), columns=4).shape == (3, 4)
+    with pytest.raises(InputError, match="no pictures: expected one or more"):
+        plots.image_row([])
 
 
 def test_a_picture_of_another_shape_is_refused():
@@ -178,6 +180,8 @@ def test_pictures_of_other_photos_are_refused(seen):
         plots.masked_rows(photos, seen, photos)
     with pytest.raises(InputError, match=r"shapes \(0, 3, 4, 4\)"):
         plots.masked_rows(photos[:0], photos[:0], photos[:0])
+    with pytest.raises(InputError, match=r"titles = .*: expected three"):
+        plots.masked_rows(photos, photos, photos, titles=("photo", "seen"))
 
 
 def test_similarity_maps_stand_in_their_patches_places():

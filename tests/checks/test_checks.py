@@ -1,5 +1,6 @@
 """Right answers pass, however they are written; wrong ones fail with the sentence that names the mistake."""
 
+import inspect
 import random
 import re
 from collections import Counter
@@ -85,6 +86,13 @@ def test_an_error_is_shown_with_its_line():
 
     with pytest.raises(checks.CheckFailed, match=r"in line \d+: return scores.softmx\(-1\) @ v"):
         checks.attention(mistyped)
+
+
+def test_a_check_says_what_it_takes():
+    signature = inspect.signature(checks.attention)
+    function, seed = signature.parameters.values()
+    assert (function.name, function.kind) == ("function", inspect.Parameter.POSITIONAL_ONLY)
+    assert (seed.name, seed.kind, seed.default) == ("seed", inspect.Parameter.KEYWORD_ONLY, None)
 
 
 def test_the_same_seed_draws_the_same_input():

@@ -3,7 +3,7 @@
 Every check draws random input, works out what must come of it before the reader's code runs, and prints one
 line when values and gradients agree. When they do not, the result is also compared with the results of
 well-known mistakes, so that the message can say which one it was. Chapters, tests and graders call the same
-checks.
+checks. Every check takes `seed=N`, too, which draws the same inputs again; without it they are new each time.
 """
 
 from vit_from_scratch.checks.attention import attention, multi_head_attention

@@ -1,6 +1,7 @@
 """Judge a function or a class by what it does on random input: values, gradients, what it leaves behind."""
 
 import functools
+import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]
 
     def decorated(judge: Callable[[Any], None]) -> Callable[..., None]:
         @functools.wraps(judge)
-        def checked(theirs: Any, *, seed: int | None = None) -> None:
+        def checked(theirs: Any, /, *, seed: int | None = None) -> None:
             drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
             with nothing_left_behind():
                 torch.manual_seed(drawn)
@@ -38,6 +39,10 @@ def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]
             agree = "values and gradients" if piece.gradients else "values"
             print(f"✓ {piece.name}: {agree} agree with the package")
 
+        taken = inspect.signature(judge)
+        theirs = [one.replace(kind=one.POSITIONAL_ONLY) for one in taken.parameters.values()]
+        seed = inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=int | None)
+        checked.__signature__ = taken.replace(parameters=[*theirs, seed])  # type: ignore[attr-defined]
         return checked
 
     return decorated

@@ -22,6 +22,9 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         picture: (C, H, W) or (1, C, H, W) with C = 1 or 3, values in [0, 1] for colour.
         ax: where to draw.
         title: text above.
+
+    Raises:
+        InputError: a picture of another shape.
     """
     ax = new_axes(ax)
     pixels = picture.detach().cpu().float()
@@ -102,7 +105,8 @@ def matrix(
     """Show a matrix as coloured squares.
 
     Args:
-        values: (rows, columns); diverging colours if some are negative, else sequential ones.
+        values: (rows, columns); diverging colours if some are negative, or the scale's lower limit is, else
+            sequential ones.
         ax: where to draw.
         title: text above.
         xlabel: what the columns are.
@@ -201,8 +205,13 @@ def image_row(
 
     Returns:
         The Axes, (rows, columns).
+
+    Raises:
+        InputError: no picture, or one of another shape than `image` takes.
     """
     count = len(pictures)
+    if not count:
+        raise InputError("no pictures: expected one or more to put side by side.")
     columns = min(columns, count)
     rows = -(-count // columns)
     height = size * (1.25 if titles is not None else 1.0)

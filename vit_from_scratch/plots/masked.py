@@ -32,9 +32,11 @@ def masked_rows(
         The Axes, (n, 3).
 
     Raises:
-        InputError: no photo, or pictures of different shapes.
+        InputError: no photo, pictures of different shapes, or other than three titles.
     """
     columns = (photos, seen, answer)
+    if len(titles) != len(columns):
+        raise InputError(f"titles = {list(titles)}: expected three, one a column.")
     shapes = [tuple(pictures.shape) for pictures in columns]
     if len(set(shapes)) > 1 or len(shapes[0]) != 4 or not shapes[0][0]:
         raise InputError(
