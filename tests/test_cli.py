@@ -286,6 +286,7 @@ def test_cost_prints_the_papers_base_model(capsys):
         ("train --data digits --device abacus", "--device abacus: "),
         ("train --data cifar10 --data-dir nowhere", "no CIFAR10 in nowhere: expected cifar-10-batches-py/"),
         ("evaluate nowhere", "config.toml cannot be read"),
+        ("evaluate nowhere --data cifar10", "unrecognized arguments: --data cifar10"),
         ("cost X/16", "unknown variant 'X/16'"),
         ("cost B/15", "patch_size 15 does not divide"),
         ("trian", "invalid choice: 'trian'"),

@@ -188,6 +188,7 @@ def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, dig
         (["--image-size", "10"], "patch_size 4"),
         (["--image-size", "0"], "--image-size 0: expected a side in pixels"),
         (["--out", "features.txt"], "ends in .safetensors or .npy"),
+        (["--out", "start.safetensors/f.npy"], "start.safetensors is no folder that you may write to"),
     ],
 )
 def test_wrong_input_is_one_sentence(weights, arguments, message, tmp_path, monkeypatch, capsys):
@@ -211,5 +212,7 @@ def test_an_older_file_is_not_overwritten(weights, tmp_path, capsys):
 def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
     with pytest.raises(InputError, match=r"holds no features: expected features as `vit features` writes"):
         read_features(type(tmp_path)(weights))
+    with pytest.raises(InputError, match=r"f\.npy does not say where .*expected a \.safetensors file"):
+        read_features(tmp_path / "f.npy")
     with pytest.raises(InputError, match="no file at"):
         read_features(tmp_path / "nothing.safetensors")

@@ -140,6 +140,8 @@ def test_settings_for_classes_are_changed_where_they_would_touch_labels(capsys):
     assert (pixels["objective"], pixels["data"]["validation_size"]) == ("masked-pixels", 237)
     assert (pixels["seeds"], pixels["train"]["seed"]) == ([3], 3)
     assert "neighbours" not in pixels
+    mirrored = shown(capsys, "--recipe", "cifar10-half-hour-plain", "--objective", "pixels")
+    assert "flip_test" not in mirrored, "a test on classes, too"
     kept = shown(capsys, "--data", "cifar10", "--set", "train.augmentation.erase=0.3")
     assert kept["train"]["augmentation"]["erase"] == 0.3, "what was typed wins"
 

@@ -1,5 +1,7 @@
 """`vit probe`: classifiers on frozen features, and what it refuses before it computes anything."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -8,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from vit_from_scratch import InputError
 from vit_from_scratch.cli import main
-from vit_from_scratch.experiments.feature_files import Features, Origin, write_features
+from vit_from_scratch.experiments.feature_files import Features, Origin, read_features, write_features
 from vit_from_scratch.experiments.probes import linear_probe, neighbours_accuracy
 
 ORIGIN = {
@@ -100,6 +102,31 @@ def test_a_class_that_the_file_has_no_images_of_is_named(features_file, absent, 
     assert f"shots = 5: class {absent} ('{name}') has no images to draw from: expected some of each" in err
     assert out == ""
     assert main([*asked, "--methods", "neighbours"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda values: values[:0], "holds features of no images: expected some"),
+        (lambda values: values.index_fill(0, torch.tensor(3), torch.nan), "holds values that are not finite"),
+    ],
+)
+def test_features_that_nothing_can_be_fitted_to_are_refused(features_file, tmp_path, damage, message, capsys):
+    train, test = features_file("train"), features_file("test")
+    spoilt = read_features(Path(test))
+    values = damage(spoilt.values)
+    write_features(Path(test), Features(values, spoilt.labels[: len(values)], spoilt.origin))
+    for files in (["--train", train, "--test", test], ["--train", test, "--test", train]):
+        assert main(["probe", *files, "--neighbours", "3"]) == 2
+        out, err = capsys.readouterr()
+        assert f"{test} {message}" in err
+        assert (out, err.count("\n")) == ("", 1)
+
+
+def test_one_draw_has_no_interval(features_file, capsys):
+    files = ["--train", features_file("train"), "--test", features_file("test")]
+    assert main(["probe", *files, "--methods", "few-shot", "--draws", "1"]) == 0
+    assert "(one draw, so no interval)" in capsys.readouterr().out
 
 
 def test_neighbours_beyond_the_voters_are_refused():

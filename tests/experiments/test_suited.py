@@ -64,7 +64,7 @@ def test_the_warm_up_follows_from_the_steps_where_these_are_counted():
     assert suited_recipe("imagenette", {"train": {"steps": 0}})[0].train.warmup_steps == 200
 
 
-def test_the_side_follows_the_photos_and_nothing_is_enlarged():
+def test_the_side_follows_the_photos_and_is_no_larger():
     sides = {
         side: suited_tables("folder:x", Survey(100, side, 2), {})["data"]["image_size"]
         for side in (9, 28, 33, 100, 159, 3000)
@@ -77,6 +77,24 @@ def test_fewer_photos_are_seen_more_often():
         suited_tables("folder:x", Survey(count, 64, 2), {})["train"]["epochs"] for count in (50, 6_000, 10**6)
     ]
     assert epochs == [200, 100, 10]
+
+
+def test_a_smaller_part_of_the_photos_is_what_settings_suit():
+    recipe, why = suited_recipe("cifar100", {"data": {"train_size": 500}})
+    steps = recipe.train.epochs * (500 // recipe.train.batch_size)
+    assert (recipe.train.epochs, recipe.train.batch_size) == (200, 16)
+    assert recipe.train.warmup_steps == 200 < steps / 10
+    assert "500 of 50,000 training photos" in why
+    assert "cifar100: 50,000 training photos" in suited_recipe("cifar100", {})[1]
+
+
+@pytest.mark.parametrize("named", ["--data digits", "--data cifar100", "--recipe cifar10-small"])
+def test_a_model_that_is_given_keeps_its_sizes(named, capsys):
+    command = f"train {named} --weights tiny-imagenet --show --set"
+    assert main([*command.split(), "model.dropout=0.1"]) == 0
+    shown = capsys.readouterr().out
+    assert tomllib.loads(shown)["model"] == {"dropout": 0.1}
+    assert "patches of" not in shown
 
 
 def test_what_is_asked_for_wins_and_the_rest_follows():

@@ -95,6 +95,21 @@ def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
     assert load_checkpoint(tmp_path / "again" / "model.safetensors").config.grid == (3, 3)
 
 
+def test_a_folder_over_runs_says_which_run_to_begin_from(weights, tmp_path, capsys):
+    out = tmp_path / "swept"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
+    assert main([*command, "--sweep", "1e-6", "0.1", "--seeds", "0", "1"]) == 0
+    capsys.readouterr()
+    for folder in (out, out / "rate-0.1"):
+        assert main(["predict", "photo.png", "--weights", str(folder)]) == 2
+        said = capsys.readouterr().err
+        best = out / "rate-0.1" / "seed-0"
+        assert f"--weights {folder} is a folder over runs ({best}, " in said
+        assert said.endswith(f"expected one of them, such as {best}.\n")
+    assert main(["finetune", "--weights", str(tmp_path), "--data", "digits"]) == 2
+    assert f"no checkpoint at {tmp_path / 'model.safetensors'}" in capsys.readouterr().err
+
+
 def test_averaged_weights_are_measured_and_kept(weights, tmp_path, capsys):
     asked = ["finetune", "--weights", weights, "--data", "digits", *QUICK]
     heads = {}
@@ -207,6 +222,15 @@ def test_the_test_images_are_not_touched_by_a_sweep(weights, digits, tmp_path, m
         (["--weights", "tiny-imagenet", "--lr", "0.1", "--sweep"], "--lr for one learning rate or --sweep"),
         (["--weights", "tiny-imagenet", "--sweep", "0.1", "0.1"], "each of them once"),
         (["--weights", "tiny-imagenet", "--sweep", "-1"], "numbers above 0"),
+        (["--weights", "tiny-imagenet", *QUICK, "--sweep", "0.1", "inf"], "train.learning_rate = inf"),
+        (
+            ["--weights", "tiny-imagenet", "--sweep", "--out", "other.json"],
+            "other.json is a file: expected a",
+        ),
+        (
+            ["--weights", "tiny-imagenet", "--seeds", "0", "--out", "other.json"],
+            "is a file: expected a folder",
+        ),
         (
             ["--weights", "tiny-imagenet", "--results", "x.json"],
             "--results takes the summary of several seeds",

@@ -102,6 +102,22 @@ def test_other_settings_are_refused_by_name(make_model, few_digits, short, tmp_p
         train(make_model(dropout=0.2), few_digits, short, tmp_path)
 
 
+def test_a_run_that_ended_within_its_first_epoch_binds_nobody(make_model, few_digits, short, tmp_path):
+    class Breaks(Callback):
+        def on_step(self, state):
+            raise RuntimeError("a photo that cannot be read")
+
+    other = replace(short, learning_rate=0.5)
+    with pytest.raises(RuntimeError, match="a photo"):
+        train(make_model(), few_digits, short, tmp_path, [Breaks()])
+    assert os.listdir(tmp_path) == ["config.toml"]
+    images = few_digits.train_images.flip(-1)
+    history = train(make_model(), replace(few_digits, train_images=images), other, tmp_path)
+    assert len(history) == short.epochs
+    with pytest.raises(InputError, match=r"train\.learning_rate \(0\.5 there, 0\.001 now\)"):
+        train(make_model(), few_digits, short, tmp_path)
+
+
 def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_options_that_came_later(
     make_model, few_digits, short, tmp_path
 ):

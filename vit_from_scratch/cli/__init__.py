@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from vit_from_scratch.cli import (
     assignment,
@@ -31,7 +31,14 @@ from vit_from_scratch.errors import ElsewhereError, InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors read like all others: raised, and printed in one line by `main`."""
+    """An argument parser whose errors read like all others: raised, and printed in one line by `main`.
+
+    Options are typed in full: where only --data-dir is known, --data would be taken for it.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """Build it, and any subcommand's, with argparse's options."""
+        super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""

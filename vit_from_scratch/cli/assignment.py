@@ -26,8 +26,8 @@ def add_parser(commands: Any) -> None:
     reading = parts.add_parser(
         "rubric",
         help="print what a person gives points for, with model answers",
-        description="Print the questions of a chapter that a person reads, what there are points for, and a "
-        "model answer to each, as Markdown.",
+        description="Print, for each question of a chapter that a person reads, its name, a model answer and "
+        "what there are points for, as Markdown.",
     )
     reading.add_argument("chapter", metavar="CHAPTER", help="a chapter by name or number")
     reading.set_defaults(run=rubric_command)
@@ -55,11 +55,21 @@ def add_parser(commands: Any) -> None:
     grading.add_argument(
         "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
     )
-    grading.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn")
-    grading.add_argument("--memory", type=int, default=4000, metavar="MB", help="for a student's code")
-    grading.add_argument("--seconds", type=float, default=30, metavar="S", help="for a student's cell")
     grading.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="at the same time"
+        "--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn (default: 0)"
+    )
+    grading.add_argument(
+        "--memory", type=int, default=4000, metavar="MB", help="for a student's code (default: 4000)"
+    )
+    grading.add_argument(
+        "--seconds", type=float, default=30, metavar="S", help="for a student's cell (default: 30)"
+    )
+    grading.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="at the same time (default: one a processor)",
     )
     grading.set_defaults(run=grade_command)
 

@@ -14,7 +14,7 @@ def add_parser(commands: Any) -> None:
         description="Load the model of a finished run and measure it on the run's test set.",
     )
     parser.add_argument("folder", type=own_path, metavar="RUN", help="the run's folder")
-    add_data_dir(parser)
+    add_data_dir(parser, "where the run had it, else a download")
     add_device(parser)
     parser.set_defaults(run=evaluate_command)
 

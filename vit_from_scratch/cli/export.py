@@ -7,7 +7,7 @@ from typing import Any
 from vit_from_scratch.cli.options import own_path, refuse_existing
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.export_formats import FORMATS, check_ending, export_path, format_named
-from vit_from_scratch.experiments.trained_models import KNOWN, TrainedModel, open_classifier
+from vit_from_scratch.experiments.trained_models import CLASSIFIERS, TrainedModel, open_classifier
 
 EPILOG = """\
 examples:
@@ -27,12 +27,12 @@ def add_parser(commands: Any) -> None:
         "export",
         help="write a trained model for ONNX Runtime, timm and others",
         description="Write a trained model to a file that other programs read, after comparing its logits "
-        "with those here.",
+        "with those here (of ONNX only where onnxruntime is installed).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "weights", metavar="MODEL", help=f"{', '.join(KNOWN)}, a .safetensors file or a run's folder"
+        "weights", metavar="MODEL", help=f"{', '.join(CLASSIFIERS)}, a .safetensors file or a run's folder"
     )
     parser.add_argument("--format", choices=FORMATS, default="onnx", help="(default: onnx)")
     parser.add_argument(

@@ -30,7 +30,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--layer", type=int, metavar="N", help="0 to L (default: normalised, as the head reads)"
     )
-    parser.add_argument("--token", choices=("class", "mean"), help="class token or mean of the patches")
+    parser.add_argument(
+        "--token",
+        choices=("class", "mean"),
+        help="class token or mean of the patches (default: what the head reads)",
+    )
     parser.add_argument("--out", type=own_path, required=True, metavar="FILE")
     add_device(parser)
     parser.set_defaults(run=features_command)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, chosen_device, resumable
+from vit_from_scratch.cli.options import add_data_dir, chosen_device, refuse_file, resumable
 from vit_from_scratch.cli.running import (
     add_changes,
     add_places,
@@ -91,6 +91,7 @@ def sweep(recipe: Recipe, options: argparse.Namespace, device: str) -> None:
     from vit_from_scratch.training.processes import Processes
 
     folder = options.out or Path("runs") / recipe.name
+    refuse_file(folder)
     rates = options.sweep or RATES
     if options.results:
         refuse_other_summary(options.results, [with_rate(recipe, rate) for rate in rates])

@@ -16,9 +16,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
         help="draw what a model sees in a picture",
-        description="Write figures into a folder: attention of every layer and head, rollout, attention "
-        "distance, the tokens' path through the layers, position similarity and embedding filters; and a "
-        "page that shows where the patch under the pointer looks.",
+        description="Write figures into a folder: the class token's attention in every layer and head, "
+        "rollout, attention distance, the tokens' path through the layers, position similarity and embedding "
+        "filters; and a page that shows where the patch under the pointer looks. What a model has no parts "
+        "for is left out, and so is the page of a very large one.",
     )
     parser.add_argument("image", type=Path, metavar="IMAGE")
     add_weights(parser)

@@ -37,7 +37,7 @@ def own_weights(text: str) -> str:
 
 
 def refuse_existing(files: Iterable[Path], instead: str = "name another folder with --out DIR") -> None:
-    """Raise an `InputError` if one of the files that a command is to write exists, or two are the same.
+    """Raise an `InputError` if a file that is to be written exists or cannot be made, or two are the same.
 
     Args:
         files: what is to be written.
@@ -53,6 +53,11 @@ def refuse_existing(files: Iterable[Path], instead: str = "name another folder w
         seen.add(place)
         if os.path.lexists(file):
             raise InputError(f"{file} exists: expected no such file. Move it away, or {instead}.")
+        above = next(folder for folder in file.absolute().parents if folder.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise InputError(
+                f"cannot write {file}: {above} is no folder that you may write to. Choose another place."
+            )
 
 
 def refuse_file(folder: Path) -> None:
@@ -61,20 +66,20 @@ def refuse_file(folder: Path) -> None:
         raise InputError(f"--out {folder} is a file: expected a folder. Choose another name.")
 
 
-def add_data_dir(parser: argparse._ActionsContainer) -> None:
-    """Add --data-dir."""
+def add_data_dir(parser: argparse._ActionsContainer, then: str = "a download") -> None:
+    """Add --data-dir, and say where data are looked for without it."""
     parser.add_argument(
         "--data-dir",
         type=own_path,
         metavar="DEST",
-        help="folder that holds the data set (default: VIT_DATA_DIR, else a download)",
+        help=f"folder that holds the data set (default: VIT_DATA_DIR, else {then})",
     )
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
     """Add --device."""
     parser.add_argument(
-        "--device", help="cpu, cuda, cuda:1, mps (default: cuda where there is one, else cpu)"
+        "--device", help="cpu, cuda, cuda:1, mps, xpu (default: cuda where there is one, else cpu)"
     )
 
 

@@ -20,12 +20,14 @@ def add_parser(commands: Any) -> None:
         description="Print the most probable classes of each picture.",
     )
     parser.add_argument("images", nargs="+", type=Path, metavar="IMAGE")
-    add_weights(parser)
+    add_weights(parser, classifier=True)
     parser.add_argument(
         "--top", type=int, metavar="K", help="classes to print (default: 3, or as many as there are)"
     )
     parser.add_argument(
-        "--attention", action="store_true", help="also save where attention falls: IMAGE.attention.png"
+        "--attention",
+        action="store_true",
+        help="also save where attention falls: cat.jpg gives cat.attention.png",
     )
     parser.add_argument(
         "--out", type=own_path, metavar="DIR", help="folder for those pictures (default: that of each IMAGE)"

@@ -43,7 +43,11 @@ def add_parser(commands: Any) -> None:
     )
     where = parser.add_argument_group("where")
     where.add_argument(
-        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-OBJECTIVE-seed-N)"
+        "--out",
+        type=own_path,
+        metavar="DIR",
+        help="folder of the run (default: runs/RECIPE-OBJECTIVE-seed-N), or over those of several seeds "
+        "(runs/RECIPE-OBJECTIVE)",
     )
     add_results(where)
     add_device(where)

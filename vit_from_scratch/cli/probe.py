@@ -34,7 +34,9 @@ def add_parser(commands: Any) -> None:
         )
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all that can be computed")
     parser.add_argument("--neighbours", type=int, default=20, metavar="K", help="that vote (default: 20)")
-    parser.add_argument("--shots", type=int, nargs="+", default=[5], metavar="K", help="images a class")
+    parser.add_argument(
+        "--shots", type=int, nargs="+", default=[5], metavar="K", help="images a class (default: 5)"
+    )
     parser.add_argument("--draws", type=int, default=10, metavar="N", help="of those images (default: 10)")
     parser.set_defaults(run=probe_command)
 
@@ -71,5 +73,6 @@ def probe_command(options: argparse.Namespace) -> None:
     for shots in shots_asked:
         found = few_shot_accuracy(train, test, shots, options.draws, class_names=names)
         low, high = found.interval
-        spread = f"95 % interval {low:.4f} to {high:.4f}, {options.draws} draws"
+        interval = f"95 % interval {low:.4f} to {high:.4f}, {options.draws} draws"
+        spread = interval if options.draws > 1 else "one draw, so no interval"
         print(f"{shots}-shot: {found.mean:.4f} ({spread})")

@@ -5,7 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import add_data_dir, add_device, own_path, parse_assignments
+from vit_from_scratch.cli.options import (
+    add_data_dir,
+    add_device,
+    own_path,
+    parse_assignments,
+    refuse_file,
+)
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.experiments.recipes import Recipe
 from vit_from_scratch.files import write_json, writing
@@ -21,7 +27,14 @@ def add_changes(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     changes.add_argument("--batch-size", type=int, help="images in a step")
     changes.add_argument("--lr", type=float, dest="learning_rate", help="base learning rate")
     changes.add_argument("--seed", type=int, help="initial weights, order, augmentation")
-    changes.add_argument("--set", action="extend", nargs="+", default=[], metavar="TABLE.OPTION=VALUE")
+    changes.add_argument(
+        "--set",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="TABLE.OPTION=VALUE",
+        help="any setting of the tables data, model and train, such as model.dim=64",
+    )
     return changes
 
 
@@ -34,7 +47,10 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where a run goes and where it is computed."""
     where = parser.add_argument_group("where")
     where.add_argument(
-        "--out", type=own_path, metavar="DIR", help="the run's folder (default: runs/RECIPE-seed-N)"
+        "--out",
+        type=own_path,
+        metavar="DIR",
+        help="folder of the run (default: runs/RECIPE-seed-N), or over those of several seeds (runs/RECIPE)",
     )
     add_results(where)
     where.add_argument("--add-to-results", action="store_true", help=f"{TAKE_OVER} seeds")
@@ -158,6 +174,7 @@ def train_seeds(
     before = promised(options.results) if adding else {}
     if folder is None:
         folder = Path(options.out or f"runs/{recipe.name}")
+    refuse_file(folder)
     keep = getattr(options, "keep_epochs", [])
     summary = run_seeds(
         recipe, folder, options.data_dir, device, print, say or report, keep, rates, known=known

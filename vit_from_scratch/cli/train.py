@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from vit_from_scratch.cli.options import add_data_dir, chosen_device, own_weights, resumable
@@ -43,7 +44,10 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     """Add what names a recipe and changes it; return the group of the changes, for more of them."""
     what = parser.add_argument_group("what to run")
     what.add_argument(
-        "--recipe", metavar="NAME", help=f"{', '.join(recipe_names())}, or a TOML file of your own"
+        "--recipe",
+        metavar="NAME",
+        help=f"{', '.join(recipe_names())}, one of the paper's (`vit recipes` lists them), or a TOML file"
+        " of your own",
     )
     what.add_argument(
         "--data", metavar="NAME", help=f"{', '.join(data_names())}: a data set, with settings that suit it"
@@ -53,7 +57,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
         "--weights",
         type=own_weights,
         metavar="NAME",
-        help="begin from this model (a name, a run's folder, a checkpoint); see `vit finetune`, too",
+        help="begin from this model (a name, a run's folder, a checkpoint), whose sizes are kept; "
+        "`vit finetune` chooses settings that suit it",
     )
     what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
     return add_changes(parser)
@@ -102,5 +107,9 @@ def chosen_recipe(
         changes["weights"] = options.weights
     changes = merged(beneath or {}, changes)
     if options.data is not None:
-        return suited_recipe(options.data, changes)
-    return load_recipe(options.recipe, changes), ""
+        recipe, why = suited_recipe(options.data, changes)
+    else:
+        recipe, why = load_recipe(options.recipe, changes), ""
+    if options.weights is not None:  # they have sizes of their own
+        recipe = replace(recipe, model=changes.get("model", {}))
+    return recipe, why

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import chosen_device, resumable
+from vit_from_scratch.cli.options import chosen_device, refuse_file, resumable
 from vit_from_scratch.cli.running import add_page, asked_to_add, write_page
 from vit_from_scratch.experiments.transfers import load_transfers, transfer_names
 
@@ -26,6 +26,7 @@ def transfer_command(options: argparse.Namespace) -> None:
     """Carry out `vit transfer`."""
     page = load_transfers(options.page)
     folder = options.out or Path("runs") / page.name
+    refuse_file(folder)
     device = chosen_device(options.device)
     from vit_from_scratch.experiments.summaries import check_summary
     from vit_from_scratch.experiments.transfer_runs import pairs_of, run_transfers  # takes seconds

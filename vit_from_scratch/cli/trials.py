@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.cli.options import chosen_device
+from vit_from_scratch.cli.options import chosen_device, refuse_file
 from vit_from_scratch.cli.running import add_page, write_page
-from vit_from_scratch.experiments.trials import load_trials
+from vit_from_scratch.experiments.trials import load_trials, trials_names
 
 
 def add_parser(commands: Any) -> None:
@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
         description="Train a recipe several times, a setting changed at a time, and compare the validation "
         "accuracies. The test set is not touched.",
     )
-    add_page(parser, "a page of trials by name")
+    add_page(parser, ", ".join(trials_names()))
     parser.set_defaults(run=trials_command)
 
 
@@ -25,6 +25,7 @@ def trials_command(options: argparse.Namespace) -> None:
     """Carry out `vit trials`."""
     page = load_trials(options.page)
     folder = options.out or Path("runs") / page.name
+    refuse_file(folder)
     device = chosen_device(options.device)
     from vit_from_scratch.experiments import run_trials  # imported here: it takes seconds
     from vit_from_scratch.experiments.summaries import check_summary

@@ -2,21 +2,24 @@
 
 import argparse
 
-from vit_from_scratch.experiments.trained_models import KNOWN
+from vit_from_scratch.experiments.trained_models import CLASSIFIERS, KNOWN
 
 
-def add_weights(parser: argparse._ActionsContainer, default: str | None = "cifar10") -> None:
+def add_weights(
+    parser: argparse._ActionsContainer, default: str | None = "cifar10", classifier: bool = False
+) -> None:
     """Add --weights.
 
     Args:
         parser: to what.
         default: what is taken without it; None if it must be given.
+        classifier: whether it has to know classes.
     """
     parser.add_argument(
         "--weights",
         metavar="NAME",
         default=default,
         required=default is None,
-        help=f"{', '.join(KNOWN)}, a .safetensors file or a run's folder"
+        help=f"{', '.join(CLASSIFIERS if classifier else KNOWN)}, a .safetensors file or a run's folder"
         + (f" (default: {default})" if default else ""),
     )

@@ -64,6 +64,8 @@ def export_model(
 ) -> Export:
     """Write a trained model to a file for other programs, once it has given the same logits as ours.
 
+    ONNX is compared only where onnxruntime is installed.
+
     Graphs take batches of any size and images from 0 to 1, which they scale themselves; timm's weights take
     scaled images, as timm's own.
 

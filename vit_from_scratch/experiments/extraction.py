@@ -26,7 +26,8 @@ def features_of(
 
     Args:
         trained: the model.
-        data: the data set, by name or with its settings; size and scaling of the images are the model's.
+        data: the data set, by name or with its settings; the images have the
+            model's size (squares of its longer side) and scaling.
         part: which of its images.
         data_dir: where they lie; see `load_dataset`.
         image_size: another side of the images in pixels; positions are then interpolated.

@@ -105,9 +105,14 @@ def read_features(path: Path) -> Features:
     """Read a .safetensors file of features.
 
     Raises:
-        InputError: it is none, or it is damaged.
+        InputError: it is none, or it is damaged; or it holds no images, or values that are not finite.
     """
     wanted = "features as `vit features` writes them to a .safetensors file. Write them again"
+    if path.suffix == ".npy":
+        raise InputError(
+            f"{path} does not say where its features came from: expected a .safetensors file; .npy is for "
+            "other tools. Write them again, with `vit features --out FILE.safetensors`."
+        )
     if not path.is_file():
         raise InputError(f"no file at {path}: expected {wanted}.")
     tensors, metadata = read_safetensors(path, wanted)
@@ -120,6 +125,12 @@ def read_features(path: Path) -> Features:
             raise KeyError(FORMAT)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} holds no features: expected {wanted}.") from error
+    if not len(values):
+        raise InputError(f"{path} holds features of no images: expected some. Write them again.")
+    if not values.isfinite().all():
+        raise InputError(
+            f"{path} holds values that are not finite: expected a trained model's features. Write them again."
+        )
     require_labels(labels, len(values), len(features.origin.class_names))
     return features
 

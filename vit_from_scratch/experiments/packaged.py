@@ -10,10 +10,10 @@ from vit_from_scratch.settings import parse_toml, read_toml
 
 
 def load_result(name: str) -> dict[str, Any]:
-    """Read a result that ships with the package: what a recipe's run wrote.
+    """Read a result that ships with the package: what a run, a page of them or a measurement wrote.
 
     Args:
-        name: the recipe's name.
+        name: of the recipe, the page or the measurement.
 
     Raises:
         InputError: there is no such result.

@@ -58,7 +58,7 @@ def neighbours_accuracy(train: Labelled, test: Labelled, neighbours: int = 20) -
         The share classified rightly, 0 to 1.
 
     Raises:
-        InputError: more neighbours than voters, or features and labels that do not fit.
+        InputError: no neighbours or more than voters, or features and labels that do not fit.
     """
     from sklearn.neighbors import KNeighborsClassifier  # imported here: it takes half a second
 

@@ -51,7 +51,8 @@ class Recipe:
             first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
         aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
         seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
-        neighbours: k of the k-nearest-neighbour baseline measured beside the run; 0 for none.
+        neighbours: k of the k-nearest-neighbour baseline that `run_seeds` measures beside its runs, of images
+            in memory alone; 0 for none.
         weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
             name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
             begin from random weights.
@@ -243,7 +244,7 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
     """Read a recipe.
 
     Args:
-        name: one of `recipe_names()`, or the path of a TOML file of your own.
+        name: one of `recipe_names()` or `paper_names()`, or the path of a TOML file of your own.
         changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}. With any, the recipe's
             claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
 

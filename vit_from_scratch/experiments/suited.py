@@ -4,7 +4,7 @@ The digits and CIFAR-10 have recipes of their own. Any other data set gets a sma
 train, with what helped most in the recipe `cifar10-half-hour-plain`: the mean of the patches, fixed
 positions, a mimetic start, and Muon. Four things follow from the photos:
 
-the side of the images   the largest of `SIDES` that most photos have; so nothing is enlarged
+the side of the images   the largest of `SIDES` that half of the photos have; smaller ones are enlarged
 the patch size           the divisor of the side that leaves about a hundred patches
 the width                128 for small images as in CIFAR, 192 for others
 the epochs               so that about `IMAGES_SEEN` images are seen in all, within `EPOCHS`
@@ -63,7 +63,8 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     Args:
         data: its name; of a folder of your own the photos are counted and some of them looked at.
         changes: nested tables laid over it. What is chosen follows from them: patches fit the changed size
-            of the images, the warm-up the changed epochs or steps.
+            of the images, epochs and batch the changed number of photos, the warm-up the changed epochs or
+            steps. With `weights` the sentence leaves the model's sizes out: they are those of the weights.
 
     Raises:
         InputError: an unknown name, a folder without photos in classes, or wrong changes.
@@ -76,12 +77,15 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     tables = suited_tables(whole, seen, changes)
     recipe = recipe_from_tables(tables, changes, (folder.name or "folder") if folder else data)
     model, train = recipe.model, recipe.train
+    sizes = "" if recipe.weights else f"patches of {model['patch_size']}, width {model['dim']}, "
     side = recipe.data.image_size or seen.side
     length = f"steps: {train.steps}" if train.steps else f"epochs: {train.epochs}"
+    kept = min(recipe.data.train_size or seen.photos, seen.photos)
+    some = f"{kept:,} of " if kept < seen.photos else ""
     sentence = (
-        f"{recipe.name}: {seen.photos:,} training photos of {seen.classes} classes, short side {seen.side} "
-        f"pixels. Chosen to suit them: images of {side} x {side}, patches of {model['patch_size']}, "
-        f"width {model['dim']}, {length}, batches of {train.batch_size}. --set changes them."
+        f"{recipe.name}: {some}{seen.photos:,} training photos of {seen.classes} classes, short side "
+        f"{seen.side} pixels. Chosen to suit them: images of {side} x {side}, {sizes}{length}, batches of "
+        f"{train.batch_size}. --set changes them."
     )
     return recipe, sentence
 
@@ -99,7 +103,7 @@ def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
     """
     off = {"erase": 0.0, "mixup": 0.0, "cutmix": 0.0}
     held_out = {} if base is None or base.data.validation_size else {"data": {"validation_size": None}}
-    changes = {"objective": objective, "neighbours": 0}
+    changes = {"objective": objective, "neighbours": 0, "flip_test": False}
     return changes | held_out | {"train": {"label_smoothing": 0.0, "augmentation": off}}
 
 
@@ -109,8 +113,8 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
     Args:
         name: of the data set.
         seen: their number, size and classes.
-        changes: what was asked for and is kept to: of it data.image_size, model.patch_size, train.epochs
-            and train.batch_size matter here.
+        changes: what was asked for and is kept to: of it data.image_size, data.train_size, model.patch_size,
+            train.epochs, train.steps and train.batch_size matter here.
 
     Returns:
         The tables of a recipe: data, model, train.
@@ -125,9 +129,10 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
 
     usual = next((side for side in SIDES if side <= seen.side), max(8, seen.side // 4 * 4))
     side = asked("data", "image_size", usual)
-    batch = asked("train", "batch_size", next(size for least, size in BATCHES if seen.photos >= least))
-    epochs = asked("train", "epochs", min(EPOCHS[1], max(EPOCHS[0], round(IMAGES_SEEN / seen.photos))))
-    steps = asked("train", "steps", 0) or epochs * max(1, seen.photos // batch)
+    photos = min(asked("data", "train_size", seen.photos), seen.photos)
+    batch = asked("train", "batch_size", next(size for least, size in BATCHES if photos >= least))
+    epochs = asked("train", "epochs", min(EPOCHS[1], max(EPOCHS[0], round(IMAGES_SEEN / photos))))
+    steps = asked("train", "steps", 0) or epochs * max(1, photos // batch)
     small = side < 64
     return {
         "data": {"name": name, "image_size": side},

@@ -52,15 +52,15 @@ def sweep_rates(
     require(len(rates) > 0, "rates", list(rates), "at least one")
     require(len(set(rates)) == len(rates), "rates", list(rates), "each of them once")
     require(all(rate > 0 for rate in rates), "rates", list(rates), "numbers above 0")
+    recipes = [with_rate(recipe, rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
     if not data.size_of("validation"):
         raise InputError(
             "a sweep of learning rates chooses on held-out images, and there are none: expected "
             "data.validation_size above 0; set it, or give one rate."
         )
     processes, rows = Processes.current(), []
-    for rate in rates:
+    for rate, one in zip(rates, recipes, strict=True):
         row = dict.fromkeys(("validation_accuracy", "validation_loss", "seconds")) | {"rate": rate}
-        one = with_rate(recipe, rate).with_seed(recipe.seeds[0])
         folder = seed_folder(out_dir, rate, recipe.seeds[0])
         here = environment(recipe.train.threads, device)
         try:
@@ -99,6 +99,9 @@ def sweep_record(recipe: Recipe, rows: Sequence[dict[str, Any]]) -> dict[str, An
     Args:
         recipe: what was trained at each rate, with its first seed.
         rows: as `sweep_rates` returns them.
+
+    Raises:
+        InputError: training diverged at every rate.
     """
     chosen, seed = best_rate(rows), recipe.seeds[0]
     origin = {key: rows[-1][key] for key in (*ORIGIN, "date")}

@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # a name is checked at once; PyTorch takes seconds
 KNOWN = (*SHIPPED, *RELEASES)
 """The trained models that have a name."""
 
+CLASSIFIERS = tuple(name for name in KNOWN if SHIPPED.get(name, "classes") == "classes")
+"""Those of them that know classes."""
+
 NAMELESS = re.compile(r"(class|flower) \d+")
 """What classes are called whose names nobody noted; older versions of torchvision know none of flowers."""
 
@@ -156,8 +159,22 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
             f"{option} {name}: expected one of {', '.join(KNOWN)}, a .safetensors file or a run's folder."
         )
     if not path.is_file():
+        if runs := _runs_in(path.parent):
+            some = ", ".join(map(str, runs[:3])) + (", ..." if len(runs) > 3 else "")
+            raise InputError(
+                f"{option} {name} is a folder over runs ({some}): expected one of them, such as {runs[0]}."
+            )
         raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
     return path
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """Return the finished runs of several seeds or of a sweep, those at the rate that it chose first."""
+    from vit_from_scratch.experiments.summaries import chosen_folder  # imported here: only to say it
+
+    models = [*folder.glob("*/model.safetensors"), *folder.glob("*/*/model.safetensors")]
+    runs, chosen = sorted(model.parent for model in models), chosen_folder(folder)
+    return sorted(runs, key=lambda run: chosen is None or chosen not in run.parents)
 
 
 def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:

@@ -102,7 +102,7 @@ def _run_pair(
 
 def _whole(pair: dict[str, Any], page: Transfers) -> bool:
     """Say whether an entry tells of every seed of its page."""
-    return [run["seed"] for run in pair["runs"]] + pair["diverged"] == list(page.seeds)
+    return sorted([*(run["seed"] for run in pair["runs"]), *pair["diverged"]]) == sorted(page.seeds)
 
 
 def pairs_of(path: Path) -> dict[tuple[str, str], dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Pages of transfers: starting points against tasks, each pair fine-tuned at a swept rate and tested.
 
 A page is TOML. Every start is tuned alike: the same number of learning rates, the same held-out images, the
-same steps. What ships with the package answers whether pre-training pays, and which (claims 5 and 6 of
-chapter 9).
+same steps. What ships with the package answers whether pre-training pays, and which (chapters 9 and
+10).
 """
 
 from dataclasses import dataclass

@@ -46,6 +46,7 @@ def run_trials(
         where it was trained, if the last run was trained elsewhere.
 
     Raises:
+        DivergedError: training of a trial diverged; those after it are not run.
         InputError: a trial holds no images out, or its settings do not fit; summary.json tells of other
             trials; another process is at work in the folder.
     """

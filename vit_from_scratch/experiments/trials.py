@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.packaged import page_table
+from vit_from_scratch.experiments.packaged import packaged_names, page_table
 from vit_from_scratch.experiments.recipes import Recipe, check_name, load_recipe
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 
@@ -63,6 +63,11 @@ class Trials:
             if self.cumulative:
                 kept = here
         return recipes
+
+
+def trials_names() -> list[str]:
+    """Return the names of the pages that ship with the package."""
+    return packaged_names("trials", ".toml")
 
 
 def load_trials(name: str) -> Trials:

@@ -34,6 +34,7 @@ from vit_from_scratch.training.run_settings import (
     CONFIG,
     check_same_run,
     differences,
+    read_settings,
     run_settings,
     write_settings,
 )
@@ -85,7 +86,7 @@ class RunFolder(Callback):
         settings = run_settings(state) | self.also
         self._is_new()  # what is no run's folder is left alone, without a lock even
         self._held.enter_context(locked(self.path))
-        if self._is_new():
+        if self._is_new() or not self._has_something_to_lose():
             write_settings(self.path, settings)
         else:
             check_same_run(self.path, settings)
@@ -171,6 +172,12 @@ class RunFolder(Callback):
 
     def _note(self, state: TrainingState) -> None:
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
+
+    def _has_something_to_lose(self) -> bool:
+        """Say whether the run in the folder came to the end of an epoch, or kept a model; refuse no run's."""
+        read_settings(self.path)
+        kept = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
+        return any(path.exists() for path in (*kept, self.path / "epochs"))
 
     def _is_new(self) -> bool:
         """Say whether there is nothing here yet; refuse a place that is no run's folder."""
