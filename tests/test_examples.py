@@ -25,6 +25,7 @@ def test_the_square_can_begin_elsewhere():
     ("arguments", "message"),
     [
         ((64, "dog"), "unknown photo 'dog': expected one of 'cat', 'coffee'"),
+        ((0, "cat"), "size = 0: expected a side in pixels"),
         ((64, "cat", (0, 152)), r"corner = \(0, 152\): expected a row from 0 to 0 and a column"),
     ],
 )

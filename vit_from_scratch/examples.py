@@ -33,8 +33,10 @@ def photo(size: int = 224, name: str = "cat", corner: tuple[int, int] | None = N
         (1, 3, size, size) floats in [0, 1].
 
     Raises:
-        InputError: no such photo, or a square that leaves it.
+        InputError: no such photo, a square that leaves it, or no pixels.
     """
+    if size < 1:
+        raise InputError(f"size = {size}: expected a side in pixels, at least 1.")
     if name not in PHOTOS:
         raise unknown_name("photo", name, list(PHOTOS))
     opened, middle, side = PHOTOS[name]

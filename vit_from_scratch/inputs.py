@@ -21,6 +21,25 @@ def require_tensor(value: object, name: str, shape: str) -> None:
         )
 
 
+def require_image_type(images: Tensor, weight: Tensor) -> None:
+    """Raise an `InputError` unless images are floats that a model with such weights takes.
+
+    Args:
+        images: (B, C, H, W).
+        weight: one of the model's.
+    """
+    if not images.is_floating_point():
+        raise InputError(
+            f"images of type {images.dtype}: expected {weight.dtype}, scaled and normalised; "
+            "for bytes try images.float() / 255."
+        )
+    if images.dtype != weight.dtype and not torch.is_autocast_enabled(images.device.type):
+        raise InputError(
+            f"images of type {images.dtype}: expected {weight.dtype} like the model's weights; "
+            "convert one with .to(dtype), or run under torch.autocast."
+        )
+
+
 def holds(condition: Tensor) -> bool:
     """Return the truth of a condition on values; it holds on the meta device, where shapes have none."""
     return condition.is_meta or bool(condition)

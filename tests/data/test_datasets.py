@@ -11,6 +11,7 @@ from vit_from_scratch.data import (
     DataConfig,
     ImageData,
     Normalisation,
+    datasets,
     load_dataset,
     open_dataset,
 )
@@ -83,6 +84,14 @@ def test_an_unknown_data_set_is_refused_with_the_known_ones():
 def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
     with pytest.raises(InputError, match=f"validation_size = {size}.*{message}"):
         load_dataset("digits", validation_size=size)
+
+
+def test_a_data_set_of_photos_is_refused_before_it_is_looked_for(monkeypatch):
+    monkeypatch.setitem(
+        datasets.PHOTO_SOURCES, "imagenette", lambda folder, side: pytest.fail("it was opened")
+    )
+    with pytest.raises(InputError, match=r"imagenette is streamed from its files: .*open_dataset"):
+        load_dataset("imagenette")
 
 
 def test_none_stands_for_the_usual_validation_size():

@@ -12,9 +12,11 @@ from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint,
 from vit_from_scratch.model.stem_config import StemConfig
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_a_model_comes_back_with_its_configuration_weights_and_type(tmp_path, small_model, dtype):
     model = small_model.to(dtype)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight)  # with every digit that the type has
     save_checkpoint(tmp_path / "model.safetensors", model)
     again = load_checkpoint(tmp_path / "model.safetensors")
     assert again.config == model.config
@@ -30,6 +32,12 @@ def test_a_count_of_batches_does_not_hide_the_type_of_the_weights(tmp_path):
     )
     save_checkpoint(tmp_path / "model.safetensors", VisionTransformer(config).half())
     assert load_checkpoint(tmp_path / "model.safetensors").head.weight.dtype == torch.float16
+
+
+def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, small_model):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match=r"cannot write .*model\.safetensors: .*Expected a folder"):
+        save_checkpoint(tmp_path / "file" / "model.safetensors", small_model)
 
 
 def test_a_missing_file_is_named(tmp_path):

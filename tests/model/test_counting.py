@@ -74,6 +74,18 @@ def test_looking_leaves_nothing_behind():
     assert not layer._forward_pre_hooks
 
 
+def test_counting_leaves_the_averages_of_a_batch_norm_and_the_mode():
+    config = ViTConfig(
+        8, 8, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem=StemConfig("conv", width=4)
+    )
+    model = VisionTransformer(config).train()  # a single patch, and one image: no deviation to divide by
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    assert counted_flops(model, (3, 8, 8)) > 0
+    assert padding_flops(model, (3, 8, 8)) == 0
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
 def test_a_plain_vit_has_no_zeros_around():
     config = ViTConfig(16, 4, dim=16, depth=1, heads=1, mlp_dim=8, num_classes=5)
     assert padding_flops(VisionTransformer(config), (3, 16, 16)) == 0

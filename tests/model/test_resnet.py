@@ -152,6 +152,7 @@ def test_what_cannot_be_built_is_refused(arguments, message):
         (torch.zeros(3, 64, 64), r"images of shape \(3, 64, 64\): expected \(B, 3, H, W\)"),
         (torch.zeros(1, 1, 64, 64), r"images of shape \(1, 1, 64, 64\): expected \(B, 3, H, W\)"),
         (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "images of type torch.uint8: expected torch.float32"),
+        (torch.zeros(1, 3, 64, 64).double(), "images of type torch.float64: expected torch.float32 like"),
     ],
 )
 def test_what_is_no_batch_of_images_is_refused(images, message):

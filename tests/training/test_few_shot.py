@@ -126,6 +126,16 @@ def test_a_feature_that_never_changes_does_no_harm():
     assert few_shot_accuracy((features, labels), (features, labels), 1, draws=2).mean == 1
 
 
+@pytest.mark.parametrize("kind", [torch.int32, torch.uint8])
+def test_labels_may_be_whole_numbers_of_any_size(kind):
+    features, labels = torch.randn(24, 6, generator=torch.Generator().manual_seed(5)), torch.arange(24) % 3
+    expected, found = (
+        few_shot_accuracy((features, given), (features, given), shots=2)
+        for given in (labels, labels.to(kind))
+    )
+    assert found == expected
+
+
 def test_the_interval_is_students():
     accuracies = (0.5, 0.6, 0.8)
     low, high = FewShot(5, accuracies).interval

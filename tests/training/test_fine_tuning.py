@@ -92,6 +92,20 @@ def test_weights_lie_on_the_line_between_start_and_end(pretrained):
     assert not quarter.training
 
 
+def test_a_count_of_batches_is_the_ends_and_not_on_the_line():
+    config = ViTConfig(
+        8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem=StemConfig("conv", width=4)
+    )
+    start, end = VisionTransformer(config), VisionTransformer(config).train()
+    end(torch.randn(2, 3, 8, 8))
+    found = between(start, end, 0.5).state_dict()
+    counts = [name for name, value in found.items() if not value.is_floating_point()]
+    assert counts
+    assert all(found[name] == 1 for name in counts)
+    mean = next(name for name in found if name.endswith("running_mean"))
+    assert torch.allclose(found[mean], end.state_dict()[mean] / 2)
+
+
 def test_nothing_lies_between_two_architectures_or_beyond_the_ends(pretrained):
     other = VisionTransformer(replace(pretrained.config, heads=4))
     with pytest.raises(InputError, match=r"expected two models of one configuration"):
@@ -152,6 +166,11 @@ def test_no_head_is_kept_without_weights():
 def test_changes_that_do_not_fit_the_weights_are_refused(pretrained, changes):
     with pytest.raises(InputError, match=r"the pre-trained weights do not fit \{.*Leave the others out"):
         adapted(pretrained, 16, 10, **changes)
+
+
+def test_a_change_of_an_unknown_field_is_refused(pretrained):
+    with pytest.raises(InputError, match=r"unknown option of the model 'dropuot'.*did you mean 'dropout'"):
+        adapted(pretrained, 16, 5, dropuot=0.1)
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,12 @@ def test_a_damaged_file_is_one_clear_error_and_takes_no_memory(make_task, tmp_pa
     assert str(error.value).startswith(str(path))
 
 
+def test_a_place_where_nothing_can_be_written_is_one_sentence(make_task, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match=r"cannot write .*Expected a folder"):
+        save_pretraining(tmp_path / "file" / "model.safetensors", make_task("masked-patches"))
+
+
 def test_other_files_are_refused(make_task, tmp_path):
     with pytest.raises(InputError, match=r"no pre-training at .*nowhere: expected a pretraining"):
         load_pretraining(tmp_path / "nowhere")

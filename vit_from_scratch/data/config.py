@@ -32,7 +32,7 @@ VALIDATION_SIZES = {
 }
 """Training images that are held out for validation unless told otherwise; the test set is fixed apart.
 
-Of a folder of your own it is a tenth: see `vit_from_scratch.data.splits.usual_size`.
+Of a folder of your own it is a tenth, with exceptions: see `vit_from_scratch.data.splits.usual_size`.
 """
 
 USUAL_SIDES = {"tiny-imagenet": 64}
@@ -48,8 +48,9 @@ class DataConfig:
     Attributes:
         name: the data set's name; "folder:PATH" or "shards:PATH" for photos of your own.
         validation_size: training images held out for validation; None for the data set's usual number (of a
-            folder or shards of your own those in its `val`, if it has a `test`, too, else a tenth, drawn when
-            it is opened), 0 to train on all of them. The test set is never part of it.
+            folder or shards of your own those in its `val`, if it has a `test`, too, else what
+            `vit_from_scratch.data.splits.usual_size` says, drawn when it is opened), 0 to train on all of
+            them. The test set is never part of it.
         split_seed: which of the training images those are.
         train_size: how many of the other training images are kept, the same share of each class; all
             (None). Fewer show how hungry a model is.

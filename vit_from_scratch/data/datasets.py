@@ -66,9 +66,11 @@ def load_dataset(
         split_seed: which of the training images those are.
 
     Raises:
-        InputError: an unknown name, a folder without the data set, a corrupted file, or no network.
+        InputError: an unknown name, a data set that is streamed, fewer or more images to hold out than the
+            classes allow, a folder without the data set, a corrupted file, or no network.
     """
-    data = open_dataset(DataConfig(name, validation_size, split_seed), data_dir)
+    config = DataConfig(name, validation_size, split_seed)
+    data = open_dataset(config, data_dir) if name in SOURCES else None
     if not isinstance(data, ImageData):
         raise InputError(
             f"{name} is streamed from its files: expected one of {', '.join(SOURCES)} here. "
@@ -85,7 +87,8 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         data_dir: as in `load_dataset`.
 
     Raises:
-        InputError: a folder without the data set, a corrupted file, or no network.
+        InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
+            corrupted file, or no network.
     """
     folder = data_folder(data_dir)
     if config.name not in SOURCES:

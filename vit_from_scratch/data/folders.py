@@ -62,7 +62,8 @@ class Survey:
     """What a data set of photos is like, in three numbers.
 
     Attributes:
-        photos: the number of training photos, those for validation included.
+        photos: the number of training photos, those that are drawn from them for validation included, those
+            in a `val` of their own not.
         side: the usual short side of a photo in pixels, the median.
         classes: the number of classes, K.
     """
@@ -84,7 +85,8 @@ def list_folder(root: Path) -> FolderListing:
     reached more than once counts once, where its file really lies.
 
     Raises:
-        InputError: no such layout, a class without photos, one class alone, or other classes for the test.
+        InputError: no such layout, a class without photos, one class alone, other classes for the test, or a
+            class with a single photo where there is no test part.
     """
     try:
         parts = _parts(root)

@@ -44,7 +44,7 @@ class Packed:
 
     Attributes:
         index: of the shards.
-        left_out: the damaged photos.
+        left_out: the damaged photos; empty if the packing had ended before.
         found: shards that were there already.
     """
 
@@ -66,7 +66,8 @@ def pack(
     Args:
         folder: as `list_folder` takes it, with its parts.
         target: a new or empty folder, or one where the same packing was stopped.
-        shard_size: in MB; a shard is larger only if a single photo is.
+        shard_size: in MB; a shard is larger only if a single photo is, or by the 10 kB at most that fill the
+            last record of a tar file.
         seed: of the order in which the training photos are packed; the others keep theirs.
         skip_damaged: leave damaged photos out instead of refusing them.
         threads: that check photos; None for as many as there are processors.

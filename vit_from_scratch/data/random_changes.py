@@ -29,14 +29,14 @@ def augment(
     """Change each image of a batch at random, on its own.
 
     Args:
-        images: (B, C, H, W), uint8 or float, on any device.
+        images: (B, C, H, W), uint8, or floats from 0 to 255; on any device.
         augmentation: how far.
         generator: the source of randomness, on the images' device.
         share: the part of a larger batch that these images are; they change as they would in the whole of it.
         batch: the number of images of that batch; None for these.
 
     Returns:
-        (B, C, H, W) floats in the range of the input.
+        (B, C, H, W) floats from 0 to 255.
     """
     images = images.float()
     batch = len(images) if batch is None else batch

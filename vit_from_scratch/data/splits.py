@@ -13,8 +13,8 @@ USUAL_SHARE, USUAL_MOST = 0.1, 10_000
 def usual_size(labels: Tensor) -> int:
     """Return how many of a folder's training photos are held out for validation unless told otherwise.
 
-    Labels (N,) give a tenth, at least a photo for each class; none where that would be more than a quarter or
-    a class has a single photo.
+    Labels (N,) give a tenth, at least a photo for each class and at most 10,000; none where that would be
+    more than a quarter or a class has a single photo.
     """
     counts = labels.unique(return_counts=True)[1]
     size = max(len(counts), min(int(USUAL_SHARE * len(labels)), USUAL_MOST))
@@ -29,6 +29,9 @@ def hold_out(labels: Tensor, config: DataConfig, published: Tensor | None = None
         config: says how many.
         published: indices of those that were published for validation. They are never trained on, and are the
             validation part if there are as many as `config` says.
+
+    Raises:
+        InputError: fewer or more images asked for than the classes allow.
     """
     everything = torch.arange(len(labels))
     if published is not None and len(published):

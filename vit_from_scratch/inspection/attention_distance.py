@@ -56,6 +56,9 @@ def attention_distances(model: VisionTransformer, images: Tensor) -> Tensor:
 
     Returns:
         (L, B, h), pixels of the input image.
+
+    Raises:
+        InputError: images that the model does not take.
     """
     config, grid = model.config, patch_grid(model)
     return torch.stack(

@@ -146,7 +146,7 @@ def object_share(maps: Tensor, mask: Tensor) -> Tensor:
         mask: (B, H, W) from 0 (not the object) to 1 (the object), in whole patches.
 
     Returns:
-        (B,) from 0 to 1.
+        (B,) from 0 to 1; NaN for a map without any attention.
 
     Raises:
         InputError: maps and masks that do not fit, or a mask with other values.

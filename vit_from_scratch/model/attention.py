@@ -72,6 +72,9 @@ class MultiHeadSelfAttention(nn.Module):
         dim: width D of the tokens.
         heads: number h of heads; Dh = D / h.
         qkv_bias: whether queries, keys and values get a bias.
+
+    Raises:
+        InputError: the heads do not divide the width.
     """
 
     def __init__(self, dim: int, heads: int, qkv_bias: bool = True) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_atomically
+from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.cost import parameters_of
 from vit_from_scratch.model.vit import VisionTransformer
@@ -32,10 +32,14 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
     Args:
         path: where to write; by custom it ends in ``.safetensors``.
         model: the model; its weights keep their type.
+
+    Raises:
+        InputError: nothing can be written there.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     content = serialise(tensors, metadata={"vit_config": json.dumps(model.config.to_dict())})
-    write_atomically(Path(path), content)
+    with writing(Path(path)):
+        write_atomically(Path(path), content)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
@@ -58,10 +62,10 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
     model = VisionTransformer(config)
     if problems := misfits(tensors, model.state_dict()):
         raise InputError(f"{path} does not fit its own configuration ({problems}): expected {OURS}.")
-    model.load_state_dict(tensors)
     types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if len(types) == 1:
-        model.to(types.pop())
+        model.to(types.pop())  # before: a copy would round
+    model.load_state_dict(tensors)
     return model.eval()
 
 

@@ -71,7 +71,8 @@ class ViTConfig:
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (after Irandoust et al., 2022; chapter 8).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
-            training; it grows linearly from 0 in the first block (Huang et al., 2016).
+            training; it grows linearly from 0 in the first block, so a single block is never skipped
+            (Huang et al., 2016).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
             paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 8).
 
@@ -190,7 +191,7 @@ class ViTConfig:
         """Build a configuration from plain values, those of older files included.
 
         Raises:
-            InputError: for a field that does not exist.
+            InputError: for a field that does not exist, a value of another type, or values that do not fit.
         """
         return from_table(cls, with_stem_table(fields), "model")
 

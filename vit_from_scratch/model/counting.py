@@ -6,16 +6,17 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch.model.hybrid import StandardisedConv
+from vit_from_scratch.model.modes import evaluating
 
 
 def counted_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
-    """Let torch count the floating-point operations of a forward pass for one image.
+    """Let torch count the floating-point operations of a forward pass for one image, in evaluation mode.
 
     Matrix products and convolutions are counted, a multiply-add as 2 operations. A model on the meta device
     is counted without any computing: build it under ``with torch.device("meta")``.
 
     Args:
-        model: takes images (B, C, H, W).
+        model: takes images (B, C, H, W); it is left as it was.
         image: (C, H, W) of the image.
     """
     with FlopCounterMode(display=False) as counter:
@@ -57,4 +58,5 @@ def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
 @torch.no_grad()
 def _run(model: nn.Module, image: tuple[int, int, int]) -> None:
     weight = next(model.parameters())
-    model(torch.zeros(1, *image, device=weight.device, dtype=weight.dtype))
+    with evaluating(model):
+        model(torch.zeros(1, *image, device=weight.device, dtype=weight.dtype))

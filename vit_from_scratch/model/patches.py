@@ -57,6 +57,8 @@ def unpatchify(patches: Tensor, patch_size: int, grid: tuple[int, int]) -> Tenso
     """
     require_tensor(patches, "patches", "(B, N, P^2 C)")
     rows, columns = grid
+    if patch_size < 1:
+        raise InputError(f"patch_size {patch_size}: expected the side of a patch in pixels, at least 1.")
     if patches.ndim != 3 or patches.shape[1] != rows * columns or patches.shape[2] % patch_size**2:
         raise InputError(
             f"patches of shape {tuple(patches.shape)}: expected (B, {rows * columns}, {patch_size**2} C) "

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError, shown
-from vit_from_scratch.inputs import require_tensor
+from vit_from_scratch.inputs import require_image_type, require_tensor
 from vit_from_scratch.model.hybrid import GROUPS, StandardisedConv
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.settings import require
@@ -124,7 +124,7 @@ class ResNet(nn.Module):
             Logits (B, K).
 
         Raises:
-            InputError: for anything but floats of four axes and C channels.
+            InputError: for anything but images of the weights' type, of four axes and C channels.
         """
         require_tensor(images, "images", f"(B, {self.channels}, H, W)")
         if images.ndim != 4 or images.shape[1] != self.channels:
@@ -132,11 +132,7 @@ class ResNet(nn.Module):
                 f"images of shape {tuple(images.shape)}: expected (B, {self.channels}, H, W), which the "
                 "model was built for; convert the images, or build the model for theirs."
             )
-        if not images.is_floating_point():
-            raise InputError(
-                f"images of type {images.dtype}: expected {self.head.weight.dtype}, scaled and normalised; "
-                "for bytes try images.float() / 255."
-            )
+        require_image_type(images, self.head.weight)
         return self.head(self.features(images))
 
 
@@ -170,7 +166,7 @@ def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNe
         channels: channels C of the images.
 
     Raises:
-        InputError: for an unknown name.
+        InputError: for an unknown name, or no classes or channels.
     """
     return ResNet(resnet_config(name), channels, num_classes)
 

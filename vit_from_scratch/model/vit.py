@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any, Literal, overload
 
-import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import require_image_type
 from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
@@ -125,16 +125,7 @@ class VisionTransformer(nn.Module):
                 "which the model was built for; resize or convert the images, or build the model for theirs."
             )
         weight = self.head.weight
-        if not images.is_floating_point():
-            raise InputError(
-                f"images of type {images.dtype}: expected {weight.dtype}, scaled and normalised; "
-                "for bytes try images.float() / 255."
-            )
-        if images.dtype != weight.dtype and not torch.is_autocast_enabled(images.device.type):
-            raise InputError(
-                f"images of type {images.dtype}: expected {weight.dtype} like the model's weights; "
-                "convert one with .to(dtype), or run under torch.autocast."
-            )
+        require_image_type(images, weight)
         if images.device != weight.device and not weight.is_meta:  # there, while they are offloaded
             raise InputError(
                 f"images on {images.device}: expected {weight.device}, where the model's weights lie; move "

@@ -15,7 +15,7 @@ class TrainConfig:
     Attributes:
         epochs: passes over the training images.
         steps: steps of the whole run, which then ends inside an epoch; 0 to let `epochs` decide.
-        batch_size: images in a step, B. The last images of an epoch that fill no batch are left for the next.
+        batch_size: images in a step, B. The last images of an epoch that fill no batch are not seen in it.
         seed: fixes order, augmentation and dropout (and, in `vit train`, the initial weights).
         optimiser: "adamw" (decoupled weight decay), "adam" (weight decay as an L2 penalty), "sgd" or
             "muon" (Muon for the matrices of the blocks, AdamW for the rest).

@@ -22,8 +22,9 @@ def image_features(
     Args:
         model: left in the mode that it came in.
         images: (B, C, H, W), as the model takes them.
-        layer: 1 to L for z_l as it leaves that block, 0 for z_0; None for the normalised z_L (equation 4),
-            which the head reads. A model that normalises after pooling does so here.
+        layer: 1 to L for z_l as it leaves that block, 0 for z_0; None for the normalised z_L (equation 4). A
+            model that normalises after pooling does so here, one without a norm not at all. The hidden layer
+            before the head, as in pre-training, is not passed.
         token: "class" for the class token, "mean" for the mean of the patches; None for what the model's own
             head reads.
 

@@ -75,7 +75,7 @@ def ridge_classifier(
     if not penalty > 0:
         raise InputError(f"penalty = {penalty}: expected a number above 0.")
     inputs = features.double()
-    targets = 2 * F.one_hot(labels, classes).double() - 1  # (N, K), -1 or 1
+    targets = 2 * F.one_hot(labels.long(), classes).double() - 1  # (N, K), -1 or 1
     centre, offset = inputs.mean(dim=0), targets.mean(dim=0)  # (D,), (K,)
     inputs, targets = inputs - centre, targets - offset
     count, width = inputs.shape
@@ -102,7 +102,7 @@ def chosen_penalty(
         classes: K.
         penalties: those to choose from.
     """
-    inputs, targets = features.double(), F.one_hot(labels, classes).double() * 2 - 1
+    inputs, targets = features.double(), F.one_hot(labels.long(), classes).double() * 2 - 1
     inputs, targets = inputs - inputs.mean(dim=0), targets - targets.mean(dim=0)
     left, sizes, _ = torch.linalg.svd(inputs, full_matrices=False)  # (N, r), (r,)
     mixed = left.T @ targets  # (r, K)
@@ -140,7 +140,7 @@ def few_shot_accuracy(
         class_names: K names, in the order of the labels; without them K is the largest training label plus 1.
 
     Raises:
-        InputError: k is larger than a class, or features and labels that do not fit.
+        InputError: what `check_shots` refuses, no penalty, or features and labels that do not fit.
     """
     classes = _count(train[1], class_names)
     for (features, labels), name in ((train, "training"), (test, "test")):
@@ -177,7 +177,7 @@ def check_shots(
         class_names: as in `few_shot_accuracy`.
 
     Raises:
-        InputError: k is larger than a class, a class has no images, or no draws.
+        InputError: k is below 1 or larger than a class, a class has no images, or no draws.
     """
     classes = _count(labels, class_names)
     require_labels(labels, None, classes, "training labels")

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.model.checkpoints import misfits
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
@@ -33,6 +33,7 @@ def adapted(
     The patch size stays, so larger images make a longer sequence; learned positions are interpolated over
     the new grid. The hidden layer before the head goes, and the new head is zero. For grey images the weights
     of each patch are summed over its colours: the model sees what a photo of three equal channels shows it.
+    The copy is on the CPU, in float32 and in training mode.
 
     Args:
         model: left as it is.
@@ -44,9 +45,12 @@ def adapted(
             `dropout`; any field with the value that the model has.
 
     Raises:
-        InputError: the size does not fit the patches, a change or the channels do not fit the weights, or the
-            head to keep has another number of classes.
+        InputError: the size does not fit the patches, a change or the channels do not fit the weights, a
+            field does not exist, or the head to keep has another number of classes.
     """
+    fields = [field.name for field in dataclasses.fields(ViTConfig)]
+    for key in changes.keys() - set(fields):
+        raise unknown_name("option of the model", key, fields)
     if keep_head and num_classes != model.config.num_classes:
         raise InputError(
             f"keep_head with {num_classes} classes: expected {model.config.num_classes}, as many as the "
@@ -133,7 +137,12 @@ def between(start: VisionTransformer, end: VisionTransformer, share: float) -> V
         )
     new = VisionTransformer(end.config).to(end.head.weight.device, end.head.weight.dtype)
     first, last = start.state_dict(), end.state_dict()
-    new.load_state_dict({name: torch.lerp(first[name].to(last[name]), last[name], share) for name in last})
+    new.load_state_dict(
+        {
+            name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
+            for name, value in last.items()  # a count, such as a BatchNorm's of batches, is no weight
+        }
+    )
     return new.train(end.training)
 
 

@@ -48,10 +48,11 @@ def train(
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.
-        data: images and labels; only the training and validation parts are touched.
+        data: images and labels; the test part is never measured.
         config: the settings.
         out_dir: the run's folder, for checkpoints, metrics and curves; a run that was stopped there goes
-            on, a finished one is loaded. None keeps everything in memory.
+            on, a finished one is loaded. The model has to be a ViT, or a self-supervised one that holds it.
+            None keeps everything in memory.
         callbacks: called at the start, after each step and epoch, and at the end, in this order.
 
     Returns:
@@ -97,7 +98,10 @@ def cpu_threads(count: int) -> Iterator[None]:
 
 
 def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMetrics:
-    """Show the model every training image once, in random order, then measure it on the validation part."""
+    """Show the model the training images, in whole batches, then measure it on the validation part.
+
+    Their order is random, and each is shown once at most: those that fill no batch are not.
+    """
     start = time.perf_counter()
     config, data = state.config, state.data
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])

@@ -145,6 +145,9 @@ def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:
     "adamw" decays weights apart from the gradient (decoupled); "adam" adds the decay to the gradient as an
     L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`.
     Each group remembers its base rate as "base_lr", from which the loop sets "lr" before every step.
+
+    Raises:
+        InputError: "muon" for a model without dense layers in blocks.
     """
     groups = decay_groups(model, config.weight_decay)
     optimiser: Optimiser

@@ -52,7 +52,8 @@ def draw_corruption(
         device: where the result is wanted.
 
     Raises:
-        InputError: a share out of its range, or a single patch, beside which there is no other.
+        InputError: a share out of its range, or a single patch in the whole batch, beside which there is no
+            other.
     """
     total = batch * num_patches
     require(total >= 2, "patches of the batch", total, "at least 2, so that there is another")
@@ -84,7 +85,8 @@ def corrupt(
         The corrupted embeddings (B, N, D), and which were chosen, (B, N).
 
     Raises:
-        InputError: embeddings or a mask token of another shape, or a share out of its range.
+        InputError: embeddings or a mask token of another shape, a share out of its range, or a single patch
+            in the whole batch.
     """
     require_tensor(embeddings, "embeddings", "(B, N, D)")
     require_tensor(mask_token, "mask_token", "(D,)")

@@ -13,7 +13,7 @@ from safetensors.torch import save as serialise
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_from_scratch.files import write_atomically
+from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.checkpoints import config_of_checkpoint, misfits, read_safetensors
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.masked_autoencoding import MaskedAutoencoder
@@ -58,6 +58,9 @@ def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> No
     Args:
         path: where to write; by custom it ends in ``.safetensors``.
         module: the model; its weights keep their type.
+
+    Raises:
+        InputError: nothing can be written there.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
     scaling = {"mean": module.normalise.mean, "std": module.normalise.std}
@@ -68,7 +71,9 @@ def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> No
         "settings": module.settings,
     }
     # One entry: several would come in another order each time, and equal runs should leave equal bytes.
-    write_atomically(Path(path), serialise(tensors, {"pretraining": json.dumps(about)}))
+    content = serialise(tensors, {"pretraining": json.dumps(about)})
+    with writing(Path(path)):
+        write_atomically(Path(path), content)
 
 
 def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:

@@ -19,7 +19,7 @@ from vit_from_scratch.settings import require
 from vit_from_scratch.training.outcomes import HeldOut, Outcome
 
 MEASURING_SEED = 0
-"""Of what is hidden in held-out images: the same patches after every epoch and on every device."""
+"""Of what is hidden in held-out images: the same patches in equal batches, every epoch and on any device."""
 
 
 class SelfSupervised(nn.Module, ABC):
@@ -137,7 +137,8 @@ def mean_over(values: Tensor, which: Tensor) -> Tensor:
 def evaluate_hidden(model: SelfSupervised, batches: Iterable[tuple[Tensor, Tensor]]) -> HeldOut:
     """Measure a self-supervised model, in evaluation mode, on images whose labels are not read.
 
-    What is hidden depends on nothing but the images' places: it is the same after every epoch.
+    What is hidden depends on the images' places and on how they are cut into batches: with the same batches
+    it is the same after every epoch.
 
     Args:
         model: it is left in the mode that it came in.
