@@ -87,16 +87,6 @@ def check_sweep(path: str | os.PathLike[str], recipe: Recipe, rates: Sequence[fl
         )
 
 
-def chosen_folder(folder: Path) -> Path | None:
-    """Return where the runs at the rate lie that a sweep in a folder chose; None if none tells."""
-    from vit_from_scratch.experiments.sweeps import rate_folder  # imported here: it takes seconds
-
-    try:
-        return rate_folder(folder, json.loads((folder / SWEEP).read_text("utf-8"))["chosen"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
 def _runs(made_by: Recipe | Trials | Transfers) -> dict[str, Any]:
     """Return each run's settings by what a summary calls it: by its seed, or by the trial's name."""
     if isinstance(made_by, Transfers):

@@ -1,5 +1,6 @@
 """A trained model from wherever it is: shipped or released by name, in a run's folder, or a file alone."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,15 +152,16 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
         InputError: it is neither a run's folder nor a .safetensors file.
     """
     path = typed_path(name, option)
-    if stat_of(path) is not None and path.is_dir():
-        path = path / "model.safetensors"
+    folder = path if stat_of(path) is not None and path.is_dir() else None
+    if folder is not None:
+        path = folder / "model.safetensors"
         stat_of(path)  # refuses a folder that may not be searched
     elif path.suffix != ".safetensors":
         raise InputError(
             f"{option} {name}: expected one of {', '.join(KNOWN)}, a .safetensors file or a run's folder."
         )
     if not path.is_file():
-        if runs := _runs_in(path.parent):
+        if folder is not None and (runs := _runs_in(folder)):
             some = ", ".join(map(str, runs[:3])) + (", ..." if len(runs) > 3 else "")
             raise InputError(
                 f"{option} {name} is a folder over runs ({some}): expected one of them, such as {runs[0]}."
@@ -170,11 +172,12 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
 
 def _runs_in(folder: Path) -> list[Path]:
     """Return the finished runs of several seeds or of a sweep, those at the rate that it chose first."""
-    from vit_from_scratch.experiments.summaries import chosen_folder  # imported here: only to say it
-
     models = [*folder.glob("*/model.safetensors"), *folder.glob("*/*/model.safetensors")]
-    runs, chosen = sorted(model.parent for model in models), chosen_folder(folder)
-    return sorted(runs, key=lambda run: chosen is None or chosen not in run.parents)
+    try:
+        chosen = folder / f"rate-{json.loads((folder / 'sweep.json').read_text('utf-8'))['chosen']:g}"
+    except (OSError, ValueError, TypeError, KeyError):  # no sweep's
+        chosen = folder
+    return sorted((model.parent for model in models), key=lambda run: (chosen not in run.parents, run))
 
 
 def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
