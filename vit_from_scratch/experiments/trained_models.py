@@ -1,6 +1,5 @@
 """A trained model from wherever it is: shipped or released by name, in a run's folder, or a file alone."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -171,13 +170,10 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
 
 
 def _runs_in(folder: Path) -> list[Path]:
-    """Return the finished runs of several seeds or of a sweep, those at the rate that it chose first."""
+    """Return the finished runs of several seeds or of a sweep, those that were tested first."""
     models = [*folder.glob("*/model.safetensors"), *folder.glob("*/*/model.safetensors")]
-    try:
-        chosen = folder / f"rate-{json.loads((folder / 'sweep.json').read_text('utf-8'))['chosen']:g}"
-    except (OSError, ValueError, TypeError, KeyError):  # no sweep's
-        chosen = folder
-    return sorted((model.parent for model in models), key=lambda run: (chosen not in run.parents, run))
+    runs = (model.parent for model in models)
+    return sorted(runs, key=lambda run: (not (run / "result.json").exists(), run))
 
 
 def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
