@@ -10,7 +10,7 @@ through all in turn, each round from another one on, and one computes while the 
 moment of the machine hits each alike. The ratio to the fastest peer (by its median) is taken in each round:
 its median counts, and its quartiles are the spread. A training step is forward, backward and AdamW, in
 mixed precision where the type is bfloat16; inference casts the weights instead. When it trains on a CPU,
-ours keeps freed memory (`vit_from_scratch.training.allocator`), as `vit train` does. Any model could, so
+ours keeps freed memory (`vit_lab.runs.allocator`), as `vit train` does. Any model could, so
 the row without it is the one that compares models alone. A batch has as many images as the operations of a
 step allow.
 
@@ -44,10 +44,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_from_scratch.experiments.environment import environment
+from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.cost import forward_flops
-from vit_from_scratch.training.allocator import keeping_freed_memory
+from vit_lab.runs.allocator import keeping_freed_memory
 
 SIZES = {"Ti": (192, 12, 3), "S": (384, 12, 6), "B": (768, 12, 12)}
 """Width, depth, heads."""

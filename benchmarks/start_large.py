@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from vit_from_scratch.experiments.environment import environment
+from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 
 CLASSES, SIDE = 100, 32
@@ -71,7 +71,7 @@ def started(name: str) -> dict[str, dict[str, float]]:
     times = {}
     _, times["import"] = timed(load)
     from vit_from_scratch.data import Augmentation, DataConfig, decoded, open_dataset
-    from vit_from_scratch.training.fingerprints import data_fingerprint
+    from vit_lab.runs.fingerprints import data_fingerprint
 
     decoded.LIMIT = 0
     data, times["open"] = timed(lambda: open_dataset(DataConfig(name, image_size=SIDE)))
@@ -91,7 +91,7 @@ def in_a_process(name: str) -> dict[str, dict[str, float]]:
 
 def measured(root: Path, count: int) -> dict[str, Any]:
     """Write, pack and open photos below a folder; return the times by form and step."""
-    from vit_from_scratch.data.packing import pack
+    from vit_lab.large_data.packing import pack
 
     photos, packed, others = root / "photos", root / "packed", root / "others"
     found: dict[str, Any] = {}

@@ -25,11 +25,11 @@ import torch.distributed as dist
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import DataConfig, ImageData
-from vit_from_scratch.experiments.environment import environment
+from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 from vit_from_scratch.training import TrainConfig
-from vit_from_scratch.training.allocator import keeping_freed_memory
-from vit_from_scratch.training.distributed import starting_state
+from vit_lab.runs.allocator import keeping_freed_memory
+from vit_lab.runs.distributed import starting_state
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
 

@@ -11,7 +11,7 @@ from PIL import Image
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_from_scratch.checks.report import randomise
+from vit_classroom.checks.report import randomise
 from vit_from_scratch.data import Augmentation, load_dataset
 from vit_from_scratch.training import TrainConfig
 

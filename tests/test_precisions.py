@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_from_scratch.cli import main
+from vit_lab.cli import main
 from vit_from_scratch.precisions import has_bfloat16_units
 
 XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture": "x86_64"}

@@ -18,7 +18,7 @@ pwd.getpwuid = unknown
 for line in sys.stdin.read().splitlines():
     name, _, typed = line.partition(" ")
     if name == "vit":
-        from vit_from_scratch.cli import main
+        from vit_lab.cli import main
         try:
             main(typed.split())
         except SystemExit:  # after --help

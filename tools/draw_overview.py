@@ -24,7 +24,7 @@ from vit_from_scratch.pretrained import class_names, input_scaling, load_pretrai
 ROOT = Path(__file__).resolve().parent.parent
 STATIC = ROOT / "book/_static"
 NAME = "tiny-imagenet"
-RESULTS = ROOT / "vit_from_scratch/experiments/results/tiny-imagenet-plain.json"
+RESULTS = ROOT / "vit_lab/results/tiny-imagenet-plain.json"
 WEIGHTS = ROOT / f"vit_from_scratch/weights/{NAME}.safetensors"
 ANSWERS = 4
 

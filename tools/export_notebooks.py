@@ -2,7 +2,7 @@
 
 notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
 exercises/NN_name.ipynb                               the same with stubs in place of the answers
-vit_from_scratch/assignments/chapters/NN_name.ipynb   the same with marked answers, for courses
+vit_classroom/assignments/chapters/NN_name.ipynb   the same with marked answers, for courses
 book/drawings/NAME.png                                the drawings that these notebooks hold
 """
 

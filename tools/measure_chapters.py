@@ -22,7 +22,7 @@ import nbclient
 import nbformat
 from project_facts import ROOT, chapters, measured_chapters, minutes_file
 
-from vit_from_scratch.experiments.environment import environment
+from vit_lab.runs.environment import environment
 
 TIMEOUT = 600  # seconds for one cell
 LIMIT = 60  # seconds for a chapter with the quick budget on the CPU

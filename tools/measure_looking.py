@@ -35,10 +35,10 @@ from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.datasets import ImageData, PhotoData, data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.recipes import load_recipe
-from vit_from_scratch.experiments.run_folder import read_result
-from vit_from_scratch.experiments.trained_models import open_model
+from vit_lab.runs.environment import environment
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.runs.finished import read_result
+from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
@@ -60,7 +60,7 @@ from vit_from_scratch.inspection.masking import (
 )
 from vit_from_scratch.model.checkpoints import load_checkpoint
 
-RESULTS = Path(__file__).resolve().parent.parent / "vit_from_scratch/experiments/results"
+RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 RESULT = RESULTS / "inspection_tiny_imagenet.json"
 STEM_RESULT = RESULTS / "inspection_stem.json"
 HIDDEN = (4, 8, 16, 24, 32, 48)

@@ -21,9 +21,9 @@ from torch import Tensor
 from vit_from_scratch.data import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.experiments import load_recipe
-from vit_from_scratch.experiments.environment import environment
-from vit_from_scratch.experiments.trained_models import open_model
+from vit_lab import load_recipe
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
@@ -38,7 +38,7 @@ from vit_from_scratch.training.patch_colours import (
 from vit_from_scratch.training.self_supervised import MEASURING_SEED
 
 NAME = "tiny-imagenet-masked"
-RESULT = Path("vit_from_scratch/experiments/results/masked_tiny_imagenet.json")
+RESULT = Path("vit_lab/results/masked_tiny_imagenet.json")
 DRAWS = 2_000
 FATES = ("masked", "replaced", "kept")
 

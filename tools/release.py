@@ -24,7 +24,7 @@ def is_new(root: Path) -> bool:
 
 def has_changed(root: Path) -> bool:
     """Whether the package differs from that of the version's tag; notebooks in Colab install the latter."""
-    package = ["vit_from_scratch", ":!vit_from_scratch/assignments/chapters"]
+    package = ["vit_from_scratch", ":!vit_classroom/assignments/chapters"]
     tag = f"v{read_version(root)}"
     found = subprocess.run(["git", "diff", "--quiet", tag, "HEAD", "--", *package], cwd=root)
     return found.returncode != 0

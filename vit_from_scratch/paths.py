@@ -1,5 +1,6 @@
 """Paths that a user typed: `~` filled in, and one clear sentence where a path cannot be one."""
 
+import argparse
 import os
 from pathlib import Path
 
@@ -61,3 +62,16 @@ def download_folder(kind: str) -> Path:
             f"Set HOME, or name a folder in VIT_{kind.upper()}_DIR."
         ) from None
     return home / ".cache" / "vit_from_scratch" / kind
+
+
+def own_path(text: str) -> Path:
+    """Take a path from the command line; an empty one, as of an unset shell variable, is refused.
+
+    So is one of which nobody can say what lies there.
+    """
+    try:
+        path = typed_path(text, "it")
+        stat_of(path)
+        return path
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None

@@ -13,7 +13,7 @@ from timm.models.vision_transformer import Block as TimmBlock
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
-from vit_from_scratch.checks.report import randomise
+from vit_classroom.checks.report import randomise
 from vit_from_scratch.model import MultiHeadSelfAttention
 from vit_from_scratch.pretrained import from_timm
 

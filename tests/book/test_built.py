@@ -8,7 +8,7 @@ import yaml
 from bs4 import BeautifulSoup
 from project_facts import ROOT, chapters, read_repository, time_text
 
-from vit_from_scratch.experiments.recipes import recipe_rows
+from vit_lab.experiments.recipes import recipe_rows
 
 pytestmark = pytest.mark.built
 CHAPTERS = [path.stem for path in chapters(ROOT)]

@@ -68,7 +68,7 @@ def inside_window(page):
 
 @pytest.mark.parametrize("size", [WIDE, PHONE, {"width": 390, "height": 300}])
 def test_each_term_shows_its_definition_on_focus_and_never_cut(visit, size):
-    page = visit("notebooks/08_small_data", size)
+    page = visit("notebooks/09_small_data", size)
     links = page.locator(TERM)
     assert links.count() > 5
     for place in range(links.count()):
@@ -84,7 +84,7 @@ def test_each_term_shows_its_definition_on_focus_and_never_cut(visit, size):
 
 
 def test_the_pointer_can_move_onto_the_card_and_away(visit):
-    page = visit("notebooks/08_small_data")
+    page = visit("notebooks/09_small_data")
     link = page.locator(TERM).first
     link.scroll_into_view_if_needed()
     link.hover()
@@ -98,12 +98,12 @@ def test_the_pointer_can_move_onto_the_card_and_away(visit):
 
 
 def test_a_first_tap_shows_and_a_second_goes(visit):
-    page = visit("notebooks/08_small_data", PHONE, has_touch=True)
+    page = visit("notebooks/09_small_data", PHONE, has_touch=True)
     link = page.locator(TERM).first
     link.scroll_into_view_if_needed()
     link.tap()
     card(page).wait_for(state="visible")
-    assert "08_small_data" in page.url
+    assert "09_small_data" in page.url
     page.wait_for_timeout(400)
     assert card(page).is_visible()
     link.tap()
@@ -111,7 +111,7 @@ def test_a_first_tap_shows_and_a_second_goes(visit):
 
 
 def test_a_reference_shows_its_title_once(visit):
-    page = visit("notebooks/08_small_data")
+    page = visit("notebooks/09_small_data")
     link = page.locator("a[data-reference]").first
     assert link.get_attribute("title") is None
     link.focus()
@@ -120,8 +120,8 @@ def test_a_reference_shows_its_title_once(visit):
 
 @pytest.mark.parametrize(
     ("name", "link"),
-    [("notebooks/04_encoder", "a.paper-equation"), ("notebooks/12_attention_maps", "a.paper-equation"),
-     ("notebooks/06_hybrid", 'a.reference[href="#equation-eq-standardise"]')],
+    [("notebooks/04_encoder", "a.paper-equation"), ("notebooks/13_attention_maps", "a.paper-equation"),
+     ("notebooks/07_hybrid", 'a.reference[href="#equation-eq-standardise"]')],
 )  # fmt: skip
 def test_an_equation_is_drawn_from_this_page_and_from_another(visit, name, link):
     page = visit(name)
@@ -147,7 +147,7 @@ def test_a_letter_shows_its_meaning_with_its_formulas_drawn(visit):
 
 
 def test_without_scripts_a_term_is_a_link(visit):
-    page = visit("notebooks/08_small_data", java_script_enabled=False)
+    page = visit("notebooks/09_small_data", java_script_enabled=False)
     assert page.locator("#hover-card").count() == 0
     assert "glossary.html#term-" in page.locator(TERM).first.get_attribute("href")
 

@@ -155,7 +155,7 @@ def test_the_pictures_colours_read_on_light_and_on_dark(colour):
     assert min(contrast(colour, ground) for ground in ("#ffffff", "#111111")) >= 4
 
 
-@pytest.mark.parametrize("folder", ["notebooks", "exercises", "vit_from_scratch/assignments/chapters"])
+@pytest.mark.parametrize("folder", ["notebooks", "exercises", "vit_classroom/assignments/chapters"])
 def test_notebooks_hold_the_pictures_with_words_and_a_numbered_caption(folder):
     shown = []
     for chapter in chapters():

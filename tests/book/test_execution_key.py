@@ -8,8 +8,8 @@ from vit_book import execution
 
 FILES = {
     "vit_from_scratch/model/vit.py": "print(1)",
-    "vit_from_scratch/experiments/recipes/digits.toml": "epochs = 1",
-    "vit_from_scratch/experiments/results/digits.json": "{}",
+    "vit_lab/recipes/digits.toml": "epochs = 1",
+    "vit_lab/results/digits.json": "{}",
     "vit_from_scratch/weights/cifar10.safetensors": "weights",
     "requirements.lock": "torch==2.9",
     "book/extensions/kernel_figures/layout.py": "WIDTH = 4.0",

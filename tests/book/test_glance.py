@@ -4,7 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 from vit_book.glance import tiles
 
-from vit_from_scratch.experiments import load_result
+from vit_lab import load_result
 
 SOURCES = {
     "digits": "test_accuracy_mean",

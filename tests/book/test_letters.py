@@ -21,8 +21,8 @@ ROWS = """
 
 | chapter | letter | what it is |
 |---|---|---|
-| {doc}`7 <../notebooks/07_first_training_run>` | $L$ | the loss |
-| {doc}`7 <../notebooks/07_first_training_run>` | $s, W$ | a step, and the steps of the warm-up |
+| {doc}`8 <../notebooks/08_first_training_run>` | $L$ | the loss |
+| {doc}`8 <../notebooks/08_first_training_run>` | $s, W$ | a step, and the steps of the warm-up |
 """
 LETTERS = [
     Letter(row.symbols, row.chapter if row.alone else None, f"{number}", f"{row.symbols[0]}", "", "")

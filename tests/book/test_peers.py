@@ -7,7 +7,7 @@ import pytest
 from project_facts import ROOT
 from vit_book import peers
 
-from vit_from_scratch.experiments import load_result
+from vit_lab import load_result
 
 PAGE = (ROOT / "book" / "speed.md").read_text(encoding="utf-8")
 MODES = tuple(peers.AIMS)

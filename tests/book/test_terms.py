@@ -15,7 +15,7 @@ PAGES = [*(f"notebooks/{path.stem}" for path in chapters(ROOT)), *terms.PROSE]
 
 
 def entry(term, *pages):
-    return Entry(term, f"term-{term}", f"What {term} means.", "Chapter 9", frozenset(pages))
+    return Entry(term, f"term-{term}", f"What {term} means.", "Chapter 10", frozenset(pages))
 
 
 GLOSSARY = [

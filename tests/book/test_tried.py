@@ -9,7 +9,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 from vit_book import tried
 
-from vit_from_scratch.experiments import load_recipe, load_result
+from vit_lab import load_recipe, load_result
 
 LOG = (ROOT / "book" / "recipes_log.md").read_text(encoding="utf-8")
 

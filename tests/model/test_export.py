@@ -7,7 +7,7 @@ import torch
 from torch.export import Dim, export
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_from_scratch.checks.report import randomise
+from vit_classroom.checks.report import randomise
 
 KINDS = {
     "class token": {},

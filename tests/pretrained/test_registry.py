@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
-from vit_from_scratch.cli import main
-from vit_from_scratch.experiments.recipes import load_recipe, load_result
-from vit_from_scratch.experiments.trained_models import open_model
+from vit_lab.cli import main
+from vit_lab.experiments.recipes import load_recipe, load_result
+from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.pretrained import (
     class_names,
     input_scaling,

@@ -1,4 +1,4 @@
-"""The photo of chapter 12 that shows where each patch looks: by pointer, by keyboard, without scripts."""
+"""The photo of chapter 13 that shows where each patch looks: by pointer, by keyboard, without scripts."""
 
 import re
 
@@ -7,7 +7,7 @@ from looks import changed, settle
 
 pytestmark = pytest.mark.site
 
-CHAPTER = "notebooks/12_attention_maps.html"
+CHAPTER = "notebooks/13_attention_maps.html"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.site
 # A page of each make: plots and formulas, something to play with, tables, cards, entries of a module.
 PAGES = (
     "notebooks/03_attention.html",
-    "notebooks/12_attention_maps.html",
+    "notebooks/13_attention_maps.html",
     "book/notation.html",
     "book/index.html",
     "book/api/modules/model.attention.html",

@@ -102,7 +102,7 @@ def hasty_pictures(page):
 
 
 def test_pictures_say_their_size_and_wait(page, book):
-    page.goto(f"{book}notebooks/07_first_training_run.html")
+    page.goto(f"{book}notebooks/08_first_training_run.html")
     pictures = page.locator("article img")
     assert pictures.count() >= 6
     assert hasty_pictures(page) == 0

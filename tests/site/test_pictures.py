@@ -13,7 +13,7 @@ CHAPTER = "notebooks/05_vision_transformer.html"
 CONTROLS = (
     "book/index.html",
     CHAPTER,
-    "notebooks/12_attention_maps.html",
+    "notebooks/13_attention_maps.html",
     "search.html",
     "book/api/modules/model.attention.html",
     "book/recipes_log.html",

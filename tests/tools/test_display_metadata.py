@@ -9,7 +9,7 @@ import pytest
 from nbformat.validator import iter_validate
 from project_facts import ROOT
 
-FOLDERS = ("notebooks", "exercises", "vit_from_scratch/assignments/chapters")
+FOLDERS = ("notebooks", "exercises", "vit_classroom/assignments/chapters")
 NOTEBOOKS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.ipynb"))
 LARGEST = 1_000_000  # bytes; GitHub shows no notebook in full that is much larger
 OF_NOTEBOOKS = {"kernelspec", "language_info", "accelerator", "colab"}

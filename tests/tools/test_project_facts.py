@@ -14,7 +14,7 @@ from project_facts import (
     reading_minutes,
 )
 
-from vit_from_scratch.experiments.recipes import load_result
+from vit_lab.experiments.recipes import load_result
 
 
 @pytest.fixture

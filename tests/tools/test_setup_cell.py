@@ -13,7 +13,7 @@ from chapter_export.setup_cell import LEFT_ALONE, colab_requirements, oldest_tor
 from IPython.core.interactiveshell import InteractiveShell
 from project_facts import ROOT, read_repository, read_version
 
-from vit_from_scratch.assignments.notebooks import SET_UP
+from vit_classroom.assignments.notebooks import SET_UP
 
 REPOSITORY = read_repository()
 RELEASE = f"v{read_version()}"

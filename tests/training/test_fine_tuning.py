@@ -7,8 +7,8 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_from_scratch.experiments.recipes import load_recipe
-from vit_from_scratch.experiments.trained_models import open_model
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import resize_positions

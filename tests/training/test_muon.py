@@ -9,7 +9,7 @@ from torch import nn
 from vit_from_scratch.training import TrainConfig, build_optimiser
 from vit_from_scratch.training.muon import Muon, orthogonalise
 from vit_from_scratch.training.optimisers import block_matrices
-from vit_from_scratch.training.processes import Processes
+from vit_lab.runs.processes import Processes
 
 
 @pytest.mark.parametrize("parts", [1, 3])

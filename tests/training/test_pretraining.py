@@ -27,7 +27,7 @@ from vit_from_scratch.training import (
 )
 from vit_from_scratch.training.fine_tuning import adapted
 from vit_from_scratch.training.loop import train_step
-from vit_from_scratch.training.metrics import read_metrics
+from vit_lab.runs.metrics import read_metrics
 from vit_from_scratch.training.state import TrainingState
 
 OBJECTIVES = ["masked-patches", "masked-pixels"]

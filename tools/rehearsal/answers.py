@@ -4,7 +4,7 @@ import copy
 
 from nbformat import NotebookNode
 
-from vit_from_scratch.assignments.notebooks import read_chapter
+from vit_classroom.assignments.notebooks import read_chapter
 
 CHECK = "sheet.check("
 

@@ -3,11 +3,9 @@ from .config import DataConfig
 from .datasets import load_dataset, open_dataset
 from .in_memory import ImageData
 from .normalisation import Normalisation
-from .packing import pack
 from .photos import load_photo, open_photo
 from .random_changes import augment, blend
 from .streaming import PhotoData
-from .tars import open_shards
 
 __all__ = [
     "PRESETS",
@@ -22,6 +20,4 @@ __all__ = [
     "load_photo",
     "open_dataset",
     "open_photo",
-    "open_shards",
-    "pack",
 ]

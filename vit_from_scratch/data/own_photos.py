@@ -19,7 +19,7 @@ def survey_own(name: str, path: Path) -> Survey:
     if name.startswith(FOLDER):
         found = list_folder(path)
         return survey([photo for photo, _ in found.train], len(found.classes))
-    from vit_from_scratch.data.tars import open_shards  # imported here: a folder needs no NumPy
+    from vit_lab.large_data.tars import open_shards  # imported here: a folder needs no NumPy
 
     index = open_shards(path)
     return survey(index.photos("train"), len(index.classes))

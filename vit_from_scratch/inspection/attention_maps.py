@@ -1,4 +1,4 @@
-"""Chapter 12: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.8)."""
+"""Chapter 13: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.8)."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Chapter 15: the main patterns among the filters of the patch embedding (Figure 7 left)."""
+"""Chapter 16: the main patterns among the filters of the patch embedding (Figure 7 left)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Chapter 12: is attention an explanation? Hide the patches that it points at, and see."""
+"""Chapter 13: is attention an explanation? Hide the patches that it points at, and see."""
 
 from collections.abc import Callable, Sequence
 

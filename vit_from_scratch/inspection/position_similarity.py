@@ -1,4 +1,4 @@
-"""Chapter 14: how alike the position embeddings of two patches are (Figure 7 centre, Figure 10)."""
+"""Chapter 15: how alike the position embeddings of two patches are (Figure 7 centre, Figure 10)."""
 
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Chapter 12: what becomes of the patches on their way through the layers, as colours."""
+"""Chapter 13: what becomes of the patches on their way through the layers, as colours."""
 
 import torch
 from torch import Tensor

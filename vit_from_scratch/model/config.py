@@ -69,12 +69,12 @@ class ViTConfig:
         stem: how an image becomes embeddings, a :class:`StemConfig`, or its kind alone: ``"patch"`` (eq. 1),
             ``"resnet"`` (the hybrid of section 3.1) or ``"conv"``.
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
-            two layers, not the paper's (after Irandoust et al., 2022; chapter 8).
+            two layers, not the paper's (after Irandoust et al., 2022; chapter 9).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
             training; it grows linearly from 0 in the first block, so a single block is never skipped
             (Huang et al., 2016).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
-            paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 8).
+            paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 9).
 
     Raises:
         InputError: for values that do not fit together, or that no option has.

@@ -1,4 +1,4 @@
-"""Chapter 6: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1)."""
+"""Chapter 7: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1)."""
 
 from itertools import pairwise
 

@@ -128,7 +128,7 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
     """Bytes that a block keeps for one image, its input z among them; `size` is that of a value.
 
     Width D eight times: z, its norm, q, k, v, what was gathered, z' and its norm. Width M twice: the GELU's
-    input and its result. A local MLP (chapter 8) has the convolution's result and the sum as well.
+    input and its result. A local MLP (chapter 9) has the convolution's result and the sum as well.
     """
     tokens, dim, hidden = config.num_tokens, config.dim, config.mlp_dim
     values = tokens * (8 * dim + 2 * hidden)

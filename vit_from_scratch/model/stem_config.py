@@ -13,8 +13,8 @@ class StemConfig:
     """What stands between the image and the encoder.
 
     Args:
-        kind: ``"patch"``, one linear layer (eq. 1); ``"resnet"``: the hybrid of section 3.1 (chapter 6);
-            ``"conv"``: a few 3 x 3 convolutions, not the paper's (Xiao et al., 2021; chapter 8).
+        kind: ``"patch"``, one linear layer (eq. 1); ``"resnet"``: the hybrid of section 3.1 (chapter 7);
+            ``"conv"``: a few 3 x 3 convolutions, not the paper's (Xiao et al., 2021; chapter 9).
         width: channels after the first convolution; each further one, or stage, doubles them.
         layers: residual units in each stage of a ``"resnet"``.
         root_stride: 4 for the ResNet's usual root, 1 for small images; with a factor of 2 for each stage but

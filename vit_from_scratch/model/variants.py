@@ -1,4 +1,4 @@
-"""Pieces that are not the paper's and that ablations need (chapter 8): locality, a stem, another start."""
+"""Pieces that are not the paper's and that ablations need (chapter 9): locality, a stem, another start."""
 
 import torch
 from einops import rearrange

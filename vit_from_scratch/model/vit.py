@@ -46,7 +46,7 @@ class VisionTransformer(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def resize_input(self, image_size: int | tuple[int, int]) -> None:
-        """Take images of another size from now on, as a curriculum on the image size does (chapter 8).
+        """Take images of another size from now on, as a curriculum on the image size does (chapter 9).
 
         No weight changes: learned positions stay those of ``config.image_size`` and are interpolated over
         the new grid on the way.

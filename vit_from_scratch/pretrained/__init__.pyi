@@ -1,7 +1,6 @@
 from .google import load_google_npz
 from .registry import class_names, input_scaling, load_pretrained, load_self_supervised
 from .timm import from_timm
-from .to_timm import to_timm
 from .torchvision import from_torchvision
 from .transformers import from_transformers
 
@@ -14,5 +13,4 @@ __all__ = [
     "load_google_npz",
     "load_pretrained",
     "load_self_supervised",
-    "to_timm",
 ]

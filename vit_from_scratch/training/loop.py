@@ -1,4 +1,4 @@
-"""The training loop: epochs, steps, and hooks for everything else (chapter 7)."""
+"""The training loop: epochs, steps, and hooks for everything else (chapter 8)."""
 
 import contextlib
 import math
@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.random_changes import blend
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.training.allocator import keeping_freed_memory
+from vit_lab.runs.allocator import keeping_freed_memory
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.distributed import FirstProcess, measured_together, starting_state
+from vit_lab.runs.distributed import FirstProcess, measured_together, starting_state
 from vit_from_scratch.training.guards import (
     check_finite,
     check_fit,
@@ -26,8 +26,8 @@ from vit_from_scratch.training.guards import (
 )
 from vit_from_scratch.training.optimisers import set_learning_rate
 from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
-from vit_from_scratch.training.processes import gradients_shared, whole
-from vit_from_scratch.training.resuming import RunFolder
+from vit_lab.runs.processes import gradients_shared, whole
+from vit_lab.runs.run_folder import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
@@ -44,7 +44,7 @@ def train(
     The randomness of an epoch comes from the seed and the epoch's number alone, so a run that was stopped
     after any epoch and resumed ends with the same weights, to the bit, as one that was not.
 
-    With several processes (see `vit_from_scratch.training.distributed`) all call this at once.
+    With several processes (see `vit_lab.runs.distributed`) all call this at once.
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.

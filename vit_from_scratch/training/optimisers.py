@@ -20,7 +20,7 @@ from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.muon import Muon
-from vit_from_scratch.training.processes import Processes, is_sharded
+from vit_lab.runs.processes import Processes, is_sharded
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm)
 

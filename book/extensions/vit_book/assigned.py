@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from vit_book.recipes import table
-from vit_from_scratch.assignments.notebooks import CHAPTERS, chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import CHAPTERS, chapter_names, read_chapter
 
 HEAD = ("Chapter", "Assumes", "To read", "To run", "Checked answers", "Questions", "In all")
 

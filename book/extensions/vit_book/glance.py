@@ -28,22 +28,22 @@ def tiles() -> list[tuple[str, str]]:
         (
             f"{digits['test_accuracy_mean']:.1%}",
             f"of unseen handwritten digits read right, after {digits['seconds_max']:.0f} seconds of training "
-            "on a CPU: {doc}`../notebooks/07_first_training_run`",
+            "on a CPU: {doc}`../notebooks/08_first_training_run`",
         ),
         (
             f"{photos['test_accuracy_mean']:.1%}",
             f"of CIFAR-10's test photos after {photos['seconds_max'] / 60:.0f} minutes on two CPU cores, "
-            "from scratch: {doc}`../notebooks/08_small_data`",
+            "from scratch: {doc}`../notebooks/09_small_data`",
         ),
         (
             f"{kinds['test_accuracy']:.1%}",
             f"of {kinds['test_images']:,} photos put into the right one of 200 classes, by the model that "
-            "Part III looks into: {doc}`../notebooks/12_attention_maps`",
+            "Part III looks into: {doc}`../notebooks/13_attention_maps`",
         ),
         (
             f"{masked['masked']['accuracy']:.1%}",
             "of hidden patches get the right one of 512 colours, from a model that never saw a label: "
-            "{doc}`../notebooks/10_masked_patches`",
+            "{doc}`../notebooks/11_masked_patches`",
         ),
     ]
 

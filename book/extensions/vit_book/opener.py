@@ -24,9 +24,9 @@ SEPARATOR = "·"
 
 def part_of(number: int) -> str:
     """The page of the part that a chapter belongs to."""
-    if number <= 6 or number == 17:
+    if number <= 7:
         return "part_1_build"
-    return "part_2_train" if number <= 11 else "part_3_inspect"
+    return "part_2_train" if number <= 12 else "part_3_inspect"
 
 
 def facts(line: nodes.paragraph) -> list[list[nodes.Node]]:

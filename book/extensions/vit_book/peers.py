@@ -8,7 +8,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from vit_book.recipes import FromResults, table
-from vit_from_scratch.experiments.packaged import load_result
+from vit_lab.experiments.packaged import load_result
 
 RESULT = "peers_cpu"
 OURS, UNKEPT = "vit_from_scratch", "memory not kept"

@@ -8,20 +8,20 @@ PLACES = {
     3: (("attention",), "attention, inside every block"),
     4: (("block", "attention", "mlp"), "the encoder block"),
     5: (("cut", "tokens", "class", "positions", "block", "attention", "mlp", "head"), "the whole model"),
-    6: (("photo", "stem"), "a ResNet in front of the cut"),
-    7: (("answers", "learn"), "from answers back to the weights"),
-    8: (("photo", "learn"), "few photos, many weights"),
-    9: (("head", "positions"), "a new head, a finer grid"),
-    10: (("hidden", "class"), "patches that the model does not see"),
-    11: (("tokens", "block", "depth"), "its width, depth and length"),
-    12: (("class", "attention"), "what the class token attends to"),
-    13: (("attention",), "how far attention reaches"),
-    14: (("positions",), "the position embeddings"),
-    15: (("cut",), "the filters of the projection"),
-    17: (
+    6: (
         ("cut", "tokens", "class", "positions", "block", "attention", "mlp", "head"),
         "all of it, beside the original",
     ),
+    7: (("photo", "stem"), "a ResNet in front of the cut"),
+    8: (("answers", "learn"), "from answers back to the weights"),
+    9: (("photo", "learn"), "few photos, many weights"),
+    10: (("head", "positions"), "a new head, a finer grid"),
+    11: (("hidden", "class"), "patches that the model does not see"),
+    12: (("tokens", "block", "depth"), "its width, depth and length"),
+    13: (("class", "attention"), "what the class token attends to"),
+    14: (("attention",), "how far attention reaches"),
+    15: (("positions",), "the position embeddings"),
+    16: (("cut",), "the filters of the projection"),
 }
 """The parts of the drawing that a chapter is about, and what they are called."""
 

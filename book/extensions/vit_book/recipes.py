@@ -11,7 +11,7 @@ from project_facts import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from vit_from_scratch.experiments.recipes import recipe_rows
+from vit_lab.experiments.recipes import recipe_rows
 
 NUMBER = re.compile(r"[-+\u2212]?\d")
 BRACKETS = re.compile(r"\([^()]*\)")
@@ -27,8 +27,8 @@ class FromResults(SphinxDirective, ABC):
     def run(self) -> list[Node]:
         """Let MyST read what `lines` writes."""
         for file in (
-            *ROOT.glob("vit_from_scratch/experiments/recipes/*"),
-            *ROOT.glob("vit_from_scratch/experiments/results/*"),
+            *ROOT.glob("vit_lab/recipes/*"),
+            *ROOT.glob("vit_lab/results/*"),
         ):
             self.env.note_dependency(str(file))
         parent = nodes.container(classes=["recipes"])

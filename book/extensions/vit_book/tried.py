@@ -10,9 +10,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from vit_book.recipes import FromResults, table
-from vit_from_scratch.experiments.packaged import load_result, packaged_names
-from vit_from_scratch.experiments.recipes import load_recipe
-from vit_from_scratch.experiments.trials import load_trials, runs_of
+from vit_lab.experiments.packaged import load_result, packaged_names
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.experiments.trials import load_trials, runs_of
 
 RUN = ("run", "parameters", "epochs", "minutes", "training", "held out", "test", "aim")
 

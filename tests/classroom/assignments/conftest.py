@@ -1,0 +1,56 @@
+"""Notebooks of chapter 3 as students hand them in."""
+
+import copy
+import json
+
+import pytest
+from project_facts import ROOT
+
+from vit_classroom.assignments.notebooks import cells_of, read_chapter
+
+NAME = "03_attention"
+
+
+@pytest.fixture(scope="session")
+def chapter():
+    return read_chapter(NAME)
+
+
+@pytest.fixture(scope="session")
+def answers(chapter):
+    """The book's answers, of code and in words."""
+    return {task.name: task.answer for task in chapter.tasks}
+
+
+@pytest.fixture(scope="session")
+def stub():
+    return json.loads((ROOT / f"exercises/{NAME}.ipynb").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def handed_in(stub):
+    """A function that fills in a notebook for students; `add` puts a cell in front of the first answer."""
+
+    def fill(add="", **written):
+        notebook = copy.deepcopy(stub)
+        for cell in notebook["cells"]:
+            name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+            if name in written:
+                cell["source"] = written[name]
+        if add:
+            cell = {
+                "cell_type": "code",
+                "metadata": {},
+                "source": add,
+                "outputs": [],
+                "execution_count": None,
+            }
+            notebook["cells"].insert(10, cell)
+        return notebook
+
+    return fill
+
+
+@pytest.fixture
+def cells(handed_in):
+    return lambda **written: cells_of(handed_in(**written))

@@ -1,0 +1,167 @@
+"""A folder of notebooks becomes a table, a page for each student and a summary."""
+
+import csv
+import json
+
+import pytest
+from attacks import ATTACKS
+
+from vit_from_scratch import InputError
+from vit_classroom.assignments import classes
+from vit_classroom.assignments.classes import grade_class, submissions
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.notebooks import read_chapter
+from vit_lab.cli import main
+
+WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
+
+
+@pytest.fixture
+def folder(tmp_path, handed_in, answers):
+    place = tmp_path / "handed_in"
+    notebooks = {
+        "ada.ipynb": handed_in(**answers),
+        "bob/03_attention/03_attention.ipynb": handed_in(attention=WRONG),
+        "eve.ipynb": handed_in(attention=ATTACKS["exit in the answer"][0]),
+        ".ipynb_checkpoints/ada-checkpoint.ipynb": handed_in(),
+    }
+    for name, notebook in notebooks.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(json.dumps(notebook), encoding="utf-8")
+    (place / "zoe.ipynb").write_text("no notebook", encoding="utf-8")
+    return place
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+def test_a_class_is_graded(folder, tmp_path, capsys):
+    table = tmp_path / "marks.csv"
+    assert main(["assignment", "grade", str(folder), "--csv", str(table), "--jobs", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "3 of 4 notebooks were graded" in out
+    assert "not graded: zoe" in out
+    marks = rows(table)
+    assert list(marks) == ["ada", "bob", "eve", "zoe"]
+    assert (marks["ada"]["points"], marks["ada"]["of"], marks["ada"]["to_read"]) == ("35", "35", "15")
+    assert (marks["bob"]["points"], marks["bob"]["attention"]) == ("0", "0")
+    assert marks["ada"]["ex-cost"] == ""
+    assert "os._exit" in marks["eve"]["look_at"]
+    assert "no Jupyter notebook" in marks["zoe"]["problem"]
+    pages = tmp_path / "marks_feedback"
+    assert "not divided by sqrt(Dh)" in (pages / "bob" / "03_attention" / "03_attention.html").read_text()
+    assert "35 of 35 points" in (pages / "ada.html").read_text()
+    summary = (pages / "summary.html").read_text()
+    assert "1 × attention: the scores are not divided by sqrt(Dh)" in summary
+    assert "eve, cell" in summary
+    assert (pages / "mistakes.png").stat().st_size > 5000
+
+
+def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
+    table, done = tmp_path / "marks.csv", []
+
+    def one_by_one(waiting, chapter, seed, limits, jobs):
+        for submission, digest, record in waiting:
+            if len(done) == 2:
+                raise KeyboardInterrupt
+            done.append(submission.student)
+            yield (submission, digest, record), classes.grade_file(submission.path, chapter, seed, limits)
+
+    monkeypatch.setattr(classes, "_graded", one_by_one)
+    with pytest.raises(KeyboardInterrupt):
+        grade_class(folder, table, limits=Limits(seconds=5))
+    assert not table.exists()
+    first = list(done)
+    done.clear()
+    grade_class(folder, table, limits=Limits(seconds=5))
+    assert first + done == ["ada", "bob", "eve", "zoe"]
+    done.clear()
+    (folder / "zoe.ipynb").write_text("still none", encoding="utf-8")
+    grade_class(folder, table, limits=Limits(seconds=5))
+    assert done == ["zoe"]
+
+
+def test_what_a_student_writes_is_text_in_every_page(tmp_path, handed_in):
+    """A name or a message is neither HTML nor a formula."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    own = "def attention(q, k, v):\n    raise ValueError('<script>alert(1)</script>')"
+    (folder / "=cmd().ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
+    grade_class(folder, tmp_path / "marks.csv")
+    assert "'=cmd()" in (tmp_path / "marks.csv").read_text()
+    pages = list((tmp_path / "marks_feedback").rglob("*.html"))
+    assert len(pages) == 2
+    for page in pages:
+        assert "<script>alert" not in page.read_text()
+        assert "&lt;script&gt;" in page.read_text()
+
+
+def test_no_page_or_record_stands_for_two_notebooks(tmp_path, handed_in):
+    folder, table = tmp_path / "in", tmp_path / "marks.csv"
+    (folder / "ada").mkdir(parents=True)
+    right = "from vit_from_scratch.model.attention import explicit_attention as attention"
+    for name, own in (("ada/x", "def attention(q, k, v):\n    return v"), ("ada_x", right)):
+        (folder / f"{name}.ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
+    first = grade_class(folder, table, limits=Limits(seconds=5))
+    pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
+    assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
+    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    assert grade_class(folder, table, limits=Limits(seconds=5)) == first
+    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    assert (len(known), again) == (2, known), "nothing is graded twice"
+    (folder / "summary.ipynb").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"summary\.ipynb: expected the student's name"):
+        grade_class(folder, table)
+
+
+def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, handed_in):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    notebook = handed_in()
+    notebook["cells"] = notebook["cells"][5:]
+    (folder / "ada.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (record,) = grade_class(folder, tmp_path / "marks.csv")
+    assert "does not say which chapter it is: name it, with --chapter" in record["problem"]
+    (record,) = grade_class(folder, tmp_path / "marks.csv", chapter="3")
+    assert record["chapter"] == "03_attention"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "is no folder"),
+        (["."], "holds no notebook"),
+        ([".", "--chapter", "99"], "unknown chapter '99'"),
+        ([".", "--jobs", "0"], "--jobs 0: expected more than 0"),
+        ([".", "--memory", "-1"], "--memory -1: expected more than 0"),
+    ],
+)
+def test_wrong_input_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["assignment", "grade", *arguments, "--csv", "marks.csv"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "marks.csv").exists()
+
+
+def test_students_go_by_file_or_folder(folder):
+    assert [one.student for one in submissions(folder)] == ["ada", "bob", "eve", "zoe"]
+
+
+def test_the_list_of_chapters(capsys):
+    assert main(["assignment", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("03_attention") and "35 points" in line for line in lines)
+
+
+def test_a_rubric_says_what_a_person_gives_points_for(capsys):
+    assert main(["assignment", "rubric", "3"]) == 0
+    text = capsys.readouterr().out
+    questions = [task for task in read_chapter("03_attention").tasks if not task.check]
+    assert text.count("**Points.**") == text.count("\n## ") == len(questions) > 1
+    assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
+    assert main(["assignment", "rubric", "99"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,256 @@
+"""Marks come from outside of the process in which a student's code runs."""
+
+import re
+from pathlib import Path
+
+import bank_build
+import bank_inspect
+import bank_masked
+import bank_scale
+import bank_train
+import bank_transfer
+import pytest
+import right_answers
+import torch
+import wrong_answers
+from attacks import ATTACKS
+
+from vit_classroom import checks
+from vit_classroom.assignments.grading import grade, seeds_of
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.notebooks import cells_of, chapter_names, read_chapter
+from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
+
+CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
+CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
+BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
+RIGHT = {check: piece for bank in (right_answers, *BANKS) for check, piece in bank.RIGHT.items()}
+WRONG = [answer for bank in (wrong_answers, *BANKS) for answer in bank.WRONG]
+
+
+def points(marks):
+    return {mark.task.name: mark.points for mark in marks.marks if mark.task.check}
+
+
+def of(marks, name):
+    return next(mark for mark in marks.marks if mark.task.name == name)
+
+
+@pytest.mark.parametrize("name", chapter_names())
+def test_the_books_own_answers_get_full_marks(name):
+    """In every chapter, with what they need of the given cells and nothing to look at."""
+    chapter = read_chapter(name)
+    marks = grade(chapter, chapter.cells)
+    assert {mark.task.name: mark.message for mark in marks.marks if mark.task.check and not mark.points} == {}
+    assert marks.points == sum(task.points for task in chapter.tasks if task.check)
+    assert marks.suspicions == []
+    assert marks.remarks == []
+
+
+def test_an_untouched_notebook_gets_nothing_and_is_graded_to_the_end(chapter, cells):
+    marks = grade(chapter, cells())
+    assert points(marks) == dict.fromkeys(CHECKED, 0)
+    assert {mark.state for mark in marks.marks} == {"to do"}
+    assert of(marks, "attention").message == "attention: still to be written."
+    assert marks.suspicions == []
+
+
+def test_the_set_up_may_hold_another_budget_or_be_of_another_release(chapter, handed_in, answers):
+    """It is a form that students fill in: nothing to look at, and nothing of theirs in it runs."""
+    for source in ('#@title Set-up: run this cell first\nBUDGET = "full"\nimport subprocess\n1 / 0', None):
+        notebook = handed_in(**answers)
+        setup = notebook["cells"][1]
+        setup["source"] = source or "".join(setup["source"]).replace('BUDGET = "quick"', 'BUDGET = "full"')
+        marks = grade(chapter, cells_of(notebook))
+        assert points(marks) == CHECKED
+        assert (marks.suspicions, marks.remarks) == ([], [])
+
+
+def test_a_mistake_costs_its_points_once(chapter, cells, answers):
+    """The answers below it that call it go on with the book's."""
+    answers = answers | {"attention": answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")}
+    marks = grade(chapter, cells(**answers))
+    assert points(marks) == CHECKED | {"attention": 0}
+    assert "divided by Dh" in of(marks, "attention").message
+    assert "seed" not in of(marks, "attention").message
+    assert of(marks, "ex-explanation").state == "to read"
+
+
+def test_a_helper_and_an_import_of_ones_own_are_there(chapter, handed_in, answers):
+    helper = (
+        "import numpy as np\nimport math as m\n\ndef scaled(q, k):\n    return q @ k.mT / m.sqrt(q.shape[-1])"
+    )
+    own = "def attention(q, k, v):\n    return scaled(q, k).softmax(-1) @ v"
+    notebook = handed_in(add=helper, attention=own)
+    assert points(grade(chapter, cells_of(notebook)))["attention"] == 5
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (
+            "def attention(q, k, v)\n    return q",
+            r"there is none in the notebook, because cell 1\d stopped.*Syn",
+        ),
+        ("1 / 0", r"there is none in the notebook, because cell 1\d stopped with ZeroDivisionError"),
+        ("", "there is none in the notebook"),
+        ("attention = None", "it got None"),
+        ("attention = torch.zeros(3)", "it got a tensor"),
+        ("def attention(q, k):\n    return q", "cannot be called as attention"),
+        ("def attention(q, k, v):\n    print(v)", "prints its result and returns None"),
+        ("def attention(q, k, v):\n    return v.numpy()", "NumPy"),
+        ("def attention(q, k, v):\n    return q, k, v", "a tuple of 3"),
+        ("def attention(q, k, v):\n    return v.to('meta')", "on meta"),
+        ("def attention(q, k, v):\n    return softmax(q)", r"NameError.*softmax\(q\)|NameError"),
+        ("def attention(q, k, v):\n    q += 1\n    return v", "changes its input"),
+    ],
+)
+def test_whatever_comes_in_place_of_an_answer_is_called_by_its_name(own, message, chapter, cells):
+    mark = of(grade(chapter, cells(attention=own)), "attention")
+    assert (mark.points, mark.state) == (0, "not right")
+    assert re.search(message, mark.message)
+
+
+def test_an_object_is_as_good_as_a_function_and_not_as_a_class(chapter, cells, answers):
+    own = (
+        "class Attention(nn.Module):\n    def forward(self, q, k, v):\n"
+        "        return nn.functional.scaled_dot_product_attention(q, k, v)\n\nattention = Attention()"
+    )
+    module = answers["MultiHeadSelfAttention"] + "\n\nMultiHeadSelfAttention = MultiHeadSelfAttention(6, 2)"
+    marks = grade(chapter, cells(attention=own, MultiHeadSelfAttention=module))
+    assert of(marks, "attention").state == "right"
+    assert "hand in the class itself" in of(marks, "MultiHeadSelfAttention").message
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_costs_its_points_gains_none_and_is_flagged(name, chapter, cells, answers):
+    own, said = ATTACKS[name]
+    limits = Limits(seconds=5) if "endless" in name else Limits()  # the right answers need their time, too
+    marks = grade(chapter, cells(**answers | {"attention": own}), limits=limits)
+    assert points(marks) == CHECKED | {"attention": 0}
+    assert not said or any(said in str(one) for one in marks.suspicions)
+
+
+def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(chapter, handed_in, answers, tmp_path):
+    """After the answer ended the process, the cells above it run again, and this one then does the same."""
+    seen = tmp_path / "seen"
+    add = f"import os\nif os.path.exists({str(seen)!r}):\n    os._exit(1)\nopen({str(seen)!r}, 'w').close()"
+    notebook = handed_in(add=add, **answers | {"attention": ATTACKS["exit in the answer"][0]})
+    assert points(grade(chapter, cells_of(notebook))) == CHECKED | {"attention": 0}
+
+
+def test_what_has_its_uses_is_shown_and_costs_nothing(chapter, cells, answers):
+    own = (
+        "import gc\ntorch.backends.cudnn.deterministic = True\nprint('✓ my own test')\n"
+        f"open('notes.txt', 'w').close()\n{answers['attention']}"
+    )
+    marks = grade(chapter, cells(**answers | {"attention": own}))
+    assert points(marks) == CHECKED
+    assert len(marks.suspicions) == 4
+
+
+def test_tests_that_are_gone_are_flagged_and_count_all_the_same(chapter, cells, answers):
+    kept = [cell for cell in cells(attention=answers["attention"]) if not cell.name.startswith("check-")]
+    marks = grade(chapter, kept)
+    assert points(marks) == dict.fromkeys(CHECKED, 0) | {"attention": 5}
+    assert sum("is gone" in str(one) for one in marks.suspicions) == len(CHECKED)
+
+
+def test_a_changed_test_is_flagged_and_changes_nothing(chapter, handed_in):
+    notebook = handed_in(**{"check-attention": "print('fine')"})
+    marks = grade(chapter, cells_of(notebook))
+    assert points(marks)["attention"] == 0
+    assert any("check-attention was changed" in str(one) for one in marks.suspicions)
+
+
+def test_each_year_and_each_answer_draws_other_inputs():
+    assert seeds_of(1, "attention") == seeds_of(1, "attention")
+    drawn = [*seeds_of(1, "attention"), *seeds_of(2, "attention"), *seeds_of(1, "Mlp")]
+    assert len(set(drawn)) == 6
+
+
+@pytest.fixture(scope="module")
+def process():
+    """A student's process with the bank of mistakes in it."""
+    student = StudentProcess(Limits(seconds=60))
+    student.start()
+    folders = {module.__file__.rpartition("/")[0] for module in BANKS}
+    folders |= {wrong_answers.__file__.rpartition("/")[0]}
+    right, wrong = (
+        [first.__name__, *(bank.__name__ for bank in BANKS)] for first in (right_answers, wrong_answers)
+    )
+    source = (
+        f"import sys, warnings\nwarnings.simplefilter('ignore')\nsys.path += {sorted(folders)}\n"
+        f"import torch, {', '.join({*right, *wrong})}\nfrom vit_classroom.checks import sandbox\n"
+        "torch.optim.AdamW([torch.ones(1, requires_grad=True)]).step()\n"  # imports for seconds
+        "sandbox.LIMIT_SECONDS = 0.5\n"
+        f"WRONG = [answer for bank in ({', '.join(wrong)}) for answer in bank.WRONG]\n"
+        f"RIGHT = {{}}\nfor bank in ({', '.join(right)}):\n"
+        "    RIGHT |= {check.__name__: pieces for check, pieces in bank.RIGHT.items()}"
+    )
+    reply, _ = student.ask({"do": "run", "source": source, "place": "bank"})
+    assert "error" not in reply
+    yield student
+    student.close()
+
+
+def theirs(process, source):
+    process.ask({"do": "run", "source": f"piece = {source}", "place": "bank"})
+    return remote_piece(process, "piece")
+
+
+@pytest.mark.parametrize("check", RIGHT, ids=lambda check: check.__name__)
+def test_right_answers_are_right_from_afar(check, process, capsys):
+    for number in range(len(RIGHT[check])):
+        check(theirs(process, f"RIGHT['{check.__name__}'][{number}]"), seed=0)
+    assert capsys.readouterr().out.count("✓") == len(RIGHT[check])
+
+
+@pytest.mark.parametrize("number", range(0, len(WRONG), 7))
+def test_a_mistake_has_the_same_name_from_afar(number, process):
+    """Every seventh of the bank; each goes through the same protocol."""
+    check, _, message = WRONG[number]
+    with pytest.raises(checks.CheckFailed) as failure:
+        check(theirs(process, f"WRONG[{number}][1]"), seed=0)
+    assert re.search(message, str(failure.value), re.DOTALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_every_mistake_has_the_same_name_from_afar(number, process):
+    test_a_mistake_has_the_same_name_from_afar(number, process)
+
+
+def test_limits_hold_and_the_network_is_gone():
+    student = StudentProcess(Limits(megabytes=500))
+    held = student.start()
+    run = {"do": "run", "place": "cell"}
+    reply, _ = student.ask({**run, "source": "x = bytearray(600_000_000)"})
+    assert ("error" in reply) == held["memory"]
+    reply, _ = student.ask({**run, "source": "import socket\nsocket.create_connection(('127.0.0.1', 9), 1)"})
+    assert "error" in reply
+    if held["network"]:
+        assert "unreachable" in reply["error"]
+    reply, _ = student.ask({**run, "source": "open('kept.txt', 'w').write('x')"})
+    assert "error" not in reply
+    folder = student.folder.name
+    student.close()
+    assert not Path(folder).exists()
+
+
+def test_a_process_that_is_gone_says_so():
+    student = StudentProcess(Limits())
+    student.start()
+    with pytest.raises(ProcessEnded, match="ended its process"):
+        student.ask({"do": "run", "source": "import os; os._exit(3)", "place": "cell"})
+    with pytest.raises(ProcessEnded):
+        student.ask({"do": "look", "name": "x"})
+    assert not student.alive
+
+
+def test_random_numbers_of_the_judge_are_its_own(process):
+    """What a student's code draws or sets is another process's."""
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    process.ask({"do": "run", "source": "torch = __import__('torch')\ntorch.manual_seed(9)", "place": "cell"})
+    assert torch.equal(before, torch.get_rng_state())

@@ -1,0 +1,206 @@
+"""A course goes through nbgrader for real: assigned, graded, given back."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from attacks import ATTACKS
+from project_facts import ROOT
+
+from vit_classroom.assignments.grading import seeds_of
+from vit_lab.cli import main
+
+pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
+
+CHAPTER = "03_attention"
+CHECKED, QUESTIONS = 35, 15
+TRIED = (
+    "endless loop in a cell",
+    "endless loop in the answer",
+    "exit without cleaning up",
+    "exit in the answer",
+    "crash",
+    "20 GB in a cell",
+    "patched check",
+    "redefined assert",
+    "printed mark",
+    "deleted tests",
+    "the package's answer",
+)
+
+
+def student(attack):
+    return "".join(word.capitalize() for word in re.findall(r"\w+", attack))
+
+
+def run(folder, *command):
+    """Run a command of this environment, whose own commands nbgrader calls by their names."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
+
+
+def nbgrader(course, *arguments):
+    return run(course, sys.executable, "-m", "nbgrader", *arguments)
+
+
+def filled(release, **written):
+    notebook = json.loads(release.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+        if name in written:
+            cell["source"] = written[name]
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory, answers):
+    """A course of chapter 3 with all kinds of submissions, graded and exported."""
+    folder = tmp_path_factory.mktemp("course")
+    assert main(["assignment", "build", "3", "--out", str(folder), "--seed", "2027"]) == 0
+    config = folder / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("seconds = 30", "seconds = 10"))
+    nbgrader(folder, "generate_assignment", CHAPTER)
+    release = folder / "release" / CHAPTER / f"{CHAPTER}.ipynb"
+    wrong = answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")
+    handed_in = {
+        "full": filled(release, **answers),
+        "empty": filled(release),
+        "wrong": filled(release, **answers | {"attention": wrong}),
+        "half": filled(release, attention=answers["attention"]),
+    }
+    for attack in TRIED:
+        handed_in[student(attack)] = filled(release, **answers | {"attention": ATTACKS[attack][0]})
+    without = filled(release, **answers | {"attention": wrong})
+    without["cells"] = [cell for cell in without["cells"] if "sheet.check" not in str(cell["source"])]
+    handed_in["withoutTests"] = without
+    for name, notebook in handed_in.items():
+        path = folder / "submitted" / name / CHAPTER / f"{CHAPTER}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+    (folder / "autograde.log").write_text(nbgrader(folder, "autograde", CHAPTER))
+    nbgrader(folder, "generate_feedback", CHAPTER)
+    nbgrader(folder, "export")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scores(course):
+    with open(course / "grades.csv", newline="", encoding="utf-8") as file:
+        return {
+            row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)
+        }
+
+
+def test_answers_get_what_they_deserve(scores):
+    assert scores["full"] == (CHECKED, CHECKED + QUESTIONS)
+    assert scores["empty"][0] == 0
+    assert scores["wrong"][0] == CHECKED - 5
+    assert scores["half"][0] == 5
+
+
+@pytest.mark.parametrize("attack", TRIED)
+def test_an_attack_costs_its_points_and_is_reported(attack, scores, course):
+    assert scores[student(attack)][0] == CHECKED - 5
+    look = course / "autograded" / student(attack) / CHAPTER / "look_at.txt"
+    assert ATTACKS[attack][1] in look.read_text(encoding="utf-8")
+
+
+def test_tests_that_were_deleted_come_back_and_are_reported(scores, course):
+    assert scores["withoutTests"][0] == CHECKED - 5
+    look = course / "autograded" / "withoutTests" / CHAPTER / "look_at.txt"
+    assert "check-attention" in look.read_text(encoding="utf-8")
+
+
+def test_what_a_person_reads_makes_full_marks_full(course):
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+        notebook = book.find_submission_notebook(CHAPTER, CHAPTER, "full")
+        waiting = [grade for grade in notebook.grades if grade.needs_manual_grade]
+        assert sorted(grade.name for grade in waiting) == ["ex-cost", "ex-explanation", "ex-shift"]
+        for grade in waiting:
+            grade.manual_score = grade.max_score
+        book.db.commit()
+        assert book.find_submission_notebook(CHAPTER, CHAPTER, "full").score == CHECKED + QUESTIONS
+
+
+def test_hidden_tests_are_in_the_source_and_nowhere_else(course):
+    seeds = str(seeds_of(2027, "attention"))
+    source = course / "source" / CHAPTER / f"{CHAPTER}.ipynb"
+    assert seeds in source.read_text(encoding="utf-8")
+    for folder in ("release", "feedback"):
+        pages = [path for path in (course / folder).rglob("*") if path.is_file()]
+        assert pages
+        for path in pages:
+            text = path.read_text(encoding="utf-8")
+            assert "HIDDEN TESTS" not in text
+            assert str(seeds_of(2027, "attention")[0]) not in text
+
+
+def test_what_students_receive_is_what_the_repository_has_for_them(course):
+    release = json.loads((course / "release" / CHAPTER / f"{CHAPTER}.ipynb").read_text(encoding="utf-8"))
+    ours = json.loads((ROOT / f"exercises/{CHAPTER}.ipynb").read_text(encoding="utf-8"))
+
+    def texts(notebook):
+        return ["".join(cell["source"]).strip() for cell in notebook["cells"]]
+
+    assert texts(release) == texts(ours)
+
+
+def test_feedback_says_what_was_wrong(course):
+    page = (course / "feedback" / "wrong" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
+    assert "the scores are divided by Dh" in page
+    page = (course / "feedback" / "full" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
+    assert "the scores are divided by Dh;" not in page
+
+
+def test_a_notebook_that_cannot_be_judged_gets_nothing(course, tmp_path, monkeypatch):
+    """Should the judge itself fail, no answer counts as right."""
+    import nbformat
+
+    from vit_classroom.assignments import nbgrader_plugin
+
+    def fails(*_arguments):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(nbgrader_plugin, "grade", fails)
+    notebook = nbformat.read(course / "autograded" / "full" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
+    place = {"nbgrader": {"notebook": CHAPTER, "student": "full"}}
+    notebook, _ = nbgrader_plugin.JudgeAnswers().preprocess(notebook, place)
+    checks = [cell for cell in notebook.cells if nbgrader_plugin._is_check(cell)]
+    assert len(checks) == 5
+    assert all(cell.outputs[0].output_type == "error" for cell in checks)
+
+
+def test_a_chapter_is_never_overwritten(course, capsys):
+    assert main(["assignment", "build", "3", "--out", str(course)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    config = (course / "nbgrader_config.py").read_text()
+    assert main(["assignment", "build", "4", "--out", str(course)]) == 0
+    assert (course / "nbgrader_config.py").read_text() == config
+    assert (course / "source" / "04_encoder" / "04_encoder.ipynb").exists()
+
+
+def walk_throughs():
+    """The commands of the page for instructors, block by block."""
+    text = (ROOT / "book" / "for_instructors.md").read_text(encoding="utf-8")
+    return re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_walk_through_of_the_page_for_instructors_works(tmp_path):
+    (tmp_path / "exercises").mkdir()
+    shutil.copy(ROOT / f"exercises/{CHAPTER}.ipynb", tmp_path / "exercises")
+    run(tmp_path, "bash", "-c", "set -euo pipefail\n" + "\n".join(walk_throughs()))
+    assert (tmp_path / "marks.csv").read_text().splitlines()[1].startswith(f"ada,{CHAPTER},0,{CHECKED}")
+    assert (tmp_path / "course" / "feedback" / "ada" / CHAPTER / f"{CHAPTER}.html").exists()
+    assert (tmp_path / "course" / "rubrics" / f"{CHAPTER}.md").exists()

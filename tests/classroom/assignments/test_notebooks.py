@@ -1,0 +1,107 @@
+"""Chapters as assignments are read, and of given cells only what an answer needs is run."""
+
+import json
+
+import pytest
+
+from vit_classroom.assignments.notebooks import (
+    brought_in,
+    chapter_names,
+    earlier_answers,
+    needed,
+    plain_python,
+    read_chapter,
+    read_submission,
+)
+from vit_from_scratch.errors import InputError
+
+
+@pytest.mark.parametrize("name", chapter_names())
+def test_every_chapter_has_answers_that_are_checked_and_questions(name):
+    tasks = read_chapter(name).tasks
+    assert sum(bool(task.check) for task in tasks) >= 2
+    assert any(not task.check for task in tasks)
+    assert all(task.points > 0 for task in tasks)
+    assert len({task.name for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("given", ["03_attention", "03", "3"])
+def test_a_chapter_goes_by_its_name_or_its_number(given):
+    assert read_chapter(given).title == "3. Attention"
+
+
+@pytest.mark.parametrize("given", ["99", "attention", "../03_attention", ""])
+def test_an_unknown_chapter_is_one_sentence(given):
+    with pytest.raises(InputError, match="unknown chapter"):
+        read_chapter(given)
+
+
+def test_only_what_is_needed_of_the_given_cells_is_kept():
+    given = [
+        "import math\nimport torch\nprint('slow')",
+        "width = 3\nlength = width + 1\ntorch.manual_seed(0)",
+        "def helper(x):\n    return math.sqrt(x) * length\n\nother = 5",
+        "%matplotlib inline\nunused = helper(4)",
+    ]
+    assert needed(given, ["def f(x):\n    y = helper(x)\n    return y"]) == [
+        "import math",
+        "width = 3\nlength = width + 1",
+        "def helper(x):\n    return math.sqrt(x) * length",
+        "",
+    ]
+
+
+def test_local_names_ask_for_nothing():
+    assert needed(["x = 1", "y = 2"], ["def f(x):\n    y = x\n    return y"]) == ["", ""]
+
+
+def test_code_that_is_no_python_asks_for_nothing():
+    assert needed(["x = 1"], ["def f(:"]) == [""]
+
+
+def test_what_only_ipython_knows_is_left_out():
+    assert plain_python("%timeit f(1)\nx = 1\nif x:\n    !ls") == "pass\nx = 1\nif x:\n    pass"
+    assert plain_python("%%bash\nrm -rf /") == ""
+
+
+def test_earlier_answers_are_code_that_runs():
+    space = {}
+    exec("import torch\nfrom torch import nn\nfrom einops import rearrange\nimport math", space)
+    exec(brought_in("sheet.bring('patchify', 'attention')"), space)
+    assert {"patchify", "attention"} <= space.keys()
+    assert brought_in("x = 1") == "x = 1"
+    with pytest.raises(InputError, match="unknown answer 'nothing'"):
+        earlier_answers(["nothing"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "is no Jupyter notebook"),
+        (b"[]", "is no Jupyter notebook"),
+        (b"{}", "is no Jupyter notebook"),
+        (b'{"cells": 3}', "is no Jupyter notebook"),
+        (b'{"cells": [{}]}', "is no Jupyter notebook"),
+        (b"\xff\xfe", "is no Jupyter notebook"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_what_is_no_notebook_is_one_sentence(content, message, tmp_path):
+    path = tmp_path / "ada.ipynb"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_submission(path)
+
+
+def test_a_notebook_may_have_its_text_in_lines(tmp_path):
+    cell = {
+        "cell_type": "code",
+        "metadata": {"nbgrader": None},
+        "source": ["x = 1\n", "y = 2"],
+        "outputs": [],
+    }
+    path = tmp_path / "ada.ipynb"
+    path.write_text(json.dumps({"cells": [cell]}))
+    (read,) = read_submission(path)
+    assert read.source == "x = 1\ny = 2"

@@ -1,0 +1,168 @@
+"""Right answers pass, however they are written; wrong ones fail with the sentence that names the mistake."""
+
+import inspect
+import random
+import re
+from collections import Counter
+
+import bank_build
+import bank_inspect
+import bank_masked
+import bank_scale
+import bank_train
+import bank_transfer
+import numpy as np
+import pytest
+import right_answers
+import torch
+import wrong_answers
+from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
+
+from vit_classroom import checks
+from vit_classroom.checks import sandbox
+
+BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
+RIGHT = right_answers.RIGHT | {check: pieces for bank in BANKS for check, pieces in bank.RIGHT.items()}
+WRONG = wrong_answers.WRONG + [answer for bank in BANKS for answer in bank.WRONG]
+
+
+@pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_right_answer_passes_however_it_is_written(check, piece, seed, capsys):
+    check(piece, seed=seed)
+    assert re.fullmatch("✓ .*: values( and gradients)? agree with the package\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("check", "piece", "message"), WRONG, ids=[f"{check.__name__}-{n}" for n, (check, *_) in enumerate(WRONG)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypatch):
+    if "come to an end" in message:  # the others have the time that a busy machine takes
+        monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.3)
+    with pytest.raises(checks.CheckFailed) as failure:
+        check(piece, seed=0)
+    assert re.search(message, str(failure.value), re.DOTALL)
+    assert "Read again: chapter" in str(failure.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_bank_has_what_every_check_needs():
+    every = {getattr(checks, name) for name in checks.__all__ if name != "CheckFailed"}
+    wrong = Counter(check for check, _, _ in WRONG)
+    assert set(wrong) == set(RIGHT) == every
+    assert min(wrong.values()) >= 6
+    assert sum(wrong.values()) >= 200
+    assert min(len(pieces) for pieces in RIGHT.values()) >= 3
+
+
+def test_of_two_sentences_that_fit_both_are_said():
+    """With one head the two scales are the same number."""
+    from vit_classroom.checks.judging import judge_function
+    from vit_classroom.checks.report import Case, Piece
+
+    x = torch.randn(3, 4)
+    piece = Piece("double", "double(x)", "(3, 4)", "chapter 0")
+    case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
+    with pytest.raises(
+        checks.CheckFailed, match="either of these fits:\n  or it is one more\n  or it is squared"
+    ):
+        judge_function(piece, lambda x: x + 1, lambda x: 2 * x, [case], [])
+
+
+def test_what_fits_only_some_of_the_inputs_is_not_said():
+    def wrong_for_colour(images, size):
+        patches = patchify_by_permute(images, size)
+        return patches.flip(-1) if images.shape[1] > 1 else patches
+
+    with pytest.raises(checks.CheckFailed, match=r"(?s)the values are not.*; 1 of 4 inputs came out right"):
+        checks.patchify(wrong_for_colour)
+
+
+def test_an_error_is_shown_with_its_line():
+    def mistyped(q, k, v):
+        scores = q @ k.mT
+        return scores.softmx(-1) @ v
+
+    with pytest.raises(checks.CheckFailed, match=r"in line \d+: return scores.softmx\(-1\) @ v"):
+        checks.attention(mistyped)
+
+
+def test_a_check_says_what_it_takes():
+    signature = inspect.signature(checks.attention)
+    function, seed = signature.parameters.values()
+    assert (function.name, function.kind) == ("function", inspect.Parameter.POSITIONAL_ONLY)
+    assert (seed.name, seed.kind, seed.default) == ("seed", inspect.Parameter.KEYWORD_ONLY, None)
+
+
+def test_the_same_seed_draws_the_same_input():
+    seen = []
+
+    def keeps(q, k, v):
+        seen.append(q.clone())
+        return v
+
+    for seed in (3, 3, 4):
+        with pytest.raises(checks.CheckFailed) as failure:
+            checks.attention(keeps, seed=seed)
+        assert f"seed={seed}" in failure.value.__notes__[0]
+    first, second, third = seen[0], seen[len(seen) // 3], seen[2 * len(seen) // 3]
+    assert torch.equal(first, second)
+    assert not torch.equal(first, third)
+
+
+def random_state():
+    """All of the states from which a reader's code may draw."""
+    kind, numbers, *rest = np.random.get_state()  # noqa: NPY002 - a reader may use it
+    return torch.get_rng_state().tolist(), random.getstate(), (kind, numbers.tolist(), *rest)
+
+
+def test_random_states_and_defaults_stay_as_they_were():
+    def draws(q, k, v):
+        torch.manual_seed(1)
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002 - what a reader may do
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.rand(3)
+        with torch.enable_grad():
+            return attention_by_einsum(q, k, v)
+
+    before = random_state()
+    checks.attention(draws)
+    assert random_state() == before
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+
+
+def test_the_readers_defaults_change_no_verdict():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            checks.mlp(Mlp)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_dropout_that_ends_with_evaluation_is_right():
+    made = []
+
+    def keeps(dim, mlp_dim):
+        made.append(MlpWithDropout(dim, mlp_dim))
+        return made[-1]
+
+    checks.mlp(keeps)
+    assert all(parameter.grad is None for parameter in made[0].parameters())
+
+
+def test_what_a_reader_prints_is_kept_short_and_off_the_verdict(monkeypatch, capsys):
+    monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.3)
+
+    def chatters(q, k, v):
+        while True:
+            print("still here")
+
+    with pytest.raises(checks.CheckFailed, match="did not come to an end"):
+        checks.attention(chatters)
+    assert capsys.readouterr().out == ""

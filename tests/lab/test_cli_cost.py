@@ -1,0 +1,107 @@
+"""`vit cost` prints what the package counts."""
+
+import argparse
+import re
+
+import pytest
+
+from vit_lab.cli import build_parser, main
+from vit_lab.experiments.table_6 import TABLE_6, recomputed_cost
+from vit_from_scratch.model.config import variant_config
+from vit_from_scratch.model.cost import forward_flops, training_flops
+from vit_from_scratch.model.memory import ATTENTIONS, OPTIMISERS, PRECISIONS, training_memory
+
+
+def printed(capsys, *arguments: str) -> list[str]:
+    assert main(["cost", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def value(lines: list[str], name: str) -> float:
+    """The number behind a row's name, in bytes, operations or as it stands."""
+    (row,) = [line for line in lines if re.match(rf"  {name} +\d", line)]
+    number, unit, *_ = [*row.removeprefix(f"  {name} ").split(), ""]
+    factor = {"GiB": 2**30, "MiB": 2**20, "GFLOPs": 1e9}.get(unit, 1)
+    return float(number.replace(",", "")) * factor
+
+
+def test_without_a_training_step_the_table_is_short(capsys):
+    lines = printed(capsys, "B/16")
+    assert len(lines) == 4
+    assert value(lines, "forward pass, FLOPs") == forward_flops(variant_config("B/16"))
+
+
+def test_a_training_step_of_the_large_model(capsys):
+    options = ["--image-size", "384", "--batch", "32", "--precision", "bfloat16", "--train"]
+    lines = printed(capsys, "L/16", *options)
+    config = variant_config("L/16", image_size=384)
+    memory = training_memory(config, 32, "bfloat16")
+    assert value(lines, "parameters") == 304_715_752
+    assert value(lines, "forward pass") == pytest.approx(32 * forward_flops(config), rel=1e-4)
+    assert value(lines, "training") == pytest.approx(96 * forward_flops(config), rel=1e-4)
+    for name in ("weights", "gradients", "optimiser", "activations"):
+        assert value(lines, name) == pytest.approx(getattr(memory, name), rel=5e-3)
+    assert value(lines, "weights in bfloat16") == pytest.approx(memory.copies, rel=5e-3)
+    assert value(lines, "together") == pytest.approx(memory.total, rel=5e-3)
+
+
+def test_every_option_of_the_step_reaches_the_count(capsys):
+    options = ["--batch", "3", "--attention", "explicit", "--optimiser", "sgd", "--checkpointing"]
+    lines = printed(capsys, "S/32", *options, "--classes", "9")
+    config = variant_config("S/32", num_classes=9)
+    memory = training_memory(config, 3, "float32", "explicit", True, "sgd")
+    assert value(lines, "activations") == pytest.approx(memory.activations, rel=5e-3)
+    assert value(lines, "optimiser") == pytest.approx(memory.weights, rel=5e-3)
+    assert value(lines, "training") == pytest.approx(3 * training_flops(config, True), rel=0.01)
+    assert not any("bfloat16" in line for line in lines)
+
+
+@pytest.mark.parametrize("options", ["--train", "--batch 1", "--precision float32", "--optimiser adamw"])
+def test_any_option_of_the_step_asks_for_it(capsys, options):
+    lines = printed(capsys, "Ti/16", *options.split())
+    assert "A training step on 1 image: float32, fused attention, adamw" in lines
+
+
+def test_the_choices_are_those_that_can_be_counted():
+    (commands,) = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    choices = {action.dest: action.choices for action in commands.choices["cost"]._actions}
+    assert list(choices["precision"]) == list(PRECISIONS)
+    assert list(choices["attention"]) == list(ATTENTIONS)
+    assert list(choices["optimiser"]) == list(OPTIMISERS)
+
+
+def test_table_6_is_printed_row_by_row(capsys):
+    lines = printed(capsys, "--table6")
+    rows = [line.split() for line in lines if line.startswith(("ViT", "Res", "R50"))]
+    assert len(rows) == len(TABLE_6)
+    for cells, row in zip(rows, TABLE_6, strict=True):
+        cost = recomputed_cost(row.name, row.epochs)
+        assert cells[:3] == [row.name, str(row.epochs), str(row.exaflops)]
+        counts = (cost.exaflops, cost.without_padding)
+        for number, share, expected in zip(cells[3::2], cells[4::2], counts, strict=True):
+            assert float(number) == pytest.approx(expected, abs=0.051)
+            difference = float(share.removesuffix("%")) / 100
+            assert row.exaflops * (1 + difference) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "neither a variant nor --table6: expected one, for instance `vit cost B/16`"),
+        ("--batch 3", "neither a variant nor --table6"),
+        ("B/16 --table6", "--table6 with a variant: expected --table6 alone"),
+        ("--table6 --image-size 384", "--table6 with --image-size: expected --table6 alone"),
+        ("--table6 --train", "--table6 with --train: expected"),
+        ("B/16 --batch 0", "batch = 0: expected at least 1 image"),
+        ("B/16 --precision half", "argument --precision: invalid choice: 'half'"),
+        ("B/16 --optimiser muon", "argument --optimiser: invalid choice: 'muon'"),
+        ("R50+B/8 --train", "unknown variant 'R50+B/8'"),
+        ("B/16 --train --image-size 100", "patch_size 16 does not divide"),
+    ],
+)
+def test_wrong_input_is_one_line_and_nothing_else(capsys, arguments, message):
+    assert main(["cost", *arguments.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err

@@ -1,0 +1,151 @@
+"""`vit export`: what it prints, where files go, and what it refuses before it computes."""
+
+import os
+
+import pytest
+import torch
+
+from vit_from_scratch import VisionTransformer, ViTConfig
+from vit_classroom.checks.report import randomise
+from vit_lab.cli import main
+from vit_lab.export import exports
+from vit_from_scratch.model.checkpoints import save_checkpoint
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run's folder, with a small model."""
+    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
+    (tmp_path / "run").mkdir()
+    save_checkpoint(tmp_path / "run" / "model.safetensors", randomise(VisionTransformer(config)))
+    return "run"
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Graphs are made in no time: a run of the model itself stands for what ONNX Runtime would give."""
+    kept = []
+
+    def write(model, notes):
+        kept.append(model)
+        return b"a graph"
+
+    monkeypatch.setattr(exports, "GRAPHS", dict.fromkeys(exports.GRAPHS, (write, lambda content: kept[-1])))
+
+
+def failed(capsys, *arguments: str) -> str:
+    before = {path: path.read_bytes() for path in sorted_files()}
+    assert main(["export", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in sorted_files()} == before
+    return err
+
+
+def sorted_files():
+    from pathlib import Path
+
+    return sorted(path for path in Path().rglob("*") if path.is_file())
+
+
+def test_it_prints_what_one_has_to_know(run, capsys):
+    assert main(["export", run, "--format", "safetensors-timm"]) == 0
+    size, takes, scaled, gives, load, checked = capsys.readouterr().out.splitlines()
+    assert size == "run/model.timm.safetensors: 0.0 MB"
+    assert takes == "  takes images, float32 (B, 3, 8, 8), (x - mean) / std of 0 to 1"
+    assert scaled == "  scaled by mean 0.5, std 0.5, which is taken for granted: the file does not say"
+    assert gives.endswith("; classes class 0, class 1, class 2")
+    assert load.startswith(
+        "  load it with timm.create_model('vit_base_patch16_224', checkpoint_path='model.timm"
+    )
+    assert checked.startswith("  checked: logits as here in batches of 1 and 8, within ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["run"], "run/model.onnx"),
+        (["run/model.safetensors", "--format", "pt2"], "run/model.pt2"),
+        (["run", "--format", "torchscript"], "run/model.torchscript.pt"),
+        (["run", "--out", "new/er/x.onnx"], "new/er/x.onnx"),
+        (["cifar10"], "cifar10.onnx"),
+        (["cifar10", "--format", "pt2", "--image-size", "40"], "cifar10.pt2"),
+    ],
+)
+def test_where_files_go(arguments, file, run, instant, capsys):
+    before = sorted_files()
+    assert main(["export", *arguments]) == 0
+    assert [str(path) for path in sorted_files() if path not in before] == [file]
+    out = capsys.readouterr().out
+    assert out.startswith(f"{file}: 0.0 MB\n  takes images, float32 (B, 3, ")
+    assert "from 0 to 1; (x - mean) / std is inside" in out
+    assert ("deprecated TorchScript" in out) == ("torchscript" in arguments)
+    assert ("taken for granted" in out) == ("cifar10" not in arguments)
+    assert ("(B, 3, 40, 40)" in out) == ("40" in arguments)
+    if "cifar10" in arguments:
+        assert "classes airplane, automobile, ..., truck" in out
+
+
+def test_a_file_that_is_there_is_left_alone(run, capsys):
+    with open("run/model.onnx", "w") as file:
+        file.write("mine")
+    assert "run/model.onnx exists: expected no such file" in failed(capsys, run)
+    assert "or name another file with --out FILE" in failed(capsys, run, "--out", "run/model.onnx")
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(run, instant, capsys):
+    with open("file", "w") as file:
+        file.write("no folder")
+    assert "cannot write file/x.onnx" in failed(capsys, run, "--out", "file/x.onnx")
+
+
+def test_without_onnx_runtime_it_says_that_nothing_was_compared(run, capsys, monkeypatch):
+    monkeypatch.setattr(exports, "GRAPHS", {"onnx": (lambda model, notes: b"a graph", lambda content: None)})
+    assert main(["export", run]) == 0
+    assert "not checked, as onnxruntime is not installed here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("format", "sentence"),
+    [
+        ("onnx", "--format onnx needs onnx and onnxscript, which are not installed here: expected onnx, "),
+        ("safetensors-timm", "--format safetensors-timm needs timm, which is not installed here"),
+    ],
+)
+def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, run, capsys, monkeypatch):
+    monkeypatch.setattr("vit_lab.packages.find_spec", lambda name: None)
+    err = failed(capsys, run, "--format", format)
+    assert sentence in err
+    assert "Run: pip install " in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "vit export nope: expected one of cifar10, tiny-imagenet"),
+        (["none.safetensors"], "no checkpoint at none.safetensors"),
+        (["run", "--out", "x.txt"], "--out x.txt: expected a name that ends in .onnx"),
+        (["run", "--out", "x.onnx", "--format", "pt2"], "expected a name that ends in .pt2"),
+        (["run", "--image-size", "0"], "--image-size 0: expected a side in pixels"),
+        (["run", "--image-size", "9"], "patch_size 4 does not divide the image size 9 x 9"),
+        (["run", "--format", "tflite"], "invalid choice: 'tflite'"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments, message, run, capsys):
+    assert message in failed(capsys, *arguments)
+
+
+def test_a_model_that_timm_does_not_have_is_refused(capsys):
+    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, mlp="local")
+    torch.manual_seed(0)
+    save_checkpoint("local.safetensors", VisionTransformer(config))
+    assert "this model has local MLPs: expected" in failed(
+        capsys, "local.safetensors", "--format", "safetensors-timm"
+    )
+    assert os.listdir() == ["local.safetensors"]

@@ -1,0 +1,319 @@
+"""Whatever goes wrong in a command is one sentence and an exit code, and no traceback."""
+
+import io
+import json
+import os
+import pwd
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from vit_lab.cli import main, options
+from vit_from_scratch.errors import InputError
+
+TRAIN = ["train", "--data", "digits"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.delenv("VIT_DEBUG", raising=False)
+
+
+def said(capsys, arguments, code: int = 2) -> str:
+    """Run a command that must fail, and return its one line, which is short enough to be read."""
+    assert main(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("vit: ")
+    assert err.count("\n") == 1
+    assert len(err) < 1200
+    return err
+
+
+def raising(monkeypatch, error: Exception, command: str = "recipes") -> None:
+    """Let a command raise an error."""
+
+    def fail(chosen):
+        raise error
+
+    monkeypatch.setattr(f"vit_lab.cli.{command}.{command}_command", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied", "a.txt"), "vit: 'a.txt': Permission denied. Check that"),
+        (OSError(28, "No space left on device"), "vit: No space left on device. Check that"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply: expected lists and tables"),
+        (MemoryError(), "out of memory: what was asked for is too large for this machine"),
+        (TypeError("no\nwonder"), r"a fault of vit_from_scratch, which is not your doing (TypeError: no)"),
+        (RuntimeError(f"Why. {'More of it. ' * 99}"), "(RuntimeError: Why.). With VIT_DEBUG=1"),
+        (KeyError(), "(KeyError: KeyError)"),
+    ],
+)
+def test_an_error_that_nobody_foresaw_is_one_line(capsys, monkeypatch, error, message):
+    raising(monkeypatch, error)
+    assert main(["recipes"]) == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_vit_debug_shows_the_traceback_before_the_line(capsys, monkeypatch):
+    monkeypatch.setenv("VIT_DEBUG", "1")
+    raising(monkeypatch, TypeError("why"))
+    assert main(["recipes"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last)")
+    assert "in fail" in err
+    assert err.splitlines()[-1].startswith("vit: a fault of vit_from_scratch")
+    monkeypatch.setenv("VIT_DEBUG", "0")
+    said(capsys, ["train", "--data", "digit"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("can't allocate memory: 9")],
+)
+def test_only_training_is_told_to_cut_its_batches(capsys, monkeypatch, error):
+    for command in ("train", "trials", "predict", "inspect", "cost", "evaluate"):
+        raising(monkeypatch, error, command)
+        more = {"inspect": ["--out", "y"], "train": []}.get(command, [])
+        assert main([command, *(["x"] if command != "train" else []), *more]) == 1
+        advised = "train.accumulation" in capsys.readouterr().err
+        assert advised == (command in ("train", "trials")), command
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_nowhere(monkeypatch, stream, tmp_path):
+    monkeypatch.setattr(sys, stream, None)
+    settings = ["model.depth=1", "model.dim=16", "train.steps=1", "train.warmup_steps=0"]
+    assert main([*TRAIN, "--out", "x", "--set", *settings]) == 0
+    assert (tmp_path / "x" / "result.json").exists()
+
+
+def test_a_command_whose_outputs_the_shell_closed_ends_as_usual(tmp_path):
+    for command, code in (("recipes", 0), ("cost Z/16", 2)):
+        line = f"{sys.executable} -m vit_lab {command} <&- >&- 2>&-"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["recipes"], ["train", "--help"], ["train", "--recipe", "digits", "--show"]]
+)
+def test_a_full_output_is_one_line(monkeypatch, capsys, arguments):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(arguments) == 1
+    assert capsys.readouterr().err == "vit: cannot print: No space left on device. Print to another place.\n"
+
+
+def test_names_that_are_no_utf8_can_be_printed(monkeypatch, tmp_path):
+    strict = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr(sys, "stdout", strict)
+    monkeypatch.setattr("vit_lab.cli.recipes.recipe_rows", lambda: [("caf\udce9.jpg",)])
+    assert main(["recipes"]) == 0
+    assert rb"caf\udce9.jpg" in strict.buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*TRAIN, "--weights", ""],
+        [*TRAIN, "--out", ""],
+        [*TRAIN, "--data-dir", ""],
+        ["predict", "x.jpg", "--weights", ""],
+        ["evaluate", ""],
+        ["trials", "small_data", "--out", " "],
+    ],
+)
+def test_an_empty_path_is_refused(capsys, arguments):
+    assert "is empty: expected a path" in said(capsys, arguments)
+    assert not os.listdir()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*TRAIN, "--weights", "{}"],
+        [*TRAIN, "--out", "{}"],
+        [*TRAIN, "--data-dir", "{}"],
+        ["train", "--recipe", "{}.toml"],
+        ["trials", "{}.toml"],
+        ["train", "--recipe", "digits", "--set", "data.name=folder:{}"],
+        ["predict", "{}.jpg"],
+        ["predict", "x.jpg", "--weights", "{}.safetensors"],
+        ["predict", "x.jpg", "--attention", "--out", "{}"],
+        ["inspect", "x.jpg", "--out", "{}"],
+        ["evaluate", "{}"],
+    ],
+)
+def test_a_path_that_cannot_be_looked_at_is_one_line(capsys, arguments):
+    name = f"{'n' * 300}"
+    assert "cannot be opened (File name too long)" in said(capsys, [part.format(name) for part in arguments])
+    assert not os.listdir()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into every folder")
+def test_what_lies_in_an_unreadable_folder_is_one_line(capsys, tmp_path):
+    (tmp_path / "shut").mkdir(mode=0)
+    for arguments in (
+        ["train", "--recipe", "shut/x.toml"],
+        ["predict", "x.jpg", "--weights", "shut/x.safetensors"],
+        ["train", "--recipe", "digits", "--set", "data.name=folder:shut"],
+        ["inspect", "x.jpg", "--out", "shut/figures"],
+    ):
+        assert "cannot be opened (Permission denied)" in said(capsys, arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*TRAIN, "--data-dir", "~nosuchuser/x"],
+        ["train", "--recipe", "digits", "--set", "data.name=folder:~nosuchuser/x"],
+        ["predict", "x.jpg", "--weights", "~nosuchuser/x.safetensors"],
+        ["train", "--recipe", "~nosuchuser/x.toml"],
+    ],
+)
+def test_the_home_of_nobody_is_one_line(capsys, arguments):
+    assert "the home folder of ~nosuchuser is unknown here" in said(capsys, arguments)
+
+
+def test_environment_variables_may_not_name_the_home_of_nobody(capsys, monkeypatch):
+    monkeypatch.setenv("VIT_DATA_DIR", "~nosuchuser")
+    monkeypatch.setenv("VIT_WEIGHTS_DIR", "~nosuchuser")
+    assert "VIT_DATA_DIR = '~nosuchuser': the home folder" in said(capsys, [*TRAIN, "--out", "x"])
+    assert "VIT_WEIGHTS_DIR = '~nosuchuser': the home folder" in said(
+        capsys, ["predict", "x.jpg", "--weights", "B/16"]
+    )
+
+
+def test_without_a_home_folder_only_downloads_are_refused(capsys, monkeypatch):
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("VIT_WEIGHTS_DIR", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for arguments, kind in (
+        (["predict", "x.jpg", "--weights", "B/16"], "weights"),
+        ([*TRAIN[:2], "cifar10"], "data"),
+    ):
+        message = said(capsys, arguments)
+        assert f"the home folder, where downloaded {kind} would go, is unknown here" in message
+        assert f"VIT_{kind.upper()}_DIR" in message
+
+
+DEEP = "[" * 5000 + "]" * 5000
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cost", "B/16", "--image-size", "16000000000"], "model.image_size = 16000000000: expected"),
+        (["cost", "B/16", "--image-size", "999999999"], "model.image_size = 999999999: expected"),
+        (["cost", "B/16", "--classes", str(2**62)], "expected at least 1, at most 1,048,576"),
+        (["cost", f"B/{LONG}"], "unknown variant"),
+        (["cost", "B/16", "--image-size", LONG], "invalid int value"),
+        ([*TRAIN, "--set", "model.dim=1000000001"], "model.dim = 1000000001: expected at least 1, at most"),
+        ([*TRAIN, "--set", f"model.dim={2**62}"], "model.dim = 4611686018427387904: expected"),
+        ([*TRAIN, "--set", f"model.dim={LONG}"], "--set model.dim holds a number of thousands of digits"),
+        ([*TRAIN, "--set", f"model.dim={DEEP}"], "--set model.dim is nested too deeply"),
+        (
+            [*TRAIN, "--set", "model.depth=3000000"],
+            "model.depth = 3000000: expected at least 1, at most 1,000",
+        ),
+        ([*TRAIN, "--set", "train.learning_rate=1e39"], "learning_rate = 1e+39: expected a finite number"),
+        ([*TRAIN, "--set", f"train.learning_rate=1{'0' * 400}"], "expected a finite number below 3.4e38"),
+        ([*TRAIN, "--lr", "nan"], "train.learning_rate = nan: expected a finite number"),
+        ([*TRAIN, "--epochs", str(2**63)], "expected a whole number below 2^63"),
+        ([*TRAIN, "--set", "train.augmentation.mixup=1e-300"], "mixup = 1e-300: expected 0, or 0.01 to 1000"),
+        ([*TRAIN, "--set", "data.image_size=99999999"], "data.image_size = 99999999: expected 1 to 65,536"),
+        ([*TRAIN, "--set", r'data.name="folder:\u0000"'], "expected a path without a null character"),
+        ([*TRAIN, "--device", "meta"], "--device meta: expected cpu, cuda"),
+        (["train", "--recipe", "digits", "--set", "data.name=folder:caf\udce9"], "expected a path in UTF-8"),
+    ],
+)
+def test_numbers_and_texts_out_of_all_bounds_are_one_line(capsys, arguments, message, tmp_path):
+    arguments = [*arguments, "--out", "x"] if arguments[0] == "train" else arguments
+    assert message in said(capsys, arguments)
+    assert not os.listdir()
+
+
+def test_a_page_of_toml_that_is_nested_too_deeply_is_one_line(capsys, tmp_path):
+    (tmp_path / "deep.toml").write_text(f"a = {DEEP}")
+    (tmp_path / "long.toml").write_text(f"a = {LONG}")
+    for command in (["train", "--recipe"], ["trials"]):
+        assert "is nested too deeply" in said(capsys, [*command, "deep.toml"])
+        assert "a number of thousands of digits" in said(capsys, [*command, "long.toml"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(capsys, tmp_path):
+    for name in ("x.toml", "x.jpg", "x.safetensors"):
+        os.mkfifo(tmp_path / name)
+    assert "expected a TOML file" in said(capsys, ["train", "--recipe", "x.toml"])
+    assert "expected a TOML file" in said(capsys, ["trials", "x.toml"])
+    assert "it is no file" in said(capsys, ["predict", "x.jpg"])
+    assert "no checkpoint at x.safetensors" in said(
+        capsys, ["predict", "x.jpg", "--weights", "x.safetensors"]
+    )
+
+
+def test_a_recipe_with_a_byte_order_mark_is_read(capsys, tmp_path):
+    (tmp_path / "mine.toml").write_bytes(b"\xef\xbb\xbf[data]\nname = 'digits'\n")
+    assert main(["train", "--recipe", "mine.toml", "--show"]) == 0
+    assert 'name = "digits"' in capsys.readouterr().out
+
+
+def test_a_table_is_asked_for_in_words(capsys, tmp_path):
+    (tmp_path / "mine.toml").write_text("expect = 5\n[data]\nname = 'digits'\n")
+    assert "expect = 5: expected a table." in said(capsys, ["train", "--recipe", "mine.toml"])
+
+
+def test_a_single_image_of_a_single_patch_is_too_little_for_batch_norm(capsys):
+    stem = ["model.stem.kind=conv", "model.stem.width=8", "model.patch_size=8"]
+    one = [*TRAIN, "--out", "x", "--batch-size"]
+    message = said(capsys, [*one, "1", "--set", *stem])
+    assert "leaves batch norm one value: expected pieces of 2 images or more" in message
+    assert "batch norm" in said(capsys, [*one, "3", "--set", "train.accumulation=2", *stem]), "2 and 1"
+    assert not os.listdir()
+
+
+def test_a_mac_s_device_elsewhere_is_one_short_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    message = said(capsys, [*TRAIN, "--device", "mps"])
+    assert (
+        message == "vit: --device mps: There is none here. Expected a device of this machine, such as cpu.\n"
+    )
+
+
+def test_a_device_that_torch_has_much_to_say_about_is_one_sentence(capsys, monkeypatch):
+    def refuse(*shape, device):
+        raise RuntimeError(f"There is no {device} here. {'This could be for many reasons. ' * 50}")
+
+    monkeypatch.setattr(torch, "zeros", refuse)
+    with pytest.raises(InputError) as caught:
+        options.chosen_device("cuda:7")
+    assert str(caught.value) == (
+        "--device cuda:7: There is no cuda:7 here. Expected a device of this machine, such as cpu."
+    )
+
+
+def test_a_message_of_several_lines_is_printed_as_one(capsys, monkeypatch):
+    raising(monkeypatch, InputError("a\nb"))
+    assert said(capsys, ["recipes"]) == "vit: a b\n"
+
+
+def test_settings_of_a_run_that_are_no_utf8_are_refused(capsys, tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "config.toml").write_bytes(b"[data]\nname = 'folder:caf\xe9'\n[model]\n[train]\n")
+    (tmp_path / "x" / "result.json").write_text(json.dumps({}))
+    assert "config.toml cannot be read" in said(capsys, ["evaluate", "x"])

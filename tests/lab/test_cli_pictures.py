@@ -1,0 +1,221 @@
+"""`vit predict` and `vit inspect`, on the shipped model and made pictures."""
+
+import os
+import shutil
+
+import pytest
+import torch
+from PIL import Image
+
+from vit_from_scratch import VisionTransformer, ViTConfig
+from vit_lab.cli import main
+from vit_from_scratch.data.normalisation import NORMALISATIONS
+from vit_from_scratch.examples import photo
+from vit_lab.runs.trained_models import open_model
+from vit_from_scratch.model.checkpoints import save_checkpoint
+
+
+@pytest.fixture
+def cat(tmp_path):
+    pixels = (255 * photo(200)[0]).round().byte().permute(1, 2, 0).numpy()
+    Image.fromarray(pixels).save(tmp_path / "cat.jpg")
+    return tmp_path / "cat.jpg"
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A function that saves a small model, changed as asked for, and returns its path."""
+
+    def save(change=lambda model: None, num_classes: int = 3):
+        model = VisionTransformer(
+            ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=num_classes)
+        )
+        change(model)
+        save_checkpoint(tmp_path / "tiny.safetensors", model)
+        return tmp_path / "tiny.safetensors"
+
+    return save
+
+
+def failed(capsys, *arguments: str) -> str:
+    assert main([str(a) for a in arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    return err
+
+
+def test_predict_prints_the_top_classes_with_probabilities(cat, capsys):
+    assert main(["predict", str(cat), "--top", "10"]) == 0
+    line = capsys.readouterr().out.strip()
+    shares = [float(part.split()[-1].rstrip("%")) for part in line.split(": ")[1].split(", ")]
+    assert line.startswith(f"{cat}: ")
+    names = [part.rsplit(maxsplit=1)[0] for part in line.split(": ")[1].split(", ")]
+    assert "cat" in names[:3]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_predict_saves_where_attention_falls(cat, capsys):
+    assert main(["predict", str(cat), "--attention"]) == 0
+    assert (cat.parent / "cat.attention.png").read_bytes().startswith(b"\x89PNG")
+    assert "cat.attention.png" in capsys.readouterr().out
+
+
+def test_predict_reads_the_other_pictures_when_one_cannot_be(cat, tmp_path, capsys):
+    (tmp_path / "bad.png").write_text("no picture")
+    assert main(["predict", str(tmp_path / "bad.png"), str(cat)]) == 2
+    out, err = capsys.readouterr()
+    assert str(cat) in out
+    assert "bad.png is no picture" in err
+
+
+def test_inspect_writes_every_figure(cat, tmp_path, capsys):
+    assert main(["inspect", str(cat), "--out", str(tmp_path / "figures")]) == 0
+    names = sorted(os.listdir(tmp_path / "figures"))
+    assert names == [
+        "attention_distance.png",
+        "class_token_attention.png",
+        "embedding_filters.png",
+        "position_similarity.png",
+        "rollout.png",
+        "token_path.png",
+        "where_patches_look.html",
+    ]
+    printed = capsys.readouterr().out.split()
+    assert sorted(os.path.basename(line) for line in printed) == names
+
+
+def test_a_model_of_grey_images_gets_grey_ones(cat, tmp_path, capsys):
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(8, 2, channels=1, dim=16, depth=2, heads=2, mlp_dim=8, num_classes=3))
+    save_checkpoint(tmp_path / "grey.safetensors", model)
+    grey = ["--weights", str(tmp_path / "grey.safetensors")]
+    assert main(["predict", str(cat), *grey, "--attention"]) == 0
+    assert "class 0 33.3%" in capsys.readouterr().out, "a zero head knows nothing"
+    assert main(["inspect", str(cat), *grey, "--out", str(tmp_path / "figures")]) == 0
+    assert "embedding_filters.png" in os.listdir(tmp_path / "figures")
+
+
+def test_a_runs_model_gets_pictures_scaled_as_in_the_run(tmp_path):
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3))
+    save_checkpoint(tmp_path / "model.safetensors", model)
+    assert open_model(str(tmp_path / "model.safetensors")).scaling == NORMALISATIONS["half"]
+    (tmp_path / "config.toml").write_text(
+        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    )
+    assert open_model(str(tmp_path)).scaling == NORMALISATIONS["imagenet"]
+
+
+def test_inspect_takes_models_of_your_own(cat, tmp_path):
+    torch.manual_seed(0)
+    config = ViTConfig(
+        16,
+        4,
+        dim=8,
+        depth=2,
+        heads=2,
+        mlp_dim=8,
+        num_classes=3,
+        class_token=False,
+        pool="gap",
+        position="none",
+        stem="conv",
+    )
+    save_checkpoint(tmp_path / "own.safetensors", VisionTransformer(config))
+    out = tmp_path / "figures"
+    assert main(["inspect", str(cat), "--weights", str(tmp_path / "own.safetensors"), "--out", str(out)]) == 0
+    assert sorted(os.listdir(out)) == [
+        "attention_distance.png",
+        "rollout.png",
+        "token_path.png",
+        "where_patches_look.html",
+    ]
+
+
+def test_no_picture_is_written_over_an_input(cat, capsys):
+    before = cat.read_bytes()
+    other = cat.with_name("cat.attention.png")
+    other.write_bytes(before)
+    assert "cat.attention.png exists: expected no such file" in failed(
+        capsys, "predict", "--attention", cat, other
+    )
+    assert other.read_bytes() == before
+    assert sorted(os.listdir(cat.parent)) == ["cat.attention.png", "cat.jpg"]
+
+
+def test_two_pictures_of_one_name_are_not_written_over_each_other(cat, tmp_path, capsys):
+    shutil.copy(cat, cat.with_suffix(".png"))
+    assert "would be written for two of the pictures" in failed(
+        capsys, "predict", "--attention", cat, cat.with_suffix(".png")
+    )
+    (tmp_path / "b").mkdir()
+    shutil.copy(cat, tmp_path / "b")
+    out = tmp_path / "out"
+    assert "for two of the pictures" in failed(
+        capsys, "predict", "--attention", cat, tmp_path / "b" / "cat.jpg", "--out", out
+    )
+    assert not out.exists()
+
+
+def test_predict_saves_where_attention_falls_in_a_folder_of_its_own(cat, tmp_path, capsys):
+    assert "for the pictures of --attention" in failed(capsys, "predict", cat, "--out", tmp_path / "new")
+    assert main(["predict", str(cat), "--attention", "--out", str(tmp_path / "new" / "er")]) == 0
+    assert os.listdir(tmp_path / "new" / "er") == ["cat.attention.png"]
+
+
+def test_inspect_leaves_pictures_that_are_there_alone(cat, tmp_path, capsys):
+    (tmp_path / "rollout.png").write_text("mine")
+    (tmp_path / "own").mkdir()
+    assert "rollout.png exists: expected no such file" in failed(capsys, "inspect", cat, "--out", tmp_path)
+    assert (tmp_path / "rollout.png").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["cat.jpg", "own", "rollout.png"]
+
+
+def test_a_model_of_two_classes_prints_both(cat, tiny, capsys):
+    assert main(["predict", str(cat), "--weights", str(tiny(num_classes=2))]) == 0
+    assert capsys.readouterr().out.count("class ") == 2
+    assert "--top 3: expected 1 to 2" in failed(
+        capsys, "predict", cat, "--weights", tiny(num_classes=2), "--top", 3
+    )
+
+
+def test_weights_that_are_not_finite_are_refused(cat, tiny, tmp_path, capsys):
+    def spoil(model, value):
+        with torch.no_grad():
+            model.head.weight[0, 0] = value
+
+    spoilt = tiny(lambda model: spoil(model, torch.nan))
+    message = failed(capsys, "predict", cat, "--weights", spoilt)
+    assert "tiny.safetensors holds values that are not finite: expected a trained model" in message
+    assert "not finite" in failed(capsys, "inspect", cat, "--weights", spoilt, "--out", tmp_path / "figures")
+    huge = tiny(lambda model: model.head.weight.data.fill_(3e38))
+    assert "gives probabilities that are not finite" in failed(capsys, "predict", cat, "--weights", huge)
+
+
+def test_a_line_of_millions_of_pixels_is_a_picture(tmp_path, capsys):
+    Image.new("L", (3_000_000, 1), 200).save(tmp_path / "line.png")
+    assert main(["predict", str(tmp_path / "line.png")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "none.jpg"], "no picture at none.jpg"),
+        (
+            ["predict", "none.jpg", "--weights", "B/17"],
+            "--weights B/17: expected one of cifar10, tiny-imagenet, tiny-imagenet-masked-patches",
+        ),
+        (["predict", "none.jpg", "--weights", "x.safetensors"], "no checkpoint at x.safetensors"),
+        (["predict", "none.jpg", "--top", "11"], "--top 11: expected 1 to 10"),
+        (["inspect", "none.jpg", "--out", "x"], "no picture at none.jpg"),
+    ],
+)
+def test_wrong_input_is_one_clear_error(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert message in failed(capsys, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_place_of_the_figures_folder_is_refused(cat, capsys):
+    assert "is a file: expected a folder" in failed(capsys, "inspect", cat, "--out", cat)

@@ -1,0 +1,191 @@
+"""`vit` in several processes, as torchrun starts them: one run, one voice, one end."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent / "training"))  # where the tests of training keep their helpers
+from several import commands
+
+from vit_lab.cli import main
+from vit_lab.cli.options import shared_device
+from vit_from_scratch.errors import InputError
+from vit_lab.runs.run_folder import RunFolder
+
+SMALL = ["--device", "cpu", "--epochs", "2", "--set", "model.depth=1", "model.dim=16", "train.threads=1"]
+TRAIN = ["train", "--data", "digits", *SMALL, "--out", "x"]
+FILES = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "origins.json", "result.json"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+
+
+def said(folder: Path, stream: str, count: int = 2) -> list[str]:
+    return [(folder / f"{stream}-{rank}").read_text() for rank in range(count)]
+
+
+def complaints(folder: Path, count: int = 2) -> list[str]:
+    lines = "".join(said(folder, "err", count)).splitlines()
+    return [line for line in lines if line.startswith("vit: ")]
+
+
+def test_two_processes_leave_the_files_of_one_run(tmp_path, capsys):
+    assert commands(2, tmp_path, [TRAIN]) == [0, 0]
+    first, second = said(tmp_path, "out")
+    assert "x: test accuracy" in first
+    assert second == ""
+    assert sorted(os.listdir("x")) == FILES
+    result = json.loads(Path("x/result.json").read_text())
+    assert result["hardware"]["processes"] == 2
+    assert main(["evaluate", "x"]) == 0
+    assert "the same accuracy" in capsys.readouterr().out
+
+
+def signal_in_an_epoch(number: int) -> None:
+    """Let this process get a signal in the middle of its second epoch."""
+    from vit_from_scratch.training import loop
+
+    step = loop.train_step
+
+    def interrupted(state, images, targets):
+        if state.step == 30:
+            os.kill(os.getpid(), number)
+        return step(state, images, targets)
+
+    loop.train_step = interrupted
+
+
+def kill_the_second(rank: int) -> None:
+    if rank == 1:
+        signal_in_an_epoch(signal.SIGKILL)
+
+
+def terminate_the_second(rank: int) -> None:
+    if rank == 1:
+        signal_in_an_epoch(signal.SIGTERM)
+
+
+def interrupt_all(rank: int) -> None:
+    """As a terminal does on Ctrl-C."""
+    signal_in_an_epoch(signal.SIGINT)
+
+
+def interrupt_the_first_as_it_saves(rank: int) -> None:
+    saved = RunFolder.on_epoch
+
+    def on_epoch(self, state):
+        saved(self, state)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    RunFolder.on_epoch = on_epoch
+
+
+def goes_on(folder: Path) -> None:
+    """The same command, now in one process, finishes the run."""
+    assert main(TRAIN) == 0
+    assert sorted(os.listdir(folder / "x")) == FILES
+    assert len((folder / "x/metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_killed_process_ends_the_run_with_one_sentence_and_it_goes_on(tmp_path):
+    assert commands(2, tmp_path, [TRAIN], kill_the_second) == [1, -signal.SIGKILL]
+    (sentence,) = complaints(tmp_path)
+    assert "another process of this run has ended" in sentence
+    assert "the same command goes on" in sentence
+    assert "Traceback" not in "".join(said(tmp_path, "err"))
+    goes_on(tmp_path)
+
+
+@pytest.mark.parametrize("before", [terminate_the_second, interrupt_all, interrupt_the_first_as_it_saves])
+def test_a_stopped_run_says_so_once_and_goes_on(tmp_path, before):
+    codes = commands(2, tmp_path, [TRAIN], before)
+    assert 130 in codes
+    assert 0 not in codes
+    assert len(complaints(tmp_path)) == 1
+    assert "Traceback" not in "".join(said(tmp_path, "err"))
+    goes_on(tmp_path)
+
+
+def test_wrong_input_is_said_once(tmp_path):
+    assert commands(2, tmp_path, [[*TRAIN, "--batch-size", "15"]]) == [2, 2]
+    (sentence,) = complaints(tmp_path)
+    assert "train.batch_size = 15 on 2 processes: expected a multiple of 2" in sentence
+    assert not Path("x").exists()
+
+
+def test_a_folder_with_another_run_is_said_once(tmp_path):
+    Path("x").mkdir()
+    Path("x/thesis.txt").write_text("years of work")
+    assert commands(2, tmp_path, [TRAIN]) == [2, 1]
+    (sentence,) = complaints(tmp_path)
+    assert "holds something else" in sentence
+
+
+def test_different_recipes_are_said_once(tmp_path):
+    assert commands(2, tmp_path, [TRAIN, [*TRAIN, "--lr", "0.5"]]) == [2, 2]
+    (sentence,) = complaints(tmp_path)
+    assert "process 1 of this run has other settings than process 0" in sentence
+
+
+@pytest.mark.parametrize("arguments", [["evaluate", "x"], ["recipes"], ["train", "--data", "digitz"]])
+def test_other_commands_and_mistypings_are_refused_once(tmp_path, arguments):
+    assert commands(2, tmp_path, [arguments]) == [2, 2]
+    assert len(complaints(tmp_path)) == 1
+
+
+def failed(capsys, *arguments: str) -> str:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def test_variables_that_are_half_set_are_refused(capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    expected = (
+        "RANK, WORLD_SIZE set and LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT not: expected all"
+    )
+    assert expected in failed(capsys, *TRAIN)
+
+
+def test_numbers_that_make_no_sense_are_refused(capsys, monkeypatch):
+    for name, text in zip(
+        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+        ("0", "x", "0", "1", "127.0.0.1", "1"),
+        strict=True,
+    ):
+        monkeypatch.setenv(name, text)
+    assert "WORLD_SIZE = x" in failed(capsys, *TRAIN)
+
+
+def test_one_process_of_torchrun_is_like_any_other(monkeypatch):
+    numbers = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
+    for name, text in ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1} | numbers).items():
+        monkeypatch.setenv(name, str(text))
+    assert main(TRAIN) == 0
+    assert sorted(os.listdir("x")) == FILES
+
+
+def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
+    import torch
+
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    with pytest.raises(InputError, match=r"4 processes on this machine and 2 GPUs: .*nproc-per-node=2"):
+        shared_device(None, 3, 4)
+    with pytest.raises(InputError, match=r"--device cuda:1 with several processes: expected cpu or cuda"):
+        shared_device("cuda:1", 0, 2)
+    assert shared_device(None, 1, 2) == "cpu:gloo,cuda:nccl"
+    assert chosen == [1]
+    assert shared_device("cpu", 3, 4) == "cpu:gloo"

@@ -1,0 +1,218 @@
+"""`vit features`: files of frozen features, from which `vit probe` measures what belongs together."""
+
+import os
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vit_from_scratch import InputError
+from vit_lab.cli import main
+from vit_lab.features import extraction
+from vit_lab.features.extraction import features_of
+from vit_lab.features.feature_files import read_features
+from vit_lab.runs.trained_models import TrainedModel
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.training.features import extract_features, image_features
+
+
+@pytest.fixture
+def weights(make_model, tmp_path):
+    model = make_model(dropout=0.0)
+    torch.nn.init.normal_(model.tokens.class_token)
+    save_checkpoint(tmp_path / "start.safetensors", model)
+    return str(tmp_path / "start.safetensors")
+
+
+def written(weights, folder, part, *more):
+    path = folder / f"{part}.safetensors"
+    command = [
+        "features",
+        "--weights",
+        weights,
+        "--data",
+        "digits",
+        "--part",
+        part,
+        "--out",
+        str(path),
+        *more,
+    ]
+    assert main(command) == 0
+    return path
+
+
+def test_a_file_holds_the_features_of_the_part_and_where_they_came_from(weights, digits, tmp_path, capsys):
+    features = read_features(written(weights, tmp_path, "validation", "--layer", "1", "--token", "mean"))
+    assert "237 images, 16 values each" in capsys.readouterr().out
+    images, labels = next(digits.batches("validation"))
+    expected = image_features(load_checkpoint(weights), images, 1, "mean")
+    assert torch.allclose(features.values, expected, atol=1e-6)
+    assert torch.equal(features.labels, labels)
+    origin = features.origin
+    assert (origin.data, origin.part, origin.layer, origin.token) == ("digits", "validation", 1, "mean")
+    assert origin.class_names == digits.class_names
+
+
+def test_features_are_those_of_the_model(make_model, digits):
+    model = make_model(dropout=0.0).eval()
+    trained = TrainedModel("mine", model, tuple("0123456789"), None)
+    for part, labels in (("train", digits.train_labels), ("test", digits.test_labels)):
+        found = features_of(trained, "digits", part)
+        expected, _ = extract_features(model, digits.batches(part))
+        assert torch.allclose(found.values, expected, atol=1e-6)
+        assert torch.equal(found.labels, labels)
+    larger = features_of(trained, "digits", "test", image_size=16)
+    assert larger.origin.image_size == (16, 16)
+    assert not torch.allclose(larger.values, found.values, atol=1e-2)
+
+
+def test_npy_files_are_for_other_tools(weights, digits, tmp_path):
+    path = tmp_path / "test.npy"
+    assert (
+        main(["features", "--weights", weights, "--data", "digits", "--part", "test", "--out", str(path)])
+        == 0
+    )
+    images, _ = next(digits.batches("test"))
+    expected = image_features(load_checkpoint(weights), images)
+    assert np.allclose(np.load(path), expected.numpy(), atol=1e-6)
+    assert expected.shape == (360, 16)
+    assert np.array_equal(np.load(tmp_path / "test.labels.npy"), digits.test_labels.numpy())
+
+
+def test_probes_run_from_the_command_line(weights, tmp_path, capsys):
+    files = {part: str(written(weights, tmp_path, part)) for part in ("train", "validation", "test")}
+    capsys.readouterr()
+    options = [item for part, file in files.items() for item in (f"--{part}", file)]
+    assert main(["probe", *options, "--shots", "1", "10", "--draws", "3"]) == 0
+    said = capsys.readouterr().out
+    for start in ("linear probe: 0.", "20 nearest neighbours: 0.", "1-shot: 0.", "10-shot: 0."):
+        assert start in said
+    assert main(["probe", "--train", files["train"], "--test", files["test"]]) == 0
+    assert "linear probe" not in capsys.readouterr().out
+
+
+def test_features_of_a_model_that_was_trained_anew_are_not_compared(weights, make_model, tmp_path, capsys):
+    train = written(weights, tmp_path, "train")
+    save_checkpoint(weights, make_model(seed=5))
+    test = written(weights, tmp_path, "test")
+    first, second = (read_features(path).origin.model_sha256[:8] for path in (train, test))
+    assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
+    said = capsys.readouterr().err
+    assert f"of another model than {train} ({weights} {second}, {weights} {first}): expected" in said
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (["--layer", "1"], "layer than"),
+        (["--token", "mean"], "token than"),
+        (["--image-size", "12"], "image size than"),
+    ],
+)
+def test_features_that_were_made_otherwise_are_not_compared(weights, tmp_path, other, said, capsys):
+    train, test = written(weights, tmp_path, "train"), written(weights, tmp_path, "test", *other)
+    assert main(["probe", "--train", str(train), "--test", str(test)]) == 2
+    assert f"has features of another {said}" in capsys.readouterr().err
+
+
+def test_a_classifier_is_not_measured_on_the_images_that_it_was_fitted_to(weights, tmp_path, capsys):
+    train, test = (written(weights, tmp_path, part) for part in ("train", "test"))
+    copy = shutil.copy(test, tmp_path / "copy.safetensors")
+    capsys.readouterr()
+    asked = ["probe", "--train", str(train), "--methods", "neighbours"]
+    for first, other, part, more in (
+        (train, train, "train", ["--test", str(train)]),
+        (copy, test, "test", ["--validation", str(copy), "--test", str(test)]),
+    ):
+        assert main([*asked, *more]) == 2
+        out, err = capsys.readouterr()
+        assert f"{other} has features of the same images as {first} (the {part} part of digits): exp" in err
+        assert (out, err.count("\n")) == ("", 1)
+    assert main([*asked, "--test", str(test)]) == 0
+
+
+def test_workers_that_fail_are_done_without(save_photo, make_model, tmp_path, monkeypatch):
+    def killed(*arguments, **options):
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(*arguments, **options)
+
+    for seed, name in enumerate(("cat/0.png", "dog/1.png", "cat/2.png", "dog/3.png")):
+        for part in ("train", "test"):
+            save_photo(tmp_path / part / name, seed=seed)
+    model = make_model(dropout=0.0, channels=3).eval()
+    trained = TrainedModel("mine", model, ("a", "b"), None)
+    expected = features_of(trained, f"folder:{tmp_path}", "test").values
+    own, opened = os.getpid(), Image.open
+    monkeypatch.setattr(Image, "open", killed)
+    found = features_of(trained, f"folder:{tmp_path}", "test")
+    assert torch.equal(found.values, expected)
+    assert found.labels.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["in memory", "photos"])
+def test_images_are_enlarged_and_scaled_on_the_device(kind, save_photo, make_model, tmp_path, monkeypatch):
+    for name in ("train/cat/0.png", "train/dog/1.png", "test/cat/2.png", "test/dog/3.png"):
+        save_photo(tmp_path / name)
+    seen = []
+
+    def watched(model, batches, *_):
+        for images, labels in batches:
+            seen.append((images.device.type, labels.device.type, tuple(images.shape[-2:])))
+        return torch.zeros(1, 16), torch.zeros(1).long()
+
+    monkeypatch.setattr(extraction, "extract_features", watched)
+    data, channels = ("digits", 1) if kind == "in memory" else (f"folder:{tmp_path}", 3)
+    trained = TrainedModel("mine", make_model(channels=channels), ("a", "b"), None)
+    features_of(trained, data, "test", image_size=16, device="meta")
+    assert seen == [("meta", "meta", (16, 16))]
+
+
+def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, digits):
+    trained = TrainedModel("mine", make_model(channels=3), ("a", "b"), "imagenet")
+    with pytest.raises(
+        InputError, match=r"mine scales each of 3 colours .* digits have 1 channel: expected col"
+    ):
+        features_of(trained, "digits", "test")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--layer", "7"], "layer 7: expected 0 to 2"),
+        (["--image-size", "10"], "patch_size 4"),
+        (["--image-size", "0"], "--image-size 0: expected a side in pixels"),
+        (["--out", "features.txt"], "ends in .safetensors or .npy"),
+        (["--out", "start.safetensors/f.npy"], "start.safetensors is no folder that you may write to"),
+    ],
+)
+def test_wrong_input_is_one_sentence(weights, arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["features", "--weights", weights, "--data", "digits", "--out", "f.safetensors", *arguments]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.glob("f*"))
+
+
+def test_an_older_file_is_not_overwritten(weights, tmp_path, capsys):
+    path = written(weights, tmp_path, "test")
+    content = path.read_bytes()
+    assert main(["features", "--weights", weights, "--data", "digits", "--out", str(path)]) == 2
+    assert "exists: expected no such file" in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
+    with pytest.raises(InputError, match=r"holds no features: expected features as `vit features` writes"):
+        read_features(type(tmp_path)(weights))
+    with pytest.raises(InputError, match=r"f\.npy does not say where .*expected a \.safetensors file"):
+        read_features(tmp_path / "f.npy")
+    with pytest.raises(InputError, match="no file at"):
+        read_features(tmp_path / "nothing.safetensors")

@@ -1,0 +1,222 @@
+"""What results and summaries say of where their runs were made, also when it changes on the way."""
+
+import json
+
+import pytest
+
+from vit_from_scratch import InputError
+from vit_from_scratch.data import open_dataset
+from vit_lab import load_recipe, load_trials, run, run_seeds, run_trials
+from vit_lab.runs.run import train_only
+from vit_lab.experiments.transfer_runs import run_transfers
+from vit_lab.experiments.transfers import load_transfers
+from vit_lab.runs.run_folder import RunFolder
+
+CHANGES = {
+    "data": {"validation_size": 1000, "train_size": 64},
+    "model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16},
+    "train": {"epochs": 2, "warmup_steps": 0, "batch_size": 32},
+}
+
+
+def recipe(*seeds: int):
+    return load_recipe("digits", CHANGES | {"seeds": list(seeds)})
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """A function that lets this be the checkout of another commit."""
+
+    def commit(name: str | None) -> None:
+        monkeypatch.setattr("vit_lab.runs.environment.commit", lambda: name)
+
+    commit("first")
+    return commit
+
+
+@pytest.fixture
+def stopped(tmp_path, monkeypatch):
+    """A folder with a run that was stopped after the first of its two epochs."""
+    saved = RunFolder.on_epoch
+
+    def stop(self, state):
+        saved(self, state)
+        raise KeyboardInterrupt
+
+    def begun(seed: int = 0):
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "on_epoch", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run(recipe(seed).with_seed(seed), tmp_path / "run")
+        return tmp_path / "run"
+
+    return begun
+
+
+def test_a_run_of_one_process_says_once_where_it_was_made(tmp_path, at):
+    result = run(recipe(0), tmp_path / "run")
+    assert result["commit"] == "first"
+    assert not {"origins", "measured_by"} & result.keys()
+    at("second")
+    assert run(recipe(0), tmp_path / "run") == result, "it is finished"
+
+
+def test_a_run_that_goes_on_elsewhere_says_who_trained_which_epochs(tmp_path, at, stopped):
+    folder = stopped(1)
+    at("second")
+    result = run(recipe(1).with_seed(1), folder)
+    parts = [(part["from_epoch"], part["commit"]) for part in result["origins"]]
+    assert parts == [(1, "first"), (2, "second")]
+    assert result["commit"] == "second"
+    assert "measured_by" not in result
+    at("third")
+    (tmp_path / "all").mkdir()
+    folder.rename(tmp_path / "all" / "seed-1")
+    summary = run_seeds(recipe(0, 1, 2), tmp_path / "all")
+    assert [run.get("commit", "as above") for run in summary["runs"]] == ["as above", "second", "as above"]
+    assert [run.get("origins") for run in summary["runs"]] == [None, result["origins"], None]
+    assert summary["commit"] == "third"
+
+
+def test_a_process_that_ended_before_its_first_epoch_left_nothing(at, stopped, monkeypatch):
+    def stop(self, state):
+        raise KeyboardInterrupt
+
+    folder = stopped()
+    at("lost")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "on_epoch", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(recipe(0), folder)
+    at("first")
+    result = run(recipe(0), folder)
+    assert result["commit"] == "first"
+    assert not {"origins", "measured_by"} & result.keys()
+
+
+def test_a_run_that_is_tested_elsewhere_is_not_taken_for_one_trained_there(tmp_path, at):
+    folder, data = tmp_path / "run", open_dataset(recipe(0).data)
+    train_only(recipe(0), folder, data)
+    at("second")
+    result = run(recipe(0), folder)
+    assert (result["commit"], result["measured_by"]["commit"]) == ("first", "second")
+    assert "origins" not in result
+
+
+@pytest.mark.parametrize("trained", [0, 1], ids=["all of it", "its first epoch"])
+def test_what_an_older_version_trained_has_no_origin(at, stopped, trained):
+    folder = stopped()
+    if not trained:
+        run(recipe(0), folder)
+        (folder / "result.json").unlink()
+    (folder / "origins.json").unlink()
+    at("second")
+    origins = run(recipe(0), folder)["origins"]
+    assert [(part["from_epoch"], part["commit"]) for part in origins] == [(2, "second")] * trained
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"origins": [{}]}', '{"origins": 5}'])
+def test_a_damaged_note_is_one_clear_error(stopped, damage):
+    folder = stopped()
+    (folder / "origins.json").write_text(damage)
+    with pytest.raises(InputError, match=r"origins\.json cannot be read: expected where .* Restore it, or"):
+        run(recipe(0), folder)
+    assert (folder / "origins.json").read_text() == damage
+
+
+def test_a_run_outside_a_checkout_is_not_given_the_commit_of_another(tmp_path, at):
+    at(None)
+    run_seeds(recipe(0), tmp_path)
+    at("second")
+    summary = run_seeds(recipe(0, 1), tmp_path)
+    assert summary["commit"] == "second"
+    assert [run.get("commit", "as above") for run in summary["runs"]] == [None, "as above"]
+
+
+TRIALS = """
+claim = "Width."
+command = "vit trials mine.toml"
+base = "digits"
+[changes]
+data = { validation_size = 1000, train_size = 64 }
+model = { dim = 8, depth = 1, heads = 2, mlp_dim = 16 }
+train = { epochs = 1, warmup_steps = 0 }
+[trials.narrow]
+"""
+
+
+def test_trials_that_were_trained_before_keep_their_origin(tmp_path, at):
+    page = tmp_path / "mine.toml"
+    page.write_text(TRIALS)
+    run_trials(load_trials(str(page)), tmp_path / "out")
+    at("second")
+    page.write_text(TRIALS + "[trials.wide.model]\ndim = 16\n")
+    summary = run_trials(load_trials(str(page)), tmp_path / "out")
+    (narrow,), (wide,) = (trial["runs"] for trial in summary["trials"])
+    assert (summary["commit"], narrow["commit"]) == ("second", "first")
+    assert "commit" not in wide
+    assert "hardware" not in narrow, "that is the same"
+    assert "origins" not in narrow
+    written = json.loads((tmp_path / "out" / "summary.json").read_text())
+    at("third")
+    run_trials(load_trials(str(page)), tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == written, "nothing was trained"
+
+
+def test_a_trial_from_other_weights_is_another_trial(tmp_path, at):
+    for seed in (0, 1):
+        run(recipe(seed).with_seed(seed), tmp_path / f"start-{seed}")
+    base, page = tmp_path / "base.toml", tmp_path / "mine.toml"
+    base.write_text('[data]\nname = "digits"\nvalidation_size = 1000\ntrain_size = 64\n[train]\nepochs = 1\n')
+    text = TRIALS[: TRIALS.index("[changes]")].replace('"digits"', f'"{base}"')
+
+    def begun(seed: int):
+        page.write_text(f'{text}changes = {{ weights = "{tmp_path}/start-{seed}" }}\n[trials.only]\n')
+        return run_trials(load_trials(str(page)), tmp_path / "out")
+
+    (trial,) = begun(0)["trials"]
+    assert trial["config"]["start"].keys() == {"sha256"}
+    with pytest.raises(InputError, match=r"summary\.json tells of other runs \(start\.sha256"):
+        begun(1)
+    (tmp_path / "out" / "summary.json").unlink()
+    with pytest.raises(InputError, match=r"holds a run with other settings: start\.sha256"):
+        begun(1)
+
+
+TRANSFERS = """
+claim = "A start helps."
+command = "vit transfer page"
+seeds = [0]
+rates = [0.1, 0.01]
+[data]
+name = "digits"
+train_size = 40
+validation_size = 1000
+[train]
+epochs = 1
+batch_size = 20
+[starts.one]
+model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
+[tasks.few]
+"""
+
+
+def test_each_pair_rate_and_run_of_a_transfer_keeps_its_origin(tmp_path, at):
+    page = tmp_path / "page.toml"
+    page.write_text(TRANSFERS)
+    run_transfers(load_transfers(str(page)), tmp_path / "out")
+    at("second")
+    page.write_text(TRANSFERS + "[tasks.fewer]\ndata = { train_size = 20 }\n")
+    few, fewer = (summary := run_transfers(load_transfers(str(page)), tmp_path / "out"))["pairs"]
+    assert (summary["commit"], few["commit"]) == ("second", "first")
+    assert "commit" not in fewer
+    assert not any("commit" in part for part in (*few["rates"], *few["runs"])), "as the pair"
+    at("third")
+    page.write_text(page.read_text().replace("seeds = [0]", "seeds = [0, 1]"))
+    few, fewer = (summary := run_transfers(load_transfers(str(page)), tmp_path / "out"))["pairs"]
+    assert summary["commit"] == "third"
+    for pair, before in ((few, "first"), (fewer, "second")):
+        assert "commit" not in pair
+        assert [row["commit"] for row in pair["rates"]] == [before] * 2
+        assert [run.get("commit", "as above") for run in pair["runs"]] == [before, "as above"]
+    assert "hardware" not in few["runs"][0], "that is the same"

@@ -1,0 +1,271 @@
+"""Whole runs without labels, from a recipe or a command to a result: no test photo is touched."""
+
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from vit_from_scratch import InputError
+from vit_lab.cli import main
+from vit_from_scratch.data import ImageData
+from vit_from_scratch.data.streaming import PhotoData
+from vit_lab import evaluate_run, load_recipe, load_trials, run, run_trials
+from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.model.cost import count_parameters
+from vit_from_scratch.training import evaluate_hidden, load_pretraining
+from vit_lab.runs.run_folder import RunFolder
+
+TINY = ["model.patch_size=4", "model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+
+
+@pytest.fixture
+def photos(tmp_path) -> Path:
+    """Twenty photos of 16 x 16 in two classes, in folders `train` and `test`."""
+    drawn = torch.randint(256, (20, 4, 4, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    for number, pixels in enumerate(drawn):
+        path = tmp_path / "photos" / ("test" if number % 5 == 0 else "train") / "ab"[number % 2]
+        path.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.numpy()).resize((16, 16)).save(path / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def command(photos: Path, *more: str) -> list[str]:
+    """A run of a second on these photos."""
+    small = ["data.validation_size=4", "data.image_size=16", "train.workers=0", "train.warmup_steps=0"]
+    sizes = ["--epochs", "2", "--batch-size", "4", "--set", *small, *TINY]
+    return ["pretrain-masked", "--data", f"folder:{photos}", *sizes, *more]
+
+
+def result(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.parametrize("objective", ["patches", "pixels"])
+def test_a_run_is_measured_on_held_out_photos_and_says_how_to_go_on(tmp_path, capsys, photos, objective):
+    assert main(command(photos, "--objective", objective, "--out", "x")) == 0
+    folder, written = tmp_path / "x", result(tmp_path / "x")
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2].startswith(f"x: held-out loss {written['validation_loss']:.4f} on 4 images")
+    accuracy = written["validation_accuracy"]
+    if objective == "pixels":
+        assert accuracy is None
+        assert "accuracy" not in said[-2]
+    else:
+        assert f"accuracy {accuracy:.4f} on the colours of corrupted patches" in said[-2]
+    assert said[-1] == f"fine-tune it: vit finetune --weights x --data folder:{photos}"
+    assert {"seed", "seconds", "hardware", "versions", "commit", "date", "model_sha256"} <= written.keys()
+    assert not any(name.startswith("test") for name in written)
+    assert tomllib.loads((folder / "config.toml").read_text())["objective"] == f"masked-{objective}"
+    model = load_checkpoint(folder / "model.safetensors")
+    assert written["parameters"] == count_parameters(model)
+    again = load_recipe("x/config.toml")
+    from vit_from_scratch.data import open_dataset
+
+    data = open_dataset(again.data)
+    found = evaluate_hidden(load_pretraining(folder / "pretraining.safetensors"), data.batches("validation"))
+    assert (found.loss, found.accuracy) == (pytest.approx(written["validation_loss"], abs=1e-5), accuracy)
+
+
+def test_no_test_photo_is_touched(photos, monkeypatch):
+    batches = {kind: kind.batches for kind in (PhotoData, ImageData)}
+
+    def watched(self, part, *arguments, **options):
+        assert part != "test"
+        return batches[type(self)](self, part, *arguments, **options)
+
+    for kind in batches:
+        monkeypatch.setattr(kind, "batches", watched)
+    for path in (photos / "test").rglob("*.png"):
+        path.write_bytes(b"no picture any more")
+    assert main(command(photos, "--out", "x")) == 0
+    assert main(["pretrain-masked", "--data", "digits", "--objective", "pixels", "--epochs", "1"]) == 0
+
+
+def test_a_finished_run_says_so_and_a_stopped_one_goes_on_to_the_same_bytes(
+    tmp_path, capsys, photos, monkeypatch
+):
+    assert main(command(photos, "--out", "whole")) == 0
+    first = capsys.readouterr().out.splitlines()[-2]
+    assert main(command(photos, "--out", "whole")) == 0
+    again = capsys.readouterr().out
+    assert "whole is finished." in again
+    assert first in again
+    saved = RunFolder.on_epoch
+
+    def stop(self, state):
+        saved(self, state)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "on_epoch", stop)
+    assert main(command(photos, "--out", "stopped")) == 130
+    assert "the same command goes on from there" in capsys.readouterr().err
+    monkeypatch.setattr(RunFolder, "on_epoch", saved)
+    assert main(command(photos, "--out", "stopped")) == 0
+    assert "was stopped after epoch 1 of 2; it goes on" in capsys.readouterr().out
+    for name in ("model.safetensors", "pretraining.safetensors"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_goes_where_none_on_classes_would(tmp_path):
+    quick = ["--data", "digits", "--epochs", "1", "--set", "model.depth=1", "model.dim=16"]
+    assert main(["pretrain-masked", "--objective", "pixels", *quick]) == 0
+    assert os.listdir(tmp_path / "runs") == ["digits-masked-pixels-seed-0"]
+    assert result(tmp_path / "runs/digits-masked-pixels-seed-0")["validation_images"] == 237
+
+
+def shown(capsys, *arguments: str) -> dict:
+    assert main(["pretrain-masked", *arguments, "--show"]) == 0
+    return tomllib.loads(capsys.readouterr().out)
+
+
+def test_settings_for_classes_are_changed_where_they_would_touch_labels(capsys):
+    for arguments in (("--data", "imagenette"), ("--data", "cifar10"), ("--data", "tiny-imagenet")):
+        recipe = shown(capsys, *arguments)
+        augmentation = recipe["train"]["augmentation"]
+        assert (recipe["objective"], recipe["train"]["label_smoothing"]) == ("masked-patches", 0)
+        assert [augmentation[name] for name in ("mixup", "cutmix", "erase")] == [0, 0, 0]
+        assert recipe["data"]["validation_size"] > 0
+    pixels = shown(capsys, "--recipe", "digits", "--objective", "pixels", "--seed", "3")
+    assert (pixels["objective"], pixels["data"]["validation_size"]) == ("masked-pixels", 237)
+    assert (pixels["seeds"], pixels["train"]["seed"]) == ([3], 3)
+    assert "neighbours" not in pixels
+    mirrored = shown(capsys, "--recipe", "cifar10-half-hour-plain", "--objective", "pixels")
+    assert "flip_test" not in mirrored, "a test on classes, too"
+    kept = shown(capsys, "--data", "cifar10", "--set", "train.augmentation.erase=0.3")
+    assert kept["train"]["augmentation"]["erase"] == 0.3, "what was typed wins"
+
+
+def test_a_recipe_without_labels_may_be_asked_for_the_other_objective(capsys):
+    name = "tiny-imagenet-masked-patches"
+    assert shown(capsys, "--recipe", name, "--objective", "patches")["claim"] == load_recipe(name).claim
+    other = shown(capsys, "--recipe", name, "--objective", "pixels")
+    assert other["objective"] == "masked-pixels"
+    assert "claim" not in other
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("pretrain-masked", "expected one of --data and --recipe"),
+        ("pretrain-masked --data digit", "unknown data set 'digit'"),
+        ("pretrain-masked --recipe digit", "unknown recipe 'digit'"),
+        ("pretrain-masked --recipe digits", "the recipe digits has objective = 'classes': expected one"),
+        ("pretrain-masked --data digits --objective words", "invalid choice: 'words'"),
+        ("pretrain-masked --data digits --out x", "images with 1 channels: expected 3, red, green and blue"),
+        (
+            "pretrain-masked --data digits --objective pixels --out x --set train.label_smoothing=0.1",
+            "train.label_smoothing = 0.1 with objective = 'masked-pixels': expected 0",
+        ),
+        (
+            "pretrain-masked --data digits --objective pixels --out x --set data.validation_size=0",
+            "digits has no validation images to measure on: expected some; set data.validation_size",
+        ),
+        (
+            "pretrain-masked --recipe tiny-imagenet-masked-pixels --epochs 2",
+            "counts steps, 2100 of them",
+        ),
+        ("pretrain-masked --data digits --device abacus", "--device abacus: "),
+        (
+            "train --recipe tiny-imagenet-masked-pixels",
+            "tiny-imagenet-masked-pixels has objective = 'masked-pixels': expected 'classes' for `vit train`",
+        ),
+        ("train --data digits --results r --seed 1 --set objective=x", "--set objective=x: expected TABLE"),
+    ],
+)
+def test_wrong_input_is_one_line_and_nothing_is_written(tmp_path, capsys, arguments, message):
+    assert main(arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+    assert os.listdir(tmp_path) == []
+
+
+def test_trials_refuse_a_recipe_without_labels(tmp_path):
+    page = 'claim = "?"\ncommand = "?"\nbase = "tiny-imagenet-masked-patches"\n[trials."a".train]\nseed = 0\n'
+    (tmp_path / "page.toml").write_text(page)
+    with pytest.raises(InputError, match=r"expected 'classes' for trial 'a'.*vit pretrain-masked"):
+        run_trials(load_trials(str(tmp_path / "page.toml")), tmp_path / "y")
+
+
+@pytest.mark.parametrize("objective", ["patches", "pixels"])
+def test_several_seeds_leave_a_summary_of_what_was_held_out(tmp_path, capsys, photos, objective):
+    asked = command(photos, "--objective", objective, "--out", "x", "--results", "found.json")
+    assert main([*asked, "--seeds", "0", "3"]) == 0
+    said = capsys.readouterr().out
+    summary = json.loads((tmp_path / "found.json").read_text())
+    assert summary == json.loads((tmp_path / "x/summary.json").read_text())
+    singles = [result(tmp_path / f"x/seed-{seed}") for seed in (0, 3)]
+    losses = [single["validation_loss"] for single in singles]
+    assert losses[0] != losses[1]
+    assert summary["validation_loss_mean"] == pytest.approx(sum(losses) / 2)
+    assert summary["validation_loss_std"] == pytest.approx(abs(losses[0] - losses[1]) / 2**0.5)
+    assert summary["objective"] == f"masked-{objective}"
+    assert (summary["seeds"], summary["validation_images"]) == ([0, 3], 4)
+    assert ("validation_accuracy_mean" in summary) == (objective == "patches")
+    assert not any(name.startswith("test") for name in summary)
+    for run_of_seed, single in zip(summary["runs"], singles, strict=True):
+        assert run_of_seed["validation_loss"] == single["validation_loss"]
+        assert len(run_of_seed["curves"]) == 2
+    assert f"mean held-out loss {summary['validation_loss_mean']:.4f} (standard deviation" in said
+    assert "vit finetune --weights x/seed-0" in said
+    other = ["--data", "digits", "--objective", "pixels", "--results", "found.json"]
+    assert main(["pretrain-masked", *other]) == 2
+    assert "tells of other runs" in capsys.readouterr().err
+
+
+def test_a_run_without_labels_has_no_test_number(photos, tmp_path, capsys):
+    assert main(command(photos, "--out", "x")) == 0
+    with pytest.raises(InputError, match=r"knows no classes: expected a run on classes\. Fine-tune it first"):
+        evaluate_run(tmp_path / "x")
+    capsys.readouterr()
+    assert main(["train", "--recipe", "x/config.toml", "--seed", "0", "--out", "y"]) == 2
+    assert "expected 'classes'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["validation_loss", "validation_images", "parameters"])
+def test_a_damaged_result_is_one_clear_error(photos, tmp_path, capsys, missing):
+    assert main(command(photos, "--out", "x")) == 0
+    written = {name: value for name, value in result(tmp_path / "x").items() if name != missing}
+    (tmp_path / "x/result.json").write_text(json.dumps(written))
+    capsys.readouterr()
+    assert main(command(photos, "--out", "x")) == 2
+    assert f"has no number '{missing}': expected a run's result" in capsys.readouterr().err
+
+
+def test_a_pretrained_vit_starts_a_run_on_classes(photos, tmp_path):
+    assert main(command(photos, "--out", "x")) == 0
+    shutil.copy(tmp_path / "x/model.safetensors", tmp_path / "start.safetensors")
+    changes = {
+        "weights": str(tmp_path / "start.safetensors"),
+        "objective": "classes",
+        "train": {"epochs": 1, "steps": 0, "seed": 1},
+    }
+    recipe = load_recipe("x/config.toml", changes)
+    recipe.model.clear()
+    assert run(recipe, tmp_path / "y")["test_images"] == 4
+
+
+@pytest.mark.parametrize("objective", ["patches", "pixels"])
+def test_a_run_without_labels_is_fine_tuned_by_the_command_that_it_names(photos, tmp_path, capsys, objective):
+    assert main(command(photos, "--objective", objective, "--out", "x")) == 0
+    named = capsys.readouterr().out.splitlines()[-1].removeprefix("fine-tune it: vit ").split()
+    small = ["data.validation_size=4", "train.workers=0", "train.precision=float32", "train.batch_size=4"]
+    assert main([*named, "--epochs", "1", "--lr", "1e-9", "--set", *small, "--out", "y"]) == 0
+    before, after = (load_checkpoint(tmp_path / run / "model.safetensors") for run in "xy")
+    for name, weight in before.encoder.state_dict().items():
+        assert torch.allclose(after.encoder.state_dict()[name], weight, atol=1e-6), name
+    assert after.config.image_shape == (16, 16)
+    assert result(tmp_path / "y")["test_images"] == 4
+    assert "objective" not in tomllib.loads((tmp_path / "y/config.toml").read_text())
+    assert main(["evaluate", "y"]) == 0

@@ -1,0 +1,135 @@
+"""`vit probe`: classifiers on frozen features, and what it refuses before it computes anything."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from vit_from_scratch import InputError
+from vit_lab.cli import main
+from vit_lab.features.feature_files import Features, Origin, read_features, write_features
+from vit_lab.features.probes import linear_probe, neighbours_accuracy
+
+ORIGIN = {
+    "model_sha256": 64 * "0",
+    "model": "mine",
+    "data": "pets",
+    "image_size": (8, 8),
+    "layer": None,
+    "token": "class",
+    "class_names": ("cat", "dog", "owl"),
+}
+
+
+@pytest.fixture
+def features_file(tmp_path):
+    """A function that writes the features of some pets, six of a kind unless told otherwise."""
+
+    def write(part, labels=(0, 1, 2) * 6, **origin):
+        path = tmp_path / f"{part}.safetensors"
+        values = torch.randn(len(labels), 4)
+        write_features(path, Features(values, torch.tensor(labels), Origin(part=part, **ORIGIN | origin)))
+        return str(path)
+
+    return write
+
+
+def test_probes_equal_scikit_learns_own(digits):
+    parts = {
+        part: (getattr(digits, f"{part}_images").flatten(1).float(), getattr(digits, f"{part}_labels"))
+        for part in ("train", "validation", "test")
+    }
+    (inputs, labels), (others, answers) = parts["train"], parts["test"]
+    accuracy, strength = linear_probe(parts["train"], parts["validation"], parts["test"])
+    scale = StandardScaler().fit(inputs.numpy())
+    theirs = LogisticRegression(C=strength, max_iter=300).fit(scale.transform(inputs.numpy()), labels.numpy())
+    assert accuracy == pytest.approx(theirs.score(scale.transform(others.numpy()), answers.numpy()), abs=3e-3)
+    assert accuracy > 0.95
+    unit = [values / values.norm(dim=1, keepdim=True) for values in (inputs, others)]
+    near = KNeighborsClassifier(5, weights="distance", algorithm="brute").fit(unit[0].numpy(), labels.numpy())
+    expected = near.score(unit[1].numpy(), answers.numpy())
+    assert neighbours_accuracy(parts["train"], parts["test"], 5) == pytest.approx(expected, abs=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "differing"),
+    [
+        ({"model_sha256": 64 * "1", "model": "runs/x"}, "model", "runs/x, mine"),
+        ({"model_sha256": "89abcdef" * 8}, "model", "mine 89abcdef, mine 00000000"),
+        ({"image_size": (16, 24)}, "image size", "16 x 24, 8 x 8"),
+        ({"layer": 0}, "layer", "0, the normalised last"),
+        ({"token": "mean"}, "token", "mean, class"),
+        ({"class_names": ("cat", "dog", "owl", "yak")}, "set of classes", "4 names, 3 names"),
+        ({"class_names": ("cat", "owl", "dog")}, "set of classes", "class 1 is 'owl', 'dog'"),
+    ],
+)
+def test_features_that_cannot_be_compared_are_refused(features_file, change, said, differing, capsys):
+    train, test = features_file("train"), features_file("test", **change)
+    assert main(["probe", "--train", train, "--test", test]) == 2
+    out, err = capsys.readouterr()
+    assert f"{test} has features of another {said} than {train} ({differing}): expected one model" in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--shots", "500"], "shots = 500: expected 1 to 6, the images of the smallest class"),
+        (["--shots", "1", "7"], "shots = 7: expected 1 to 6"),
+        (["--draws", "0"], "draws = 0: expected at least 1"),
+        (["--neighbours", "19"], "neighbours = 19: expected 1 to 18"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is(features_file, asked, message, capsys):
+    parts = ("train", "validation", "test")
+    files = [word for part in parts for word in (f"--{part}", features_file(part))]
+    assert main(["probe", *files, "--neighbours", "3", *asked]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert main(["probe", *files, "--neighbours", "3"]) == 0
+
+
+@pytest.mark.parametrize(("absent", "name"), [(1, "dog"), (2, "owl")])
+def test_a_class_that_the_file_has_no_images_of_is_named(features_file, absent, name, capsys):
+    train = features_file("train", [label for label in (0, 1, 2) * 6 if label != absent])
+    asked = ["probe", "--train", train, "--test", features_file("test"), "--neighbours", "3"]
+    assert main(asked) == 2
+    out, err = capsys.readouterr()
+    assert f"shots = 5: class {absent} ('{name}') has no images to draw from: expected some of each" in err
+    assert out == ""
+    assert main([*asked, "--methods", "neighbours"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda values: values[:0], "holds features of no images: expected some"),
+        (lambda values: values.index_fill(0, torch.tensor(3), torch.nan), "holds values that are not finite"),
+    ],
+)
+def test_features_that_nothing_can_be_fitted_to_are_refused(features_file, tmp_path, damage, message, capsys):
+    train, test = features_file("train"), features_file("test")
+    spoilt = read_features(Path(test))
+    values = damage(spoilt.values)
+    write_features(Path(test), Features(values, spoilt.labels[: len(values)], spoilt.origin))
+    for files in (["--train", train, "--test", test], ["--train", test, "--test", train]):
+        assert main(["probe", *files, "--neighbours", "3"]) == 2
+        out, err = capsys.readouterr()
+        assert f"{test} {message}" in err
+        assert (out, err.count("\n")) == ("", 1)
+
+
+def test_one_draw_has_no_interval(features_file, capsys):
+    files = ["--train", features_file("train"), "--test", features_file("test")]
+    assert main(["probe", *files, "--methods", "few-shot", "--draws", "1"]) == 0
+    assert "(one draw, so no interval)" in capsys.readouterr().out
+
+
+def test_neighbours_beyond_the_voters_are_refused():
+    part = (torch.randn(6, 2), torch.arange(6) % 2)
+    with pytest.raises(InputError, match="neighbours = 7: expected 1 to 6"):
+        neighbours_accuracy(part, part, 7)

@@ -1,0 +1,296 @@
+"""Runs of recipes in their folders: what is there is never lost, and never taken for something else."""
+
+import json
+import os
+import shutil
+import signal
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tomli_w
+from PIL import Image
+
+from vit_from_scratch import InputError
+from vit_lab.cli import main
+from vit_from_scratch.data import DataConfig, open_dataset
+from vit_lab import evaluate_run, load_recipe, run, run_seeds
+from vit_lab.experiments.seed_runs import known_runs
+from vit_lab.runs.trained_models import open_model
+from vit_from_scratch.files import locked
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training import KeepEpochs, predict
+from vit_lab.runs.fingerprints import data_fingerprint
+
+CHANGES = {
+    "data": {"validation_size": 1000, "train_size": 64},
+    "model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16},
+    "train": {"epochs": 1, "warmup_steps": 0, "batch_size": 32},
+}
+
+
+def recipe(*seeds: int, **train):
+    return load_recipe("digits", CHANGES | {"seeds": list(seeds), "train": CHANGES["train"] | train})
+
+
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory):
+    """A folder with the runs of seeds 0 and 1; tests work on copies."""
+    folder = tmp_path_factory.mktemp("seeds")
+    run_seeds(recipe(0, 1), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(two_seeds, tmp_path) -> Path:
+    return Path(shutil.copytree(two_seeds, tmp_path / "all"))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(folder: Path, message: str, *seeds: int, **train) -> None:
+    before = content(folder)
+    with pytest.raises(InputError, match=message):
+        run_seeds(recipe(*seeds, **train), folder)
+    assert content(folder) == before
+
+
+def test_the_same_seeds_again_change_nothing(folder):
+    before = content(folder)
+    run_seeds(recipe(0, 1), folder)
+    assert content(folder) == before
+
+
+def test_mirrored_test_images_are_a_second_number_beside_the_first(two_seeds, tmp_path):
+    summary = run_seeds(replace(recipe(0, 1), flip_test=True), tmp_path / "flipped")
+    plain = json.loads((two_seeds / "summary.json").read_text())
+    data = open_dataset(DataConfig(**CHANGES["data"], name="digits"))
+    for one, other in zip(summary["runs"], plain["runs"], strict=True):
+        assert one["test_accuracy"] == other["test_accuracy"]
+        assert "test_flip_accuracy" not in other
+        model = open_model(str(tmp_path / "flipped" / f"seed-{one['seed']}")).model
+        logits = [predict(model, data.normalise(data.test_images.float()).flip(axis)) for axis in ([], [-1])]
+        right = sum(view.softmax(dim=1) for view in logits).argmax(dim=1) == data.test_labels
+        assert one["test_flip_accuracy"] == pytest.approx(right.float().mean().item(), abs=1e-6)
+        assert one["test_flip_accuracy"] != one["test_accuracy"]
+    shares = [one["test_flip_accuracy"] for one in summary["runs"]]
+    assert summary["test_flip_accuracy_mean"] == pytest.approx(sum(shares) / 2)
+
+
+def test_a_summary_is_not_replaced_by_one_of_fewer_or_other_seeds(folder):
+    refused(folder, r"summary\.json tells of other runs \(seed 0, seed 1 would be lost\)", 2)
+    refused(folder, r"\(seed 1 would be lost\)", 0)
+    refused(folder, r"train\.learning_rate \(0\.003 there, 0\.5 now\)", 0, 1, learning_rate=0.5)
+    assert run_seeds(recipe(0, 1, 2), folder)["seeds"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("foreign", ["{}", "[]", "years of work", '{"recipe": "digits", "runs": 5}', "null"])
+def test_a_foreign_summary_is_left_alone(folder, foreign):
+    (folder / "summary.json").write_text(foreign)
+    refused(folder, r"summary\.json is no summary of runs.*Nothing was written", 0, 1)
+
+
+def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.json").write_text("mine")
+    for name in ("notes.json", "."):
+        assert main(["train", "--data", "digits", "--seeds", "0", "--out", "x", "--results", name]) == 2
+        assert "is no summary of runs" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["notes.json"]
+    assert (tmp_path / "notes.json").read_text() == "mine"
+
+
+def change_result(folder: Path, **changes) -> None:
+    path = folder / "result.json"
+    result = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in result.items() if value != "gone"}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data_dir": 5}, r"has data_dir = 5: expected a run's result"),
+        ({"hardware": "gone"}, r"has hardware = None: expected a run's result"),
+        ({"date": "gone"}, r"has date = None"),
+        ({"commit": 7}, r"has commit = 7"),
+        ({"test_loss": "0.1"}, r"has no number 'test_loss'"),
+        ({"seed": 1}, r"is of seed 1: expected that of seed 0"),
+    ],
+)
+def test_a_damaged_result_is_one_clear_error(folder, changes, message):
+    change_result(folder / "seed-0", **changes)
+    refused(folder, message, 0, 1)
+
+
+def test_another_runs_model_is_not_taken_for_this_runs(folder):
+    shutil.copy(folder / "seed-1" / "model.safetensors", folder / "seed-0")
+    message = r"model\.safetensors is not the model that result\.json tells of"
+    refused(folder, message, 0, 1)
+    with pytest.raises(InputError, match=message):
+        evaluate_run(folder / "seed-0")
+
+
+def with_five_classes(folder: Path) -> None:
+    """Put a model of five classes into a run of the first version, whose result knows no checksum."""
+    path = folder / "model.safetensors"
+    save_checkpoint(path, VisionTransformer(replace(load_checkpoint(path).config, num_classes=5)))
+    change_result(folder, model_sha256="gone")
+
+
+def test_a_model_that_fits_neither_settings_nor_data_is_one_clear_error(folder):
+    run_folder = folder / "seed-0"
+    with_five_classes(run_folder)
+    with pytest.raises(InputError, match=r"another run's than .*model\.num_classes \(5 there, 10 now\)"):
+        evaluate_run(run_folder)
+    config = run_folder / "config.toml"
+    config.write_text(config.read_text().replace("num_classes = 10", "num_classes = 5"))
+    with pytest.raises(InputError, match=r"trained on other data: model\.num_classes = 5: expected 10 for"):
+        evaluate_run(run_folder)
+
+
+def test_data_whose_classes_have_other_names_are_one_clear_error(folder, capsys):
+    config = folder / "seed-0" / "config.toml"
+    noted = tomllib.loads(config.read_text())
+    assert noted["images"]["classes"] == list("0123456789")
+    noted["images"]["classes"][3:5] = ["4", "3"]
+    config.write_text(tomli_w.dumps(noted))
+    message = r"was trained on other data: class 3 was '4' and is '3' in digits\. Put its own back"
+    with pytest.raises(InputError, match=message):
+        evaluate_run(folder / "seed-0")
+    noted["images"]["classes"] = [f"class {number}" for number in range(10)]
+    config.write_text(tomli_w.dumps(noted))
+    assert evaluate_run(folder / "seed-0")[0].images == 360, "nobody noted their names"
+    del noted["images"]
+    config.write_text(tomli_w.dumps(noted))
+    assert evaluate_run(folder / "seed-0")[0].images == 360, "as in the first version"
+
+
+def test_evaluate_says_on_how_many_images_it_measured(folder, capsys):
+    change_result(folder / "seed-0", test_images=5)
+    assert evaluate_run(folder / "seed-0")[0].images == 360
+    assert main(["evaluate", str(folder / "seed-0")]) == 0
+    out = capsys.readouterr().out
+    assert "on 360 images" in out
+    assert "on 5 images; the data, the device or the package differs" in out
+
+
+def test_a_run_that_another_process_holds_can_be_evaluated(folder):
+    with locked(folder / "seed-0"):
+        assert evaluate_run(folder / "seed-0")[0].images == 360
+
+
+def test_a_runs_settings_are_a_recipe(folder):
+    again = load_recipe(str(folder / "seed-0" / "config.toml"))
+    assert again.train == recipe(0).train
+    assert again.data == recipe(0).data
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for part in ("train", "test"):
+        for number, name in enumerate(("cat", "dog", "cat", "dog")):
+            path = tmp_path / "photos" / part / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 20), (60 * number, 9, 9)).save(path)
+    return tmp_path / "photos"
+
+
+def test_photos_are_told_apart_by_name_size_and_class_but_not_by_place(photos, tmp_path):
+    def found(folder=photos) -> str:
+        return data_fingerprint(open_dataset(DataConfig(f"folder:{folder}", image_size=8)))
+
+    first = found()
+    assert found() == first
+    assert found(shutil.copytree(photos, tmp_path / "elsewhere" / "copy")) == first
+    for change in (
+        lambda: os.rename(photos / "train/cat/0.png", photos / "train/cat/9.png"),
+        lambda: os.rename(photos / "train/cat/9.png", photos / "train/dog/9.png"),
+        lambda: (photos / "test/dog/1.png").write_bytes((photos / "test/dog/1.png").read_bytes() + b"more"),
+        lambda: (photos / "test/dog/3.png").unlink(),
+    ):
+        change()
+        assert found() != first
+        first = found()
+
+
+def test_workers_that_are_killed_are_one_clear_error(photos, tmp_path, monkeypatch):
+    """Their batches come no more; the sentence says how to do without them."""
+
+    def killed(*arguments, **options):
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(*arguments, **options)
+
+    own, opened = os.getpid(), Image.open
+    monkeypatch.setattr(Image, "open", killed)
+    changes = {
+        "data": {"name": f"folder:{photos}", "validation_size": 0, "train_size": None, "image_size": 8},
+        "train": {"epochs": 1, "batch_size": 2, "workers": 1, "augmentation": {"jitter": 0.0}},
+    }
+    trained = load_recipe("digits", CHANGES | changes)
+    with pytest.raises(InputError, match=r"a process that reads photos has failed .*train\.workers=0"):
+        run(trained, tmp_path / "x")
+    without = load_recipe("digits", CHANGES | changes | {"train": changes["train"] | {"workers": 0}})
+    run(without, tmp_path / "x")
+    assert evaluate_run(tmp_path / "x")[0].images == 4, "no workers are needed to measure"
+
+
+def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
+    whole, stopped, two = tmp_path / "whole", tmp_path / "stopped", recipe(0, epochs=3)
+    run(two, whole, keep=[0, 2, 3])
+    assert sorted(path.name for path in (whole / "epochs").iterdir()) == [
+        "epoch-0000.safetensors",
+        "epoch-0002.safetensors",
+        "epoch-0003.safetensors",
+    ]
+    kept = open_model(str(whole / "epochs/epoch-0002.safetensors"))
+    assert (kept.class_names, kept.normalisation) == (tuple("0123456789"), "half"), "it is still that run's"
+    untrained = load_checkpoint(whole / "epochs/epoch-0000.safetensors")
+    assert not untrained.head.weight.any()  # a head begins as zeros
+    end = load_checkpoint(whole / "epochs/epoch-0003.safetensors").state_dict()
+    shipped = load_checkpoint(whole / "model.safetensors").state_dict()
+    assert all(end[name].equal(tensor) for name, tensor in shipped.items())
+
+    keep = KeepEpochs.on_epoch
+
+    def pull_the_plug(self, state):
+        if state.epoch == 2:  # the folder is saved, the model is not kept yet
+            raise KeyboardInterrupt
+        keep(self, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeepEpochs, "on_epoch", pull_the_plug)
+        with pytest.raises(KeyboardInterrupt):
+            run(two, stopped, keep=[0, 2, 3])
+    run(two, stopped, keep=[0, 2, 3])
+    kept = [{path.name: path.read_bytes() for path in (f / "epochs").iterdir()} for f in (whole, stopped)]
+    assert kept[0] == kept[1]
+
+
+def test_an_epoch_that_never_comes_cannot_be_kept(tmp_path):
+    with pytest.raises(InputError, match="epochs to keep: 4, and the run has 1: expected 0 to 1"):
+        run(recipe(0), tmp_path, keep=[0, 4])
+
+
+def test_seeds_that_a_summary_tells_of_are_taken_over_on_another_machine(two_seeds, tmp_path):
+    known = known_runs(two_seeds / "summary.json")
+    assert list(known) == [0, 1]
+    said = []
+    there = run_seeds(recipe(0, 1, 2), tmp_path / "there", say=said.append, known=known)
+    assert [path.name for path in sorted((tmp_path / "there").glob("seed-*"))] == ["seed-2"]
+    assert [sentence for sentence in said if "taken over" in sentence] == [
+        "seed 0 was run before, and is taken over.",
+        "seed 1 was run before, and is taken over.",
+    ]
+    here = run_seeds(recipe(0, 1, 2), Path(shutil.copytree(two_seeds, tmp_path / "here")))
+    varying = {"date", "seconds_max", "runs"}
+    assert {k: v for k, v in there.items() if k not in varying} == {
+        k: v for k, v in here.items() if k not in varying
+    }
+    for one, other in zip(there["runs"][:2], here["runs"][:2], strict=True):
+        assert one == other, "numbers, curve and origin"
+    assert known_runs(tmp_path / "nothing.json") == {}

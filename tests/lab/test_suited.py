@@ -1,0 +1,200 @@
+"""`--data NAME`: settings chosen to suit a data set, and a run on photos of your own from end to end."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+import tomli_w
+from PIL import Image
+
+from vit_from_scratch import InputError, ViTConfig
+from vit_lab.cli import main
+from vit_from_scratch.data.folders import Survey
+from vit_lab.experiments.suited import (
+    KNOWN,
+    OWN_RECIPES,
+    SIDES,
+    suited_patch,
+    suited_recipe,
+    suited_tables,
+)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Ten photos of each of three colours, CLASS/*.png, 34 x 40 pixels."""
+    for number, name in enumerate(("blue", "green", "red")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for photo in range(10):
+            pixels = np.random.default_rng(photo).integers(60, size=(40, 34, 3), dtype=np.uint8)
+            pixels[..., 2 - number] += 180
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{photo}.png")
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize("name", [*OWN_RECIPES, *KNOWN])
+def test_every_named_data_set_has_settings(name):
+    recipe, _ = suited_recipe(name, {})
+    assert recipe.data.name == name
+    side = recipe.data.image_size or {"digits": 8, "cifar10": 32}[name]
+    ViTConfig.from_dict({"image_size": side, **recipe.model})
+
+
+@pytest.mark.parametrize("side", [*SIDES, 8, 16, 28, 224, 384])
+def test_every_side_is_cut_into_64_to_200_patches(side):
+    assert 64 <= (side // suited_patch(side)) ** 2 <= 200
+
+
+def test_a_side_that_no_patch_suits_is_refused_unless_the_patch_is_named():
+    with pytest.raises(
+        InputError, match=r"data\.image_size = 37: .*a multiple of 8, as 40, or model\.patch_size"
+    ):
+        suited_recipe("imagenette", {"data": {"image_size": 37}})
+    changes = {"data": {"image_size": 37}, "model": {"patch_size": 37}}
+    assert suited_recipe("imagenette", changes)[0].model["patch_size"] == 37
+
+
+def test_the_warm_up_follows_from_the_steps_where_these_are_counted():
+    recipe, why = suited_recipe("imagenette", {"train": {"steps": 70}})
+    assert (recipe.train.steps, recipe.train.warmup_steps) == (70, 7)
+    assert "steps: 70, batches of" in why
+    assert suited_recipe("imagenette", {"train": {"steps": 0}})[0].train.warmup_steps == 200
+
+
+def test_the_side_follows_the_photos_and_is_no_larger():
+    sides = {
+        side: suited_tables("folder:x", Survey(100, side, 2), {})["data"]["image_size"]
+        for side in (9, 28, 33, 100, 159, 3000)
+    }
+    assert sides == {9: 8, 28: 28, 33: 32, 100: 96, 159: 128, 3000: 160}
+
+
+def test_fewer_photos_are_seen_more_often():
+    epochs = [
+        suited_tables("folder:x", Survey(count, 64, 2), {})["train"]["epochs"] for count in (50, 6_000, 10**6)
+    ]
+    assert epochs == [200, 100, 10]
+
+
+def test_a_smaller_part_of_the_photos_is_what_settings_suit():
+    recipe, why = suited_recipe("cifar100", {"data": {"train_size": 500}})
+    steps = recipe.train.epochs * (500 // recipe.train.batch_size)
+    assert (recipe.train.epochs, recipe.train.batch_size) == (200, 16)
+    assert recipe.train.warmup_steps == 200 < steps / 10
+    assert "500 of 50,000 training photos" in why
+    assert "cifar100: 50,000 training photos" in suited_recipe("cifar100", {})[1]
+
+
+@pytest.mark.parametrize("named", ["--data digits", "--data cifar100", "--recipe cifar10-small"])
+def test_a_model_that_is_given_keeps_its_sizes(named, capsys):
+    command = f"train {named} --weights tiny-imagenet --show --set"
+    assert main([*command.split(), "model.dropout=0.1"]) == 0
+    shown = capsys.readouterr().out
+    assert tomllib.loads(shown)["model"] == {"dropout": 0.1}
+    assert "patches of" not in shown
+
+
+def test_what_is_asked_for_wins_and_the_rest_follows():
+    changes = {"data": {"image_size": 64}, "train": {"epochs": 1, "batch_size": 500}}
+    recipe, sentence = suited_recipe("imagenette", changes)
+    assert (recipe.data.image_size, recipe.model["patch_size"]) == (64, 8)
+    assert (recipe.train.epochs, recipe.train.batch_size) == (1, 500)
+    assert recipe.train.warmup_steps <= 2, "the run has 18 steps"
+    assert "images of 64 x 64, patches of 8" in sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": {"epochs": "three"}}, r"train\.epochs = 'three': expected a whole number"),
+        ({"data": {"image_size": 0}}, r"data\.image_size = 0: expected 1 to 65,536 pixels"),
+        ({"model": {"dmi": 3}}, r"unknown option of \[model\] 'dmi'"),
+    ],
+)
+def test_wrong_changes_are_refused_as_in_any_recipe(changes, message):
+    with pytest.raises(InputError, match=message):
+        suited_recipe("imagenette", changes)
+
+
+QUICK = [
+    "model.dim=8",
+    "model.heads=2",
+    "model.depth=1",
+    "model.mlp_dim=8",
+    "train.workers=0",
+    "train.threads=1",
+]
+
+
+def test_photos_of_your_own_from_a_folder_to_a_named_class(photos, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    command = ["train", "--data", f"folder:{photos}", "--epochs", "2", "--out", run, "--set", *QUICK]
+    assert main(command) == 0
+    chosen, drawn, reached = capsys.readouterr().out.splitlines()
+    assert chosen.startswith("photos: 24 training photos of 3 classes, short side 34 pixels. Chosen to suit")
+    assert "images of 32 x 32, patches of 4" in chosen
+    assert "6 of its 30 photos, a fifth of each class, are held out" in drawn
+    assert "on 6 images" in reached
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert settings["images"]["classes"] == ["blue", "green", "red"]
+    assert settings["data"]["validation_size"] == 3
+    assert main(["evaluate", run]) == 0
+    assert "the same accuracy" in capsys.readouterr().out
+    assert main(["predict", str(photos / "red" / "0.png"), "--weights", run]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("blue", "green", "red"))
+    assert "class" not in said.partition(": ")[2]
+    assert main(command) == 0
+    assert "is finished" in capsys.readouterr().out
+
+
+def test_a_run_does_not_go_on_with_photos_of_other_classes(photos, tmp_path, capsys):
+    command = [
+        "train",
+        "--data",
+        f"folder:{photos}",
+        "--epochs",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+        "--set",
+    ]
+    assert main([*command, *QUICK]) == 0
+    (photos / "red").rename(photos / "ruby")
+    capsys.readouterr()
+    assert main([*command, *QUICK]) == 2
+    assert "holds a run on other images than there are in folder:" in capsys.readouterr().err
+
+
+def test_a_run_that_does_not_say_its_classes_names_those_of_its_data_set(photos, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = ["train", "--data", "digits", "--epochs", "1", "--out", str(folder), "--set", *QUICK]
+    assert main(command) == 0
+    capsys.readouterr()
+    settings = tomllib.loads((folder / "config.toml").read_text())
+    del settings["images"]
+    (folder / "config.toml").write_text(tomli_w.dumps(settings))
+    assert main(["predict", str(photos / "red" / "0.png"), "--weights", str(folder), "--top", "10"]) == 0
+    answers = capsys.readouterr().out.partition(": ")[2].split(", ")
+    assert sorted(answer.split()[0] for answer in answers) == [str(digit) for digit in range(10)]
+    assert main(command) == 0, "it is the same run"
+    assert json.loads((folder / "result.json").read_text())["epochs"] == 1
+
+
+def test_show_prints_toml_with_the_reason_above_it(photos, capsys):
+    assert main(["train", "--data", f"folder:{photos}", "--show"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# photos: 24 training photos")
+    assert tomllib.loads(shown)["model"]["patch_size"] == 4
+
+
+def test_showing_the_settings_for_a_folder_needs_no_pytorch(photos):
+    code = (
+        "import sys; from vit_lab.cli import main; "
+        f"main(['train', '--data', 'folder:{photos}', '--show']); "
+        "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'sklearn', 'torchvision')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0

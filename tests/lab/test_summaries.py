@@ -1,0 +1,106 @@
+"""A summary is not replaced by one of another objective, or of runs that begin from other weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_lab.cli import main
+from vit_lab import load_recipe, load_result, run_seeds
+from vit_lab.experiments.recipes import recipe_from_tables
+from vit_lab.experiments.summaries import check_summary
+from vit_from_scratch.model.checkpoints import save_checkpoint
+
+TABLES = {
+    "data": {"name": "digits", "validation_size": 1000, "train_size": 40},
+    "train": {"epochs": 1, "batch_size": 20, "warmup_steps": 0},
+}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """A function that leaves a checkpoint of ten classes, another one for each seed, and returns its path."""
+
+    def saved(seed: int, folder: str = "start") -> str:
+        torch.manual_seed(seed)
+        config = ViTConfig(8, 4, channels=1, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=10)
+        save_checkpoint(path := tmp_path / folder / "model.safetensors", VisionTransformer(config))
+        return str(path)
+
+    return saved
+
+
+def begun(weights: str, **more):
+    return recipe_from_tables(TABLES | {"weights": weights} | more, {}, "same")
+
+
+def test_a_summary_is_not_replaced_by_one_that_begins_from_other_weights(tmp_path, start):
+    path = tmp_path / "out" / "summary.json"
+    run_seeds(begun(start(0)), path.parent)
+    check_summary(path, begun(start(0)))
+    check_summary(path, begun(start(0, "moved")))
+    check_summary(tmp_path / "new.json", begun("runs/gone"))  # there is nothing to compare with
+    wrong = r"tells of other runs \(start\.sha256 \(.* there, .* now\)\): expected .*Nothing was written"
+    with pytest.raises(InputError, match=wrong):
+        check_summary(path, begun(start(1)))
+    with pytest.raises(InputError, match=r"start\.keep_head \(not set there, True now\)"):
+        check_summary(path, begun(start(0), keep_head=True))
+    with pytest.raises(InputError, match=r"start\.sha256 \(.* there, not set now\)"):
+        check_summary(path, begun(""))
+
+
+def test_a_result_whose_start_is_gone_is_still_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result, recipe = load_result("tiny-imagenet-longer"), load_recipe("tiny-imagenet-longer")
+    assert result["config"]["start"]["sha256"]
+    path = tmp_path / "longer.json"
+    path.write_text(json.dumps(result))
+    with pytest.raises(InputError, match="weights runs/tiny-imagenet-plain-seed-0"):
+        check_summary(path, recipe)  # what it would begin from cannot be compared
+
+
+def test_a_summary_of_an_older_version_knows_its_objective(tmp_path):
+    path = tmp_path / "patches.json"
+    path.write_text(json.dumps(load_result("tiny-imagenet-masked-patches")))
+    check_summary(path, load_recipe("tiny-imagenet-masked-patches"))
+    path.write_text(json.dumps(load_result("digits")))
+    check_summary(path, load_recipe("digits"))
+
+
+def test_a_summary_is_not_replaced_by_one_of_another_objective(tmp_path, monkeypatch, capsys, save_photo):
+    monkeypatch.chdir(tmp_path)
+    for number in range(8):
+        part = "train" if number < 6 else "test"
+        save_photo(Path("photos", part, "ab"[number % 2], f"{number}.png"), (8, 8), number)
+    model = ["model.patch_size=4", "model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]
+    more = ["data.validation_size=2", "data.image_size=8", "train.workers=0", "train.warmup_steps=0"]
+    command = ["pretrain-masked", "--data", "folder:photos", "--epochs", "1", "--batch-size", "4"]
+    command += ["--set", *model, *more, "--results", "r.json", "--objective"]
+    assert main([*command, "patches"]) == 0
+    before = Path("r.json").read_bytes()
+    assert main([*command, "pixels"]) == 2
+    said = capsys.readouterr().err
+    assert "r.json tells of other runs (objective (masked-patches there, masked-pixels now)" in said
+    assert said.count("\n") == 1
+    assert Path("r.json").read_bytes() == before
+    assert main([*command, "patches"]) == 0
+
+
+def test_two_starts_of_one_name_are_told_apart(tmp_path, monkeypatch, capsys, start):
+    monkeypatch.chdir(tmp_path)
+    start(0, "a/run")
+    start(1, "b/run")
+    quick = ["--set", "data.train_size=40", "train.precision=float32", "train.threads=1", "--epochs", "1"]
+    command = ["finetune", "--data", "digits", *quick, "--results", "r.json"]
+    for how in (["--seeds", "0"], ["--sweep", "0.01", "0.1"]):
+        first = [*command, *how, "--out", f"first{how[0]}", "--weights"]
+        assert main([*first, "a/run/model.safetensors"]) == 0
+        capsys.readouterr()
+        assert main([*command, *how, "--out", "second", "--weights", "b/run/model.safetensors"]) == 2
+        said = capsys.readouterr().err
+        assert "r.json tells of other runs (start.sha256 (" in said
+        assert said.count("\n") == 1
+        assert not Path("second").exists()
+        Path("r.json").unlink()

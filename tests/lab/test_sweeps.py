@@ -1,0 +1,282 @@
+"""`vit finetune`: the paper's settings, rates swept on held-out images, and what it begins from."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_lab.cli import main
+from vit_lab.cli.figures import FIGURES
+from vit_lab.experiments import sweeps
+from vit_lab.experiments.fine_tuning import fine_tuning_recipe, slug_of
+from vit_lab.experiments.paper import TABLE_4
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.experiments.sweeps import best_rate, sweep_rates
+from vit_from_scratch.files import sha256
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+
+
+@pytest.fixture
+def weights(tmp_path):
+    torch.manual_seed(0)
+    config = ViTConfig(8, 4, channels=1, dim=16, depth=2, heads=2, mlp_dim=16, num_classes=3)
+    path = tmp_path / "start.safetensors"
+    save_checkpoint(path, VisionTransformer(config))
+    return str(path)
+
+
+QUICK = ["--set", "data.train_size=60", "train.threads=1", "train.precision=float32", "--epochs", "2"]
+
+
+def test_the_settings_are_those_of_the_paper():
+    recipe, why = fine_tuning_recipe("tiny-imagenet", "cifar10", {})
+    paper = load_recipe("table4-cifar10").train
+    for option in ("optimiser", "momentum", "weight_decay", "schedule", "clip_norm"):
+        assert getattr(recipe.train, option) == getattr(paper, option), option
+    assert recipe.train.learning_rate in TABLE_4["cifar10"][2]
+    assert (recipe.data.image_size, recipe.weights) == (64, "tiny-imagenet")
+    assert "cifar10-from-tiny-imagenet: images of 64 x 64" in why
+
+
+@pytest.mark.parametrize(("photos", "epochs", "batch"), [(45_000, 4, 128), (4_500, 44, 64), (450, 60, 16)])
+def test_few_images_are_seen_more_often(photos, epochs, batch):
+    recipe, _ = fine_tuning_recipe("tiny-imagenet", "cifar10", {"data": {"train_size": photos}})
+    assert (recipe.train.epochs, recipe.train.batch_size) == (epochs, batch)
+
+
+@pytest.mark.parametrize(
+    ("weights", "slug"),
+    [
+        ("tiny-imagenet", "tiny-imagenet"),
+        ("B/16-384", "B-16-384"),
+        ("runs/try/", "try"),
+        ("a b.safetensors", "a-b"),
+    ],
+)
+def test_a_recipe_is_named_after_what_it_begins_from(weights, slug):
+    assert slug_of(weights) == slug
+
+
+def test_steps_that_are_counted_decide_the_warm_up():
+    def chosen(**train):
+        recipe, why = fine_tuning_recipe("tiny-imagenet", "cifar10", {"train": train})
+        return recipe.train, why
+
+    counted, why = chosen(steps=70)
+    assert (counted.steps, counted.warmup_steps) == (70, 7)
+    assert "steps: 70, batches of 128" in why
+    assert chosen(steps=5_000)[0].warmup_steps == 100
+    assert chosen(steps=70, warmup_steps=20)[0].warmup_steps == 20
+    in_epochs, why = chosen(epochs=1)
+    assert in_epochs.warmup_steps == 35, "a tenth of 45,000 images in batches of 128"
+    assert "epochs: 1, batches of 128" in why
+
+
+def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
+    weights, save_photo, tmp_path, capsys
+):
+    out = tmp_path / "run"
+    assert main(["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]) == 0
+    assert "digits-from-start: images of 8 x 8, epochs: 2" in capsys.readouterr().out
+    model = load_checkpoint(out / "model.safetensors")
+    assert (model.config.num_classes, model.config.image_shape) == (10, (8, 8))
+    assert main(["evaluate", str(out)]) == 0
+    assert "the same accuracy as when it was trained" in capsys.readouterr().out
+    picture = str(save_photo(tmp_path / "photo.png", seed=1))
+    assert main(["predict", picture, "--weights", str(out), "--top", "10"]) == 0
+    found = capsys.readouterr().out.removeprefix(f"{picture}: ").split(", ")
+    assert sorted(one.split()[0] for one in found) == list("0123456789"), "the classes of the new head"
+    assert main(["inspect", picture, "--weights", str(out), "--out", str(tmp_path / "figures")]) == 0
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(FIGURES)
+    again = ["finetune", "--weights", str(out), "--data", "digits", *QUICK, "--out", str(tmp_path / "again")]
+    assert main([*again, "--image-size", "12"]) == 0, "a run's folder is a start, too, and larger images fit"
+    assert load_checkpoint(tmp_path / "again" / "model.safetensors").config.grid == (3, 3)
+
+
+def test_a_folder_over_runs_says_which_run_to_begin_from(weights, tmp_path, capsys):
+    out = tmp_path / "swept"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
+    assert main([*command, "--sweep", "1e-6", "0.1", "--seeds", "0", "1"]) == 0
+    capsys.readouterr()
+    for folder in (out, out / "rate-0.1"):
+        assert main(["predict", "photo.png", "--weights", str(folder)]) == 2
+        said = capsys.readouterr().err
+        best = out / "rate-0.1" / "seed-0"
+        assert f"--weights {folder} is a folder over runs ({best}, " in said
+        assert said.endswith(f"expected one of them, such as {best}.\n")
+    assert main(["finetune", "--weights", str(tmp_path), "--data", "digits"]) == 2
+    assert f"no checkpoint at {tmp_path / 'model.safetensors'}" in capsys.readouterr().err
+
+
+def test_averaged_weights_are_measured_and_kept(weights, tmp_path, capsys):
+    asked = ["finetune", "--weights", weights, "--data", "digits", *QUICK]
+    heads = {}
+    for name, more in (("last", []), ("averaged", ["--set", "train.average_decay=0.95"])):
+        assert main([*asked, *more, "--out", str(tmp_path / name)]) == 0
+        assert main(["evaluate", str(tmp_path / name)]) == 0
+        assert "the same accuracy as when it was trained" in capsys.readouterr().out
+        heads[name] = load_checkpoint(tmp_path / name / "model.safetensors").head.weight
+    assert 0 < heads["averaged"].norm() < 0.8 * heads["last"].norm(), "a head begins as zeros"
+
+
+def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp_path, capsys):
+    out, results = tmp_path / "swept", tmp_path / "summary.json"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
+    command += ["--sweep", "1e-6", "0.1", "--seeds", "0", "1", "--results", str(results)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    sweep, summary = (json.loads(path.read_text()) for path in (out / "sweep.json", results))
+    assert [row["rate"] for row in sweep["rates"]] == [1e-6, 0.1]
+    first, last = (line for line in said.splitlines() if line.startswith("     0.1  "))
+    held_out = f"{sweep['rates'][1]['validation_accuracy']:.4f}"
+    assert first.split() == ["0.1", held_out, "chosen"]
+    assert last.split() == ["0.1", held_out, f"{summary['test_accuracy_mean']:.4f},", "chosen"]
+    assert said.endswith(f"{last}\n"), "the table again, with the test number"
+    assert (sweep["weights"], sweep["data"], sweep["seed"], sweep["chosen"]) == (weights, "digits", 0, 0.1)
+    assert sweep["config"]["start"] == {"sha256": sha256(Path(weights))}
+    assert sweep["config"]["train"]["learning_rate"] == 0.1
+    assert {"hardware", "versions", "commit", "date"} <= sweep.keys()
+    assert (summary["rates"], summary["chosen"]) == (sweep["rates"], 0.1)
+    assert summary == json.loads((out / "rate-0.1" / "summary.json").read_text())
+    tested = sorted(str(path.parent.relative_to(out)) for path in out.rglob("result.json"))
+    assert tested == ["rate-0.1/seed-0", "rate-0.1/seed-1"], "the losing rate never saw the test images"
+    assert summary["seeds"] == [0, 1]
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
+    assert main(command) == 0
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}, (
+        "nothing anew"
+    )
+    assert json.loads((out / "sweep.json").read_text()) == sweep
+
+
+def test_the_record_of_another_sweep_is_never_replaced(weights, tmp_path, capsys):
+    out, record = tmp_path / "swept", tmp_path / "swept" / "sweep.json"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out), "--sweep"]
+    assert main([*command, "0.01", "0.1"]) == 0
+    assert main([*command, "0.01", "0.1", "0.03"]) == 0, "a rate more loses nothing"
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert [row["rate"] for row in json.loads(record.read_text())["rates"]] == [0.01, 0.1, 0.03]
+    other = str(tmp_path / "other" / "start.safetensors")
+    torch.manual_seed(1)
+    save_checkpoint(Path(other), VisionTransformer(load_checkpoint(Path(weights)).config))
+    capsys.readouterr()
+    for rest, message in (
+        (["0.1"], "(rate 0.01 would be lost; rate 0.03 would be lost): expected the same rates, or more"),
+        (["0.01", "0.1", "0.03", "--seed", "1"], "(seed (0 there, 1 now)): expected"),
+        (["0.01", "0.1", "0.03", "--epochs", "3"], "train.epochs (2 there, 3 now)"),
+        (["0.01", "0.1", "0.03", "--weights", other], "start.sha256 ("),
+    ):
+        assert main([*command, *rest]) == 2
+        said = capsys.readouterr().err
+        assert f"{record} tells of another sweep (" in said
+        assert message in said
+        assert said.count("\n") == 1
+    record.write_text("[]")
+    assert main([*command, "0.1"]) == 2
+    assert "is no record of a sweep" in capsys.readouterr().err
+    record.write_bytes(before[record])
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    record.write_text('{"chosen": 0.1, "rates": [{"rate": 0.1}]}')  # as the first version wrote it
+    assert main([*command, "0.01", "0.1"]) == 0
+
+
+def test_a_rate_that_diverges_loses(weights, digits, tmp_path):
+    recipe, _ = fine_tuning_recipe(weights, "digits", {"train": {"epochs": 1, "clip_norm": 0.0}})
+    said = []
+    rows = sweep_rates(recipe, (1e20, 0.01), tmp_path / "out", digits, say=said.append)
+    assert rows[0]["validation_accuracy"] is None
+    assert best_rate(rows) == 0.01
+    assert "1e+20: " in said[0]
+    with pytest.raises(InputError, match=r"training diverged at every learning rate \(1e\+20\)"):
+        best_rate(rows[:1])
+
+
+def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
+    rows = [
+        {"rate": rate, "validation_accuracy": accuracy, "validation_loss": loss}
+        for rate, accuracy, loss in ((0.1, 0.5, 1.3), (0.2, 0.6, 1.2), (0.3, 0.6, 1.1))
+    ]
+    assert best_rate(rows) == 0.3
+
+
+def test_the_test_images_are_not_touched_by_a_sweep(weights, digits, tmp_path, monkeypatch):
+    recipe, _ = fine_tuning_recipe(weights, "digits", {"train": {"epochs": 1}})
+    parts = []
+    real = type(digits).batches
+    monkeypatch.setattr(
+        type(digits),
+        "batches",
+        lambda self, part, *a, **k: (parts.append(part), real(self, part, *a, **k))[1],
+    )
+    sweeps.sweep_rates(recipe, (0.01, 0.03), tmp_path / "out", digits)
+    assert set(parts) == {"validation"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--weights", "nowhere"], "--weights nowhere: expected one of cifar10, tiny-imagenet"),
+        (["--weights", "tiny-imagenet", "--image-size", "50"], "patch_size 8"),
+        (["--weights", "tiny-imagenet", "--lr", "0.1", "--sweep"], "--lr for one learning rate or --sweep"),
+        (["--weights", "tiny-imagenet", "--sweep", "0.1", "0.1"], "each of them once"),
+        (["--weights", "tiny-imagenet", "--sweep", "-1"], "numbers above 0"),
+        (["--weights", "tiny-imagenet", *QUICK, "--sweep", "0.1", "inf"], "train.learning_rate = inf"),
+        (
+            ["--weights", "tiny-imagenet", "--sweep", "--out", "other.json"],
+            "other.json is a file: expected a",
+        ),
+        (
+            ["--weights", "tiny-imagenet", "--seeds", "0", "--out", "other.json"],
+            "is a file: expected a folder",
+        ),
+        (
+            ["--weights", "tiny-imagenet", "--results", "x.json"],
+            "--results takes the summary of several seeds",
+        ),
+        (["--weights", "tiny-imagenet", "--sweep", "--set", "data.validation_size=0"], "there are none"),
+        (["--weights", "tiny-imagenet", "--sweep", "--keep-epochs", "1"], "--keep-epochs with --sweep"),
+        (["--weights", "tiny-imagenet", "--sweep", "--results", "other.json"], "is no summary of runs"),
+    ],
+)
+def test_wrong_input_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text("[]")
+    assert main(["finetune", "--data", "digits", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.rglob("model.safetensors"))
+
+
+def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, tmp_path, capsys):
+    from PIL import Image
+
+    for part in ("train", "test"):
+        for kind in ("a", "b"):
+            folder = tmp_path / "photos" / part / kind
+            folder.mkdir(parents=True)
+            for number in range(6):
+                Image.new("RGB", (8, 8), (40 * number, 0, 0)).save(folder / f"{number}.png")
+    photos = f"folder:{tmp_path / 'photos'}"
+    assert main(["finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out")]) == 2
+    assert "takes 1 channels and" in capsys.readouterr().err
+
+
+def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(tmp_path, capsys):
+    config = ViTConfig(8, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
+    (tmp_path / "run").mkdir()
+    save_checkpoint(tmp_path / "run" / "model.safetensors", VisionTransformer(config))
+    settings = '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    (tmp_path / "run" / "config.toml").write_text(settings)
+    asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.npy")]
+    for command in (["finetune", *asked], ["finetune", *asked, *QUICK[:1], "data.normalisation=half"]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "scales each of 3 colours in its own way ('imagenet'), and the images of digits have 1" in said
+        assert "expected colour photos. Convert them, or take other weights." in said
+        assert said.count("\n") == 1
+    assert main(["features", *asked]) == 2
+    assert "the images of digits have 1 channel: expected colour photos" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing was written"

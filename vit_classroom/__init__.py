@@ -1,0 +1,1 @@
+"""The classroom: checks that judge a reader's code, worksheets, courses and grading."""

@@ -1,0 +1,21 @@
+"""Chapters as assignments: worksheets, courses for nbgrader, and grading without it.
+
+Its modules::
+
+    notebooks        the chapters, with marked answers, and what students hand in
+    worksheet        what a student's notebook checks its answers with
+    wire             what two processes tell each other: tensors and plain values, never pickles
+    limits           what a student's code may take
+    nursery          where the processes for it come from
+    student_process  where a student's code runs
+    proxies          functions and classes that live in that process, as the checks see them
+    grading          marks for one notebook
+    suspicion        what in a notebook a person should look at
+    classes          marks for a folder of notebooks, with feedback and a summary
+    course           a course folder for nbgrader
+    nbgrader_plugin  the same marks inside of `nbgrader autograde`
+"""
+
+from vit_classroom.assignments.worksheet import Worksheet
+
+__all__ = ["Worksheet"]

@@ -1,0 +1,106 @@
+"""A course folder for nbgrader: the chapters with marked answers and hidden tests, and its settings."""
+
+import json
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from vit_classroom.assignments.grading import seeds_of
+from vit_classroom.assignments.notebooks import TO_WRITE, Chapter, read_chapter
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_atomically
+
+HIDDEN = """\
+### BEGIN HIDDEN TESTS
+sheet.check("{name}", seeds={seeds})
+### END HIDDEN TESTS"""
+
+CONFIG = '''\
+"""Settings of nbgrader for a course of vit_from_scratch."""
+
+c = get_config()  # noqa: F821 - nbgrader brings it
+
+c.CourseDirectory.course_id = {course!r}
+
+# What students find in place of an answer.
+c.ClearSolutions.code_stub = {{"python": 'raise NotImplementedError("your turn")'}}
+c.ClearSolutions.text_stub = {to_write!r}
+
+# A check that somebody deleted comes back, and counts.
+c.OverwriteCells.add_missing_cells = True
+
+# In place of running the notebook: each answer is called in a process of its own and judged from outside.
+c.Autograde.autograde_preprocessors = [
+    "vit_classroom.assignments.nbgrader_plugin.JudgeAnswers",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.JudgeAnswers.seconds = 30  # for a cell; a call of an answer has ten
+c.JudgeAnswers.megabytes = 4000
+
+# Feedback without the hidden tests.
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "nbgrader.preprocessors.ClearHiddenTests",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+'''
+
+
+def build_course(names: Sequence[str], out: Path, seed: int | None = None) -> int:
+    """Write a course folder, or add chapters to one.
+
+    Args:
+        names: of chapters, or their numbers.
+        out: the folder; settings that are there already stay as they are.
+        seed: decides what the hidden tests draw; None for a secret one.
+
+    Returns:
+        The seed.
+
+    Raises:
+        InputError: an unknown chapter, or one that the course already has.
+    """
+    chapters = [read_chapter(name) for name in names]
+    for chapter in chapters:
+        if notebook_path(out, chapter).exists():
+            raise InputError(
+                f"{notebook_path(out, chapter)} is there already: expected a new chapter or a new folder. "
+                "Students may have this version; remove it yourself, if nobody has."
+            )
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    for chapter in chapters:
+        write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
+        write_atomically(out / "rubrics" / f"{chapter.name}.md", rubrics(chapter).encode())
+    config = out / "nbgrader_config.py"
+    if not config.exists():
+        write_atomically(config, CONFIG.format(course=out.resolve().name, to_write=TO_WRITE).encode())
+    return seed
+
+
+def notebook_path(out: Path, chapter: Chapter) -> Path:
+    """Return where nbgrader looks for the instructor's version of a chapter."""
+    return out / "source" / chapter.name / f"{chapter.name}.ipynb"
+
+
+def with_hidden_tests(chapter: Chapter, seed: int) -> str:
+    """Return a chapter's notebook with hidden tests, as JSON."""
+    notebook = json.loads(chapter.text)
+    for cell, read in zip(notebook["cells"], chapter.cells, strict=True):
+        if "check" in read.assignment:
+            name = read.assignment["name"]
+            hidden = HIDDEN.format(name=name, seeds=seeds_of(seed, name))
+            cell["source"] = f"{read.source}\n{hidden}"
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def rubrics(chapter: Chapter) -> str:
+    """Return what a person gives points for, with model answers, as Markdown."""
+    lines = [f"# {chapter.title}", "", "Points for answers that a person reads.", ""]
+    for task in chapter.tasks:
+        if not task.check:
+            lines += [f"## {task.name}, {task.points:g} points", "", task.answer, ""]
+    return "\n".join(lines)

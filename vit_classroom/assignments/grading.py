@@ -1,0 +1,248 @@
+"""Marks for one notebook: its own code runs in a process apart, the checks here."""
+
+import contextlib
+import functools
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from textwrap import shorten
+from typing import Literal
+
+from vit_classroom import checks
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.notebooks import (
+    TO_WRITE,
+    Cell,
+    Chapter,
+    Task,
+    brought_in,
+    needed,
+    plain_python,
+    with_set_up,
+)
+from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
+from vit_classroom.assignments.suspicion import Suspicion, is_check, suspicions
+from vit_classroom.assignments.worksheet import STUB
+
+State = Literal["right", "not right", "to do", "to read"]
+ROUNDS = 2
+"""Inputs are drawn anew so many times for each answer."""
+MISSING = "there is none in the notebook"
+REACHED = {
+    "did not come to an end": "did not come to an end",
+    "ended its process": "ended its process",
+    "MemoryError": "took more memory than there was",
+    "can't allocate memory": "took more memory than there was",
+    "bad_alloc": "took more memory than there was",
+}
+"""Words of a message about a limit that was reached, and what it means."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one answer earned.
+
+    Attributes:
+        task: what was asked.
+        points: earned; 0 for what a person has yet to read.
+        state: "right", "not right", "to do" (a stub, or nothing), or "to read" (by a person).
+        message: what a check says, or why there are no points.
+    """
+
+    task: Task
+    points: float
+    state: State
+    message: str = ""
+
+
+@dataclass
+class Marks:
+    """What a notebook earned.
+
+    Attributes:
+        marks: one for each task of the chapter.
+        suspicions: what a person should look at.
+        remarks: cells that stopped with an error, in words.
+        held: which limits held.
+    """
+
+    marks: list[Mark]
+    suspicions: list[Suspicion] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    held: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def points(self) -> float:
+        """All that was earned so far."""
+        return sum(mark.points for mark in self.marks)
+
+
+def seeds_of(seed: int, name: str, rounds: int = ROUNDS) -> tuple[int, ...]:
+    """Return the seeds with which an answer is checked: other ones for each year's seed and each name."""
+    digests = [hashlib.sha256(f"{seed} {name} {number}".encode()).digest() for number in range(rounds)]
+    return tuple(int.from_bytes(digest[:4], "big") % 2**31 for digest in digests)
+
+
+class _Session:
+    """A student's process that is started again where it was left, without the cell that ended it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.process = StudentProcess(limits)
+        self.held = self.process.start()
+        self.ran: list[tuple[str, str]] = []
+
+    def run(self, source: str, place: str) -> str:
+        """Run code, and return how it failed, "" if it did not."""
+        try:
+            reply, _ = self.process.ask({"do": "run", "source": source, "place": place})
+        except TimeoutError:
+            self.again()
+            return f"did not come to an end within {self.limits.seconds:g} seconds"
+        except ProcessEnded as error:
+            self.again()
+            return str(error)
+        self.ran.append((source, place))
+        return f"stopped with {shorten(reply['error'], 150)}" if "error" in reply else ""
+
+    def again(self) -> None:
+        """Start a new process, and run what ran before; a cell that does not run again is left out."""
+        complete = False
+        while not complete:
+            self.process.close()
+            self.process = StudentProcess(self.limits)
+            self.process.start()
+            complete = True
+            for number, (source, place) in enumerate(self.ran):
+                try:
+                    self.process.ask({"do": "run", "source": source, "place": place})
+                except (TimeoutError, ProcessEnded):
+                    del self.ran[number]
+                    complete = False
+                    break
+
+    def judge(self, task: Task, seeds: tuple[int, ...]) -> str:
+        """Check an answer, and return what is wrong with it, "" if nothing is."""
+        try:
+            for seed in seeds:
+                piece = remote_piece(self.process, task.name)
+                with contextlib.redirect_stdout(io.StringIO()):
+                    getattr(checks, task.check)(piece, seed=seed)
+        except checks.CheckFailed as failure:
+            return str(failure)
+        except LookupError:
+            return f"{task.name}: {MISSING}."
+        except TimeoutError:
+            return f"{task.name}: it did not come to an end."
+        except ProcessEnded as error:
+            return f"{task.name}: it {error}."
+        except Exception as error:  # of a reply that makes no sense; nothing that goes wrong here is right
+            return f"{task.name}: it could not be judged ({type(error).__name__})."
+        finally:
+            if not self.process.alive:
+                self.again()
+        return ""
+
+
+def grade(
+    chapter: Chapter,
+    cells: list[Cell],
+    seeds: Callable[[str], tuple[int, ...]] | None = None,
+    limits: Limits | None = None,
+) -> Marks:
+    """Mark a notebook.
+
+    Each answer is judged where its check stands, with what the student's cells above it have made. After one
+    that is not right, the book's own takes its place, so that a mistake costs its points once.
+
+    Args:
+        chapter: what was assigned.
+        cells: what was handed in.
+        seeds: for the name of an answer, those of the inputs that are drawn; None for those of `seeds_of`
+            with 0.
+        limits: for the student's code.
+
+    Returns:
+        A mark for each task; what a person reads is "to read", or "to do" where nothing was written.
+    """
+    limits = limits or Limits()
+    seeds = seeds or functools.partial(seeds_of, 0)
+    cells = with_set_up(chapter, cells)
+    found = suspicions(chapter, cells)
+    session = _Session(limits)
+    marks: dict[str, Mark] = {}
+    remarks: list[str] = []
+    waiting = {task.cell_name: task for task in chapter.tasks if task.check}
+    try:
+        since = 0
+        for place, source in _plan(chapter, cells):
+            name = cells[place].name
+            if is_check(cells[place]) and name in waiting:
+                region = range(since + 1, place + 2)
+                marks[name] = _judged(session, waiting.pop(name), seeds, region, found, remarks)
+                since = place + 1
+            elif source:
+                failed = session.run(source, f"cell {place + 1}")
+                if failed:
+                    remarks.append(f"cell {place + 1} {failed}")
+                    if "stopped with" not in failed or any(words in failed for words in REACHED):
+                        found.append(Suspicion(place + 1, failed))
+        for name, task in waiting.items():
+            answers = [number for number, cell in enumerate(cells, start=1) if cell.name == task.name]
+            marks[name] = _judged(session, task, seeds, answers, found, remarks)
+    finally:
+        session.process.close()
+    written = {cell.name: cell.source.strip() for cell in cells}
+    for task in chapter.tasks:
+        if not task.check:
+            state: State = "to do" if written.get(task.name, "") in ("", TO_WRITE) else "to read"
+            marks[task.cell_name] = Mark(task, 0, state)
+    ordered = [marks[task.cell_name] for task in chapter.tasks]
+    return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
+
+
+def _judged(
+    session: _Session,
+    task: Task,
+    seeds: Callable[[str], tuple[int, ...]],
+    region: Sequence[int],
+    found: list[Suspicion],
+    remarks: list[str],
+) -> Mark:
+    """Judge one answer; then the book's stands in its place unless it is right."""
+    severe = [one for one in found if one.severe and one.cell in region]
+    message = session.judge(task, seeds(task.name))
+    for words, what in REACHED.items():
+        if words in message:
+            found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
+    state: State = "right"
+    if STUB in message:
+        state, message = "to do", f"{task.name}: still to be written."
+    elif message:
+        state = "not right"
+        own = [remark for remark in remarks if int(remark.split()[1]) in region]
+        if own and MISSING in message:
+            message = f"{task.name}: {MISSING}, because {own[-1]}."
+    elif severe:
+        state = "not right"
+        message = f"{task.name}: no points, because {severe[0]}. Please come and talk about it."
+    if state != "right":
+        session.run(task.answer, f"the book's {task.name}")
+    return Mark(task, task.points if state == "right" else 0, state, message)
+
+
+def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
+    """Say what runs of each cell: all of a student's own, and of what is given the part that these need."""
+    known = {source.strip() for source in chapter.given}
+    code = [place for place, cell in enumerate(cells) if cell.kind == "code"]
+    given = [place for place in code if cells[place].source.strip() in known]
+    own = {
+        place: plain_python(cells[place].source)
+        for place in code
+        if place not in given and not is_check(cells[place])
+    }
+    answers = [task.answer for task in chapter.tasks if task.check]
+    parts = needed([brought_in(cells[place].source) for place in given], [*own.values(), *answers])
+    sources = own | dict(zip(given, parts, strict=True))
+    return [(place, sources.get(place, "")) for place in code]

@@ -1,0 +1,82 @@
+"""Grading inside of `nbgrader autograde`: answers are judged from outside of the process that they run in.
+
+nbgrader's own way runs tests in the kernel of the student's notebook, where the student's code has had the
+first word. A cell that ends the kernel, or changes what the tests call, then decides about its own marks.
+"""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Float, Integer
+
+from vit_classroom.assignments.grading import Mark, grade
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.notebooks import Cell, cells_of, read_chapter
+
+HIDDEN = re.compile(r"\n?### BEGIN HIDDEN TESTS\n(.*?)\n### END HIDDEN TESTS", re.DOTALL)
+SEEDS = re.compile(r"seeds=\(([\d, ]+)\)")
+
+
+class JudgeAnswers(NbGraderPreprocessor):
+    """Judge the answers of a notebook, and write the verdicts where nbgrader looks for them.
+
+    A cell that checks an answer gets an output: a line when all is right, an error when it is not. Other
+    cells keep the outputs that they had. What a person should look at is logged, and written to
+    look_at.txt beside the graded notebook.
+    """
+
+    seconds = Float(30.0, help="Seconds for a cell of the student's.").tag(config=True)
+    megabytes = Integer(4000, help="Memory for the student's code.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Judge one notebook."""
+        place = resources["nbgrader"]
+        checks = {cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if _is_check(cell)}
+        try:
+            chapter = read_chapter(place["notebook"])
+            seeds = {name: _seeds(cell.source) for name, cell in checks.items()}
+            cells = [_without_hidden(cell) for cell in cells_of(nb)]
+            limits = Limits(self.megabytes, self.seconds)
+            marks = grade(chapter, cells, lambda name: seeds[f"check-{name}"], limits)
+        except Exception as error:
+            self.log.exception("%s of %s was not graded", place["notebook"], place["student"])
+            for cell in checks.values():
+                cell.outputs = [_failed(f"not graded: {type(error).__name__}: {error}")]
+            return nb, resources
+        by_name = {mark.task.cell_name: mark for mark in marks.marks}
+        for name, cell in checks.items():
+            cell.outputs = [_output(by_name[name])] if name in by_name else [_failed("nothing of this name")]
+        if marks.suspicions:
+            lines = "\n".join(map(str, marks.suspicions))
+            self.log.warning("%s of %s, please look:\n%s", place["notebook"], place["student"], lines)
+            resources.setdefault("outputs", {})["look_at.txt"] = f"{lines}\n".encode()
+        return nb, resources
+
+
+def _is_check(cell: NotebookNode) -> bool:
+    about = cell.metadata.get("nbgrader", {})
+    return cell.cell_type == "code" and about.get("grade", False) and not about.get("solution", False)
+
+
+def _seeds(source: str) -> tuple[int, ...]:
+    """Read the seeds of the hidden tests from their cell."""
+    found = SEEDS.search(source)
+    return tuple(int(number) for number in found[1].split(",") if number.strip()) if found else (0,)
+
+
+def _without_hidden(cell: Cell) -> Cell:
+    return replace(cell, source=HIDDEN.sub("", cell.source))
+
+
+def _output(mark: Mark) -> NotebookNode:
+    if mark.state == "right":
+        return new_output("stream", name="stdout", text=f"✓ {mark.task.name}\n")
+    return _failed(mark.message)
+
+
+def _failed(message: str) -> NotebookNode:
+    return new_output("error", ename="CheckFailed", evalue=message.splitlines()[0], traceback=[message])

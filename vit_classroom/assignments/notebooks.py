@@ -1,0 +1,278 @@
+"""Chapters as assignments: their cells, and the pieces that are asked for in them. No PyTorch needed."""
+
+import ast
+import json
+import re
+import symtable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.errors import InputError, reason, unknown_name
+
+CHAPTERS = Path(__file__).parent / "chapters"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+SET_UP = "#@title Set-up"
+"""How the set-up cell of every notebook begins."""
+TO_WRITE = "*Your answer.*"
+"""What students find in place of an answer in words."""
+LARGEST = 50_000_000
+"""Bytes of a submitted notebook; a larger one is not read."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a notebook.
+
+    Attributes:
+        kind: "code", "markdown" or "raw".
+        source: its text.
+        about: nbgrader's entry in its metadata.
+        assignment: ours, in a chapter: which check looks at which piece, or for what a reader gives points.
+    """
+
+    kind: str
+    source: str
+    about: dict[str, Any]
+    assignment: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Its name for nbgrader, "" if it has none."""
+        return str(self.about.get("grade_id", ""))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that earns points.
+
+    Attributes:
+        name: of the function or class that is asked for, or the label of a question.
+        points: how many.
+        check: the function of `vit_classroom.checks` that judges it; "" for what a person reads.
+        answer: the book's answer: code, or text with what there are points for.
+    """
+
+    name: str
+    points: float
+    check: str
+    answer: str
+
+    @property
+    def cell_name(self) -> str:
+        """The name, for nbgrader, of the cell that carries the points."""
+        return f"check-{self.name}" if self.check else self.name
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter as an assignment.
+
+    Attributes:
+        name: such as "03_attention".
+        text: the notebook, as JSON.
+    """
+
+    name: str
+    text: str
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """All of its cells, with the answers."""
+        return cells_of(json.loads(self.text))
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """What there are points for, in the chapter's order."""
+        answers = {cell.name: cell for cell in self.cells if cell.about.get("solution")}
+        found = []
+        for cell in self.cells:
+            if cell.about.get("grade"):
+                check, name = cell.assignment.get("check", ""), cell.assignment.get("name", cell.name)
+                found.append(Task(name, cell.about["points"], check, without_marks(answers[name].source)))
+        return found
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        lines = [line for cell in self.cells if cell.kind == "markdown" for line in cell.source.splitlines()]
+        return next(line.removeprefix("# ") for line in lines if line.startswith("# "))
+
+    @property
+    def given(self) -> list[str]:
+        """The code that students receive and need not change."""
+        return [cell.source for cell in self.cells if cell.kind == "code" and not cell.about]
+
+
+def chapter_names() -> list[str]:
+    """Return the names of the chapters that can be assigned, in the book's order."""
+    return sorted(path.stem for path in CHAPTERS.glob("*.ipynb"))
+
+
+def read_chapter(name: str) -> Chapter:
+    """Return a chapter by its name or by its number: "03_attention", "03" or "3".
+
+    Raises:
+        InputError: there is none.
+    """
+    names = chapter_names()
+    wanted = [known for known in names if known == name or (name.isdigit() and int(known[:2]) == int(name))]
+    if not wanted:
+        raise unknown_name("chapter", name, names)
+    return Chapter(wanted[0], (CHAPTERS / f"{wanted[0]}.ipynb").read_text(encoding="utf-8"))
+
+
+def earlier_answers(names: Iterable[str]) -> str:
+    """Return the book's answers of these names, from whichever chapters ask for them.
+
+    Raises:
+        InputError: no chapter asks for one of them.
+    """
+    tasks = [task for name in chapter_names() for task in read_chapter(name).tasks]
+    known = {task.name: task.answer for task in tasks if task.check}
+    wanted = list(names)
+    for name in wanted:
+        if name not in known:
+            raise unknown_name("answer", name, known)
+    return "\n\n\n".join(known[name] for name in wanted)
+
+
+def brought_in(source: str) -> str:
+    """Return the definitions that a cell `sheet.bring(...)` brings along; any other cell as it is."""
+    found = re.fullmatch(r"sheet\.bring\((.*)\)", source.strip())
+    return earlier_answers(re.findall(r"'(\w+)'", found[1])) if found else source
+
+
+def read_submission(path: Path) -> list[Cell]:
+    """Read the cells of a notebook that somebody handed in.
+
+    Raises:
+        InputError: it cannot be read, or it is no notebook.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")
+        return cells_of(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}.") from error
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no Jupyter notebook ({reason(error)}): expected an .ipynb.") from None
+
+
+def cells_of(notebook: dict[str, Any]) -> list[Cell]:
+    """Read the cells of a notebook of format 4."""
+    found = []
+    for cell in notebook["cells"]:
+        metadata = cell.get("metadata", {})
+        about, ours = metadata.get("nbgrader"), metadata.get("assignment")
+        found.append(
+            Cell(
+                str(cell["cell_type"]),
+                _joined(cell["source"]),
+                about if isinstance(about, dict) else {},
+                ours if isinstance(ours, dict) else {},
+            )
+        )
+    return found
+
+
+def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:
+    """Put the chapter's own set-up cell in place of a student's, with its budget or of another release."""
+    own = next(source for source in chapter.given if source.startswith(SET_UP))
+    return [
+        replace(cell, source=own) if cell.source.startswith(SET_UP) and not cell.about else cell
+        for cell in cells
+    ]
+
+
+def _joined(text: object) -> str:
+    return "".join(map(str, text)) if isinstance(text, list) else str(text)
+
+
+def without_marks(source: str) -> str:
+    """Return an answer without the lines that mark it."""
+    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))
+
+
+def plain_python(source: str) -> str:
+    """Return a cell without what only IPython knows: lines that begin with % or !, and cells of %%magic."""
+    if source.lstrip().startswith("%%"):
+        return ""
+    lines = source.splitlines()
+    return "\n".join(
+        line[: len(line) - len(line.lstrip())] + "pass" if line.lstrip()[:1] in ("%", "!") else line
+        for line in lines
+    )
+
+
+def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
+    """Of given cells, keep the statements that bind names which other code uses, and what these use.
+
+    Args:
+        given: the sources of the given cells, in order.
+        wanted: the sources of the code that uses names.
+
+    Returns:
+        What is left of each given cell. Statements that bind nothing, such as a call that draws, are gone.
+    """
+    names = set().union(*(globals_of(source) for source in wanted))
+    cells = [_parsed(plain_python(source)) for source in given]
+    taken: set[ast.stmt] = set()
+    while True:
+        fresh = [
+            statement
+            for statements in cells
+            for statement in statements
+            if statement not in taken and not names.isdisjoint(bound_by(statement))
+        ]
+        if not fresh:
+            break
+        taken.update(fresh)
+        names.update(*(globals_of(ast.unparse(statement)) for statement in fresh))
+    return [
+        "\n".join(ast.unparse(statement) for statement in statements if statement in taken)
+        for statements in cells
+    ]
+
+
+def _parsed(source: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+
+
+def bound_by(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement at the top of a cell binds."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    bound = {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return bound
+
+
+def globals_of(source: str) -> set[str]:
+    """Return the global names that code uses, in its functions too; none where it is no Python."""
+    try:
+        return set(_global_names(symtable.symtable(source, "cell", "exec")))
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+
+
+def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _global_names(child)

@@ -1,0 +1,321 @@
+"""Functions and classes that live in a student's process, as the checks see them.
+
+A check gets a `RemotePiece` in place of the student's function or class. What it calls is called over there;
+results come back as plain tensors, gradients as well, through `torch.autograd.Function`. So nothing that a
+student's code does to its own process, be it to `checks`, to torch or to the process itself, reaches what
+decides.
+"""
+
+import contextlib
+import inspect
+import itertools
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_classroom.assignments import nursery, wire
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.checks.sandbox import LIMIT_SECONDS, Box, Elsewhere, Outcome
+
+START_SECONDS = 120
+"""How long a student's process may take to import torch, on a machine that has much else to do."""
+ENDED = "ended its process, as os._exit(), a crash or too much memory do"
+
+
+class ProcessEnded(Exception):
+    """The student's process is gone."""
+
+
+class StudentProcess:
+    """A process for one student's code. Close it in the end.
+
+    Args:
+        limits: for that code.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.numbers = itertools.count()
+        self.folder = tempfile.TemporaryDirectory(prefix="vit-student-", ignore_cleanup_errors=True)
+        self.alive = True
+        """Whether it still answers."""
+        maker = nursery.nursery()
+        if maker is not None:
+            self.incoming, self.outgoing, self.number = maker.new(limits.megabytes)
+        else:
+            process = subprocess.Popen(
+                [sys.executable, "-c", nursery.ALONE.format(megabytes=limits.megabytes)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self.incoming, self.outgoing, self.number = process.stdout, process.stdin, process.pid
+        self.replies: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def ask(
+        self, message: dict[str, Any], tensors: Sequence[Tensor] = (), seconds: float | None = None
+    ) -> tuple[dict[str, Any], list[Tensor]]:
+        """Send a message and wait for what comes back.
+
+        Raises:
+            TimeoutError: nothing came in time; the process is ended.
+            ProcessEnded: it is gone, or talks nonsense.
+        """
+        echo = next(self.numbers)
+        try:
+            wire.send(self.outgoing, {**message, "echo": echo}, list(tensors))
+        except (OSError, ValueError):
+            self.close()
+            raise ProcessEnded(ENDED) from None
+        try:
+            reply = self.replies.get(timeout=seconds or self.limits.seconds)
+        except queue.Empty:
+            self.close()
+            raise TimeoutError from None
+        if reply is None or reply[0].get("echo") != echo:
+            self.close()
+            raise ProcessEnded(ENDED if reply is None else "answers what it was not asked")
+        return reply
+
+    def start(self) -> dict[str, bool]:
+        """Wait until it is ready, and return which limits hold in it."""
+        message = {"do": "start", "folder": self.folder.name}
+        return self.ask(message, seconds=START_SECONDS)[0]["held"]
+
+    def close(self) -> None:
+        """End it, with everything that it started."""
+        if not self.alive:
+            return
+        self.alive = False
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.number, signal.SIGKILL)
+            else:
+                os.kill(self.number, signal.SIGTERM)
+        for stream in (self.incoming, self.outgoing):
+            with contextlib.suppress(OSError, ValueError):  # what was still to be sent
+                stream.close()
+        self.folder.cleanup()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                self.replies.put(wire.receive(self.incoming))
+            except (wire.BrokenWire, ValueError):
+                self.replies.put(None)
+                return
+
+
+class RemotePiece(Elsewhere):
+    """A function or class of the student's, by its name in the student's process."""
+
+    def __init__(self, process: StudentProcess, name: str) -> None:
+        self.process, self.name = process, name
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL),
+             inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD)]
+        )  # fmt: skip
+
+    def box(self, answers: Collection[tuple[str, str]]) -> Box:
+        """Return what calls it."""
+        return RemoteBox(self, sorted(answers))
+
+    def __call__(self, *arguments: object, **named: object) -> Any:
+        """Call it; its errors are raised here.
+
+        Raises:
+            TimeoutError: it takes too long.
+        """
+        return _value_of(RemoteBox(self, []).call(self, *arguments, **named))
+
+
+class RemoteObject(RemotePiece, nn.Module):
+    """A module of the student's: as good where a function was asked for, and not where a class was."""
+
+    def __init__(self, process: StudentProcess, name: str) -> None:
+        nn.Module.__init__(self)
+        RemotePiece.__init__(self, process, name)
+
+
+def remote_piece(process: StudentProcess, name: str) -> object:
+    """Return a student's piece as a check gets it: a proxy of what can be called, else a value like it.
+
+    Raises:
+        LookupError: there is nothing of this name.
+        ProcessEnded: the process is gone.
+        TimeoutError: it does not answer.
+    """
+    reply, tensors = process.ask({"do": "look", "name": name})
+    if reply.get("missing"):
+        raise LookupError(name)
+    if reply.get("callable"):
+        return RemoteObject(process, name) if reply["object"] else RemotePiece(process, name)
+    return wire.unpack(reply["packed"], tensors)
+
+
+class RemoteBox:
+    """Calls a student's piece, and the modules that come of it, in the student's process."""
+
+    def __init__(self, piece: RemotePiece, answers: list[tuple[str, str]]) -> None:
+        self.piece, self.process, self.answers = piece, piece.process, answers
+
+    def call(self, function: object, *arguments: object, **named: object) -> Outcome:
+        """Call a piece or a module; what goes wrong over there is in the outcome."""
+        try:
+            return self._call(function, arguments, named)
+        except TimeoutError:
+            return Outcome(late=True)
+        except ProcessEnded as error:
+            return Outcome(error=error)
+        except (wire.BrokenWire, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            self.process.close()
+            return Outcome(error=ProcessEnded(f"it answers what makes no sense ({type(error).__name__})"))
+
+    def _call(self, function: object, arguments: tuple[Any, ...], named: dict[str, object]) -> Outcome:
+        module = function if isinstance(function, RemoteModule) else None
+        makes = bool(named) or not any(isinstance(value, Tensor) for value in arguments)
+        if module is None and makes:
+            tensors: list[Tensor] = []
+            message = {"do": "make", "arguments": wire.pack(list(arguments), tensors), "named": named}
+            reply, received = self._ask(message, tensors)
+            outcome = self._outcome(reply, received)
+            if "module" in reply:
+                outcome.value = RemoteModule(self.piece, reply["module"], received)
+            return outcome
+        inputs = [value for value in arguments if isinstance(value, Tensor)]
+        weights = [value for _, value in module.weights] if module else []
+        leaves = [value for value in inputs if value.is_floating_point()]
+        leaves += [value for value in weights if isinstance(value, nn.Parameter) and value.requires_grad]
+        gradients = any(value.requires_grad for value in inputs) or not inputs
+        sent: list[Tensor] = []
+        packed = wire.pack(list(arguments), sent)
+        message = {
+            "do": "call",
+            "module": module.number if module else None,
+            "training": bool(module and module.training),
+            "first": len(sent),
+            "arguments": packed,
+            "gradients": gradients,
+        }
+        reply, received = self._ask(message, [*sent, *weights])
+        for place, number in reply.get("moved", []):
+            with torch.no_grad():
+                [*inputs, *weights][place].copy_(received[number])
+        results = received[: len(reply.get("differentiable", []))]
+        if gradients and any(reply["differentiable"]) and "packed" in reply:
+            flat = _Remote.apply(self.process, results, reply["differentiable"], *leaves)
+            received = [*flat, *received[len(results) :]]
+        return self._outcome(reply, received)
+
+    def _ask(self, message: dict[str, Any], tensors: Sequence[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        whole = {**message, "name": self.piece.name, "answers": self.answers}
+        return self.process.ask(whole, tensors, seconds=LIMIT_SECONDS + 5)
+
+    def _outcome(self, reply: dict[str, Any], received: list[Tensor]) -> Outcome:
+        """Make an outcome of a reply."""
+        if "unsendable" in reply:
+            return Outcome(error=ValueError(f"its result cannot be read: {reply['unsendable']}"))
+        error = None
+        if "error" in reply:
+            known = {"TypeError": TypeError, "SystemExit": SystemExit}
+            kind = str(reply["kind"])
+            error = known.get(kind, type(kind, (Exception,), {}))(reply["error"])
+            if not reply["takes"]:
+                self.piece.__signature__ = inspect.Signature()
+        value = wire.unpack(reply["packed"], received) if "packed" in reply else None
+        return Outcome(value, error, reply["printed"], reply["copied"], reply["late"])
+
+
+class RemoteModule(nn.Module):
+    """A student's module: its weights live here, its forward pass runs there.
+
+    Args:
+        piece: the class that it was made of.
+        described: names and kinds of its weights.
+        received: their values, from `described["first"]` on.
+    """
+
+    def __init__(self, piece: RemotePiece, described: dict[str, Any], received: list[Tensor]) -> None:
+        super().__init__()
+        self.piece = piece
+        self.number = described["number"]
+        values = received[described["first"] :]
+        made: list[Tensor] = []
+        for entry, value in zip(described["weights"], values, strict=True):
+            if entry["trained"]:
+                value = nn.Parameter(value, requires_grad=entry["requires_grad"])
+            made.append(made[entry["owner"]] if entry["owner"] < len(made) else value)
+            *path, name = entry["name"].split(".")
+            home = self._home(path)
+            if entry["trained"]:
+                setattr(home, name, made[-1])
+            else:
+                home.register_buffer(name, made[-1])
+        for name, is_tensor in described["loose"]:
+            *path, last = name.split(".")
+            object.__setattr__(self._home(path), last, torch.zeros(()) if is_tensor else [])
+        self._names = [entry["name"] for entry in described["weights"]]
+
+    def _home(self, path: list[str]) -> nn.Module:
+        """Return the module at a path, made where there is none."""
+        home: nn.Module = self
+        for name in path:
+            if name not in home._modules:
+                home.add_module(name, nn.Module())
+            home = home.get_submodule(name)
+        return home
+
+    def forward(self, *arguments: object) -> Any:
+        """Call it where it lives; its errors are raised here."""
+        return _value_of(RemoteBox(self.piece, []).call(self, *arguments))
+
+    @property
+    def weights(self) -> list[tuple[str, Tensor]]:
+        """All of its weights, in the order of the other side."""
+        trained = dict(self.named_parameters(remove_duplicate=False))
+        kept = dict(self.named_buffers(remove_duplicate=False))
+        return [(name, trained[name] if name in trained else kept[name]) for name in self._names]
+
+
+def _value_of(outcome: Outcome) -> Any:
+    """Return what a call returned, or raise what it raised."""
+    if outcome.late:
+        raise TimeoutError(f"it did not come to an end within {LIMIT_SECONDS:g} seconds")
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+class _Remote(torch.autograd.Function):
+    """Results that came from a student's process; gradients go back through it."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, process: StudentProcess, results: list[Tensor], flows: list[bool], *leaves: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.process, ctx.leaves = process, len(leaves)
+        fresh = [result.clone() for result in results]
+        ctx.mark_non_differentiable(*(value for value, flow in zip(fresh, flows, strict=True) if not flow))
+        return tuple(fresh)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        reply, received = ctx.process.ask({"do": "backward"}, gradients, seconds=LIMIT_SECONDS + 5)
+        if "none" not in reply or len(reply["none"]) != ctx.leaves:
+            raise RuntimeError(reply.get("error", "gradients of other inputs than were sent"))
+        values = iter(received)
+        found = [None if none else next(values) for none in reply["none"]]
+        return (None, None, None, *found)

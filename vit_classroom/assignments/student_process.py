@@ -1,0 +1,212 @@
+"""The process in which a student's code runs.
+
+It does not know what is expected of it: it runs cells, calls functions and classes by their names, and sends
+results and gradients back. Its limits are set before any of the student's code runs: memory, the size of
+files, a folder of its own, and no network where the system lets an ordinary user take that away.
+"""
+
+import os
+import traceback
+from collections.abc import Callable
+from typing import IO, Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_classroom.assignments import wire
+from vit_classroom.assignments.limits import limit_memory
+from vit_classroom.checks.sandbox import Sandbox, place_of, takes
+
+
+class Student:
+    """The student's names, and what was made of them.
+
+    Args:
+        held: which limits hold in this process.
+    """
+
+    def __init__(self, held: dict[str, bool]) -> None:
+        self.held = held
+        torch.set_num_threads(1)
+        self.namespace: dict[str, Any] = {"__name__": "__main__", "display": print}
+        self.modules: list[nn.Module] = []
+        self.graph: tuple[list[Tensor], list[Tensor]] = ([], [])  # of the last call: its leaves, its results
+
+    def answer(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Do what a message asks for."""
+        ways: dict[str, Callable[..., tuple[dict[str, Any], list[Tensor]]]] = {
+            "start": self.start,
+            "run": self.run,
+            "look": self.look,
+            "make": self.make,
+            "call": self.call,
+            "backward": self.backward,
+        }
+        return ways[message["do"]](message, given)
+
+    def start(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Go to a folder, and say which limits hold."""
+        os.chdir(message["folder"])
+        return {"held": self.held}, []
+
+    def run(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Run a cell; what it prints goes nowhere."""
+        try:
+            exec(compile(message["source"], message["place"], "exec"), self.namespace)
+        except BaseException as error:  # also SystemExit: the notebook goes on
+            last = traceback.format_exception_only(error)[-1].strip()
+            return {"error": last[:500]}, []
+        return {}, []
+
+    def look(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Say what a name stands for."""
+        name = message["name"]
+        value = self.namespace.get(name)
+        if callable(value):
+            return {"callable": True, "object": isinstance(value, nn.Module)}, []
+        tensors: list[Tensor] = []
+        return {"missing": name not in self.namespace, "packed": wire.pack(value, tensors)}, tensors
+
+    def make(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Call a class, and describe the module that comes of it."""
+        arguments, named = wire.unpack(message["arguments"], given), message["named"]
+        reply, tensors, module = self._outcome(
+            self.namespace[message["name"]], message["answers"], arguments, named
+        )
+        if isinstance(module, nn.Module):
+            self.modules.append(module)
+            described, weights = _described(module)
+            reply["module"] = {**described, "number": len(self.modules) - 1, "first": len(tensors)}
+            tensors = [*tensors, *weights]
+        return reply, tensors
+
+    def call(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Call a function, or a module with the weights that come along."""
+        number, gradients = message["module"], message["gradients"]
+        function: Callable[..., Any] = (
+            self.namespace[message["name"]] if number is None else self.modules[number]
+        )
+        weights: list[Tensor] = []
+        if number is not None:
+            module = self.modules[number].train(message["training"])
+            weights = [value for _, value in _weights(module)]
+            with torch.no_grad():
+                for own, sent in zip(weights, given[message["first"] :], strict=True):
+                    own.copy_(sent)
+        arguments = wire.unpack(message["arguments"], given)
+        leaves = [value for value in arguments if isinstance(value, Tensor)]
+        before = [value.detach().clone() for value in (*leaves, *weights)]
+        if gradients:
+            leaves = [value.requires_grad_(value.is_floating_point()) for value in leaves]
+            arguments = [
+                value * 1 if isinstance(value, Tensor) and value.requires_grad else value
+                for value in arguments
+            ]
+        reply, tensors, result = self._outcome(function, message["answers"], arguments, {})
+        results = _tensors_in(result)
+        self.graph = ([], [])
+        if gradients:
+            self.graph = ([value for value in (*leaves, *weights) if value.requires_grad], results)
+        reply["differentiable"] = [value.requires_grad for value in results]
+        now = [value.detach() for value in (*leaves, *weights)]
+        moved = [place for place, old in enumerate(before) if not torch.equal(old, now[place])]
+        reply["moved"] = [[place, len(tensors) + count] for count, place in enumerate(moved)]
+        return reply, [*tensors, *(now[place] for place in moved)]
+
+    def backward(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+        """Send gradients back through the last call."""
+        leaves, results = self.graph
+        pairs = [
+            (result, wanted) for result, wanted in zip(results, given, strict=True) if result.requires_grad
+        ]
+        try:
+            received = torch.autograd.grad(
+                [result for result, _ in pairs], leaves, [wanted for _, wanted in pairs], allow_unused=True
+            )
+        except RuntimeError as error:
+            return {"error": str(error)[:500]}, []
+        return {"none": [value is None for value in received]}, [v for v in received if v is not None]
+
+    def _outcome(
+        self, function: Callable[..., Any], answers: Any, arguments: Any, named: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[Tensor], object]:
+        """Call, and put what came of it into a reply."""
+        outcome = Sandbox({(file, name) for file, name in answers}).call(function, *arguments, **named)
+        reply: dict[str, Any] = {"printed": outcome.printed, "copied": outcome.copied, "late": outcome.late}
+        if outcome.error is not None:
+            reply["error"] = str(outcome.error)[:2000] + place_of(outcome.error)
+            reply["kind"] = type(outcome.error).__name__
+            reply["takes"] = takes(function, *arguments, **named)
+            return reply, [], None
+        tensors: list[Tensor] = []
+        return {**reply, "packed": wire.pack(outcome.value, tensors)}, tensors, outcome.value
+
+
+def _tensors_in(value: object) -> list[Tensor]:
+    """Return the tensors of a result, in the order in which `wire.pack` meets them."""
+    if isinstance(value, Tensor):
+        return [value] if value.device.type == "cpu" and value.layout == torch.strided else []
+    parts = value[:8] if isinstance(value, tuple | list) else ()
+    return [tensor for part in parts for tensor in _tensors_in(part)]
+
+
+def _weights(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """Return parameters, then buffers, with those that are shared under each of their names."""
+    return [
+        *module.named_parameters(remove_duplicate=False),
+        *(
+            (name, value)
+            for name, value in module.named_buffers(remove_duplicate=False)
+            if name in module.state_dict()
+        ),
+    ]
+
+
+def _described(module: nn.Module) -> tuple[dict[str, Any], list[Tensor]]:
+    """Describe a module: its weights, and what looks like one and is none."""
+    weights = _weights(module)
+    count = len(list(module.named_parameters(remove_duplicate=False)))
+    owners: dict[int, int] = {}
+    entries = [
+        {
+            "name": name,
+            "trained": place < count,
+            "requires_grad": value.requires_grad,
+            "owner": owners.setdefault(id(value), place),
+        }
+        for place, (name, value) in enumerate(weights)
+    ]
+    loose = [
+        [f"{path}.{name}" if path else name, isinstance(value, Tensor)]
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, Tensor | list | tuple) and not name.startswith("_")
+    ]
+    return {"weights": entries, "loose": loose}, [value.detach() for _, value in weights]
+
+
+def serve(incoming: IO[bytes], outgoing: IO[bytes], without_network: bool, megabytes: int) -> None:
+    """Answer messages until there are no more.
+
+    Args:
+        incoming: messages from the judge.
+        outgoing: replies to it.
+        without_network: whether the network was taken from this process.
+        megabytes: memory for the student's code.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    os.environ["MPLBACKEND"] = "Agg"
+    student = Student({"network": without_network, "memory": limit_memory(megabytes)})
+    while True:
+        try:
+            message, given = wire.receive(incoming)
+        except wire.BrokenWire:
+            return
+        reply, tensors = student.answer(message, given)
+        echo = {"echo": message["echo"]}
+        try:
+            wire.send(outgoing, {**reply, **echo}, tensors)
+        except (RuntimeError, ValueError, MemoryError) as error:  # a result that cannot be sent
+            wire.send(outgoing, {"unsendable": str(error)[:300], **echo}, [])

@@ -1,0 +1,81 @@
+"""What a student's notebook calls `sheet`: it checks answers, and fills in for those that are to come."""
+
+import sys
+from typing import Any
+
+from vit_classroom.assignments.notebooks import earlier_answers, read_chapter
+from vit_from_scratch.errors import unknown_name
+
+STUB = "NotImplementedError: your turn"
+"""What a check says of an answer that is still a stub."""
+
+
+class Worksheet:
+    """The answers of one notebook, and how far they are.
+
+    Args:
+        chapter: such as "03_attention".
+        namespace: the notebook's names, `globals()`.
+
+    Raises:
+        InputError: there is no such chapter.
+    """
+
+    def __init__(self, chapter: str, namespace: dict[str, Any]) -> None:
+        self.chapter = read_chapter(chapter)
+        self.namespace = namespace
+        self.pieces = {task.name: task for task in self.chapter.tasks if task.check}
+        self.questions = [task.name for task in self.chapter.tasks if not task.check]
+        self.states: dict[str, str] = {}
+
+    def check(self, name: str, seeds: tuple[int | None, ...] = (None,)) -> None:
+        """Check an answer. Where it does not pass, the notebook goes on with the book's.
+
+        The verdict is printed, a mistake to the error stream, so that the cells below can run all the same.
+
+        Args:
+            name: of the function or class.
+            seeds: of the inputs that are drawn, a check for each.
+
+        Raises:
+            InputError: nothing of this name is asked for.
+        """
+        from vit_classroom import checks
+
+        if name not in self.pieces:
+            raise unknown_name("answer", name, self.pieces)
+        task, theirs = self.pieces[name], self.namespace.get(name)
+        try:
+            for seed in seeds:
+                getattr(checks, task.check)(theirs, seed=seed)
+        except checks.CheckFailed as failure:
+            waiting = STUB in str(failure)
+            self.states[name] = "to do" if waiting else "not yet right"
+            message = f"{name}: yours is still to be written." if waiting else str(failure)
+            print(message, file=sys.stderr)
+            print(f"The cells below use the package's {name}.")
+            exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
+        else:
+            self.states[name] = "right"
+
+    def bring(self, *names: str) -> None:
+        """Put the book's answers of earlier chapters into the notebook.
+
+        Args:
+            names: of functions and classes.
+
+        Raises:
+            InputError: no chapter asks for one of them.
+        """
+        exec(compile(earlier_answers(names), "<the book's answers>", "exec"), self.namespace)
+        print(f"Here are the book's {', '.join(names)}.")
+
+    def progress(self) -> None:
+        """Print which checks have passed."""
+        right = sum(state == "right" for state in self.states.values())
+        width = max(map(len, self.pieces), default=0)
+        for name, task in self.pieces.items():
+            state = self.states.get(name, "not checked yet")
+            print(f"{'✓' if state == 'right' else '·'} {name:{width}}  {task.points:g} points  {state}")
+        print(f"{right} of {len(self.pieces)} checks have passed.", end="")
+        print(f" {len(self.questions)} questions are answered in words." if self.questions else "")

@@ -1,0 +1,310 @@
+"""Judge a function or a class by what it does on random input: values, gradients, what it leaves behind."""
+
+import functools
+import inspect
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_classroom.checks import sandbox
+from vit_classroom.checks.report import Case, Piece, Verdict, first_of, same, verdict
+from vit_classroom.checks.sandbox import (
+    Box,
+    CheckFailed,
+    Outcome,
+    box_for,
+    nothing_left_behind,
+    place_of,
+    takes,
+)
+
+
+def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """Make a check of a function that judges: with a seed, a line when all is right, nothing left behind."""
+
+    def decorated(judge: Callable[[Any], None]) -> Callable[..., None]:
+        @functools.wraps(judge)
+        def checked(theirs: Any, /, *, seed: int | None = None) -> None:
+            drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+            with nothing_left_behind():
+                torch.manual_seed(drawn)
+                try:
+                    judge(theirs)
+                except CheckFailed as failure:
+                    failure.add_note(f"checks.{judge.__name__}(..., seed={drawn}) draws the same again.")
+                    raise failure.with_traceback(None) from None
+            agree = "values and gradients" if piece.gradients else "values"
+            print(f"✓ {piece.name}: {agree} agree with the package")
+
+        taken = inspect.signature(judge)
+        theirs = [one.replace(kind=one.POSITIONAL_ONLY) for one in taken.parameters.values()]
+        seed = inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=int | None)
+        checked.__signature__ = taken.replace(parameters=[*theirs, seed])  # type: ignore[attr-defined]
+        return checked
+
+    return decorated
+
+
+def judge_function(
+    piece: Piece,
+    function: object,
+    ours: Callable[..., Tensor],
+    cases: Sequence[Case],
+    answers: Sequence[Callable[..., Any]],
+) -> None:
+    """Judge a function.
+
+    Args:
+        piece: what is asked.
+        function: the reader's.
+        ours: gives the right results.
+        cases: inputs, and the results of mistakes.
+        answers: functions of the package that the reader may not call.
+
+    Raises:
+        CheckFailed: it differs.
+    """
+    _require_function(piece, function)
+    assert callable(function)
+    box = box_for(function, [answer.__code__ for answer in answers])
+    _judge_values(piece, box, function, cases)
+    for case in cases[:2] if piece.gradients else ():
+        _judge_gradients(piece, box, function, ours, case, {}, {})
+
+
+def judge_module(
+    piece: Piece,
+    cls: object,
+    arguments: Sequence[object] | Mapping[str, object],
+    reference: nn.Module,
+    cases: Callable[[], Sequence[Case]],
+    started: Callable[[nn.Module], None] = lambda module: None,
+) -> None:
+    """Judge a class of layers.
+
+    Args:
+        piece: what is asked.
+        cls: the reader's class.
+        arguments: what it is called with.
+        reference: ours, with random weights; the reader's gets the same.
+        cases: gives the inputs, and the results of mistakes.
+        started: looks at the reader's module as it was made, with its own first weights.
+
+    Raises:
+        CheckFailed: it differs.
+    """
+    if isinstance(cls, nn.Module):
+        raise piece.failed(
+            f"it got an object: hand in the class itself, as `{piece.name}`, without calling it"
+        )
+    _require_function(piece, cls)
+    assert callable(cls)
+    box = box_for(cls, [type(reference).forward.__code__])
+    positional, named = ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
+    theirs = _value_of(piece, box.call(cls, *positional, **named), cls, positional, named)
+    if not isinstance(theirs, nn.Module):
+        raise piece.failed(f"it is a {type(theirs).__name__}: expected a subclass of nn.Module")
+    _require_parameters(piece, theirs, reference)
+    started(theirs)
+    theirs.load_state_dict(reference.state_dict())
+    theirs.eval()
+    tried = cases()
+    before = {name: value.clone() for name, value in theirs.state_dict().items()}
+    _judge_values(piece, box, theirs, tried, twice=True)
+    moved = [name for name, value in theirs.state_dict().items() if not torch.equal(value, before[name])]
+    if moved:
+        raise piece.failed(f"a call changes its own weights ({moved[0]}): only the optimiser may")
+    of_theirs, of_ours = (dict(module.named_parameters()) for module in (theirs, reference))
+    for case in tried[:2]:
+        _judge_gradients(piece, box, theirs, reference, case, of_theirs, of_ours)
+
+
+def _require_function(piece: Piece, given: object) -> None:
+    """Refuse what cannot be called: most often the result in place of the function."""
+    if isinstance(given, Tensor):
+        raise piece.failed(f"it got a tensor: hand in `{piece.name}` itself, not its result")
+    if not callable(given):
+        kind = "None" if given is None else f"a {type(given).__name__}"
+        raise piece.failed(f"it got {kind}: hand in `{piece.name}` itself, a function or a class")
+
+
+def _value_of(
+    piece: Piece,
+    outcome: Outcome,
+    function: Callable[..., Any],
+    arguments: Sequence[object],
+    named: Mapping[str, object],
+) -> object:
+    """Return what a call returned; put into words what it did instead."""
+    if outcome.late:
+        raise piece.failed(
+            f"it did not come to an end within {sandbox.LIMIT_SECONDS:g} seconds: does a loop never stop?"
+        )
+    if outcome.copied:
+        raise piece.failed("that is the package's own 🙂 It agrees with itself. Now write yours")
+    error = outcome.error
+    if error is None:
+        return outcome.value
+    if isinstance(error, SystemExit):
+        raise piece.failed("it calls exit(): return a result instead")
+    if isinstance(error, TypeError) and not takes(function, *arguments, **named):
+        raise piece.failed(f"it cannot be called as {piece.call} ({error})") from None
+    if "before Module.__init__" in str(error):
+        raise piece.failed("__init__ must call super().__init__() first, before it keeps any layer") from None
+    place = place_of(error)
+    raise piece.failed(f"it stopped with {type(error).__name__}: {error}{place}") from None
+
+
+def _copies(inputs: Sequence[object], gradients: bool = False) -> list[Any]:
+    copies = [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+    if gradients:
+        for value in copies:
+            if isinstance(value, Tensor) and value.is_floating_point():
+                value.requires_grad_()
+    return copies
+
+
+def _judge_values(
+    piece: Piece, box: Box, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
+) -> None:
+    """Hold the results for all inputs against ours, and see that inputs stay what they were."""
+    found: list[tuple[Case, Verdict]] = []
+    changed = False
+    for case in cases:
+        given = _copies(case.inputs)
+        outcome = box.call(function, *given)
+        got = first_of(piece, _value_of(piece, outcome, function, given, {}))
+        changed |= any(
+            isinstance(old, Tensor) and not torch.equal(value, old)
+            for value, old in zip(given, case.inputs, strict=True)
+        )
+        seen = verdict(piece, got, case, outcome.printed)
+        if twice and isinstance(got, Tensor):
+            again = _copies(case.inputs)
+            second = first_of(piece, box.call(function, *again).value)
+            if isinstance(second, Tensor) and not torch.equal(got.nan_to_num(), second.nan_to_num()):
+                raise piece.failed(
+                    "two calls in evaluation differ: is dropout still on? nn.Dropout is off after eval(), "
+                    "and F.dropout needs training=self.training",
+                    label=case.label,
+                )
+        if seen is not None:
+            found.append((case, seen))
+    in_place = (
+        "it changes its input, which belongs to the caller: make something new (`z = z + x`, not `z += x`)"
+    )
+    if not found:
+        if changed:
+            raise piece.failed(in_place)
+        return
+    case, first = found[0]
+    fitting = set.intersection(*(seen.sentences for _, seen in found))
+    if not fitting:
+        case, first = next((pair for pair in found if pair[1].plain), found[0])
+        fitting = first.sentences or {first.plain}
+    sentences = sorted(fitting)
+    if changed:
+        sentences = [f"{in_place}. The result is wrong as well: {sentences[0]}"]
+    right = len(cases) - len(found)
+    label = case.label + (f"; {right} of {len(cases)} inputs came out right" if right else "")
+    raise piece.failed(*sentences, label=label)
+
+
+def _judge_gradients(
+    piece: Piece,
+    box: Box,
+    function: Callable[..., Any],
+    ours: Callable[..., Any],
+    case: Case,
+    of_theirs: Mapping[str, nn.Parameter],
+    of_ours: Mapping[str, nn.Parameter],
+) -> None:
+    """Send a random gradient back through both, and compare what arrives at inputs and parameters."""
+    leaves = _copies(case.inputs, gradients=True)
+    given = [value * 1 if isinstance(value, Tensor) and value.requires_grad else value for value in leaves]
+    outcome = box.call(function, *given)
+    got = first_of(piece, _value_of(piece, outcome, function, given, {}))
+    assert isinstance(got, Tensor)
+    cut = "detach(), .data, .item(), torch.no_grad() or a tensor made anew cuts the path"
+    if not got.requires_grad:
+        raise piece.failed(f"the result is right, and no gradient can flow back from it: {cut}")
+    upstream = torch.randn(got.shape)
+    wanted = [value for value in leaves if isinstance(value, Tensor) and value.requires_grad]
+    names = [f"input {number + 1}" for number in range(len(wanted))] + list(of_theirs)
+    try:
+        received = torch.autograd.grad(
+            (got * upstream).sum(), [*wanted, *of_theirs.values()], allow_unused=True
+        )
+    except RuntimeError as error:
+        raise piece.failed(
+            "the result is right, and the way back stops with an error: something that the gradient needs "
+            f"was changed in place (`z += x` in place of `z = z + x`?). PyTorch says: {error}"
+        ) from None
+    own = _copies(case.inputs, gradients=True)
+    right = first_of(piece, ours(*own))
+    assert isinstance(right, Tensor)
+    targets = [value for value in own if isinstance(value, Tensor) and value.requires_grad]
+    expected = torch.autograd.grad(
+        (right * upstream).sum(), [*targets, *(of_ours[name] for name in of_theirs)], allow_unused=True
+    )
+    for name, gradient, should in zip(names, received, expected, strict=True):
+        if should is None:
+            continue
+        if gradient is None or (not gradient.any() and should.any()):
+            raise piece.failed(f"the result is right, and {name} receives no gradient: {cut}")
+        if not gradient.isfinite().all():
+            raise piece.failed(f"the result is right, and the gradient of {name} is not finite")
+        scale = max(should.abs().max().item(), 1e-6)
+        if not same(gradient / scale, should / scale) and (gradient - should).abs().max() > 1e-3 * scale:
+            raise piece.failed(
+                f"the result is right, and the gradient of {name} is not: on a part of the way {cut}"
+            )
+
+
+def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:
+    """See that a reader's module has the reference's parameters: their names, shapes and kind.
+
+    Raises:
+        CheckFailed: it has not; the message lists both, and says why where that can be seen.
+    """
+    got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
+    expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
+    if got != expected:
+        lines = [f"  missing    {key} {expected[key]}" for key in expected if key not in got]
+        lines += [f"  unexpected {key} {got[key]}" for key in got if key not in expected]
+        lines += [
+            f"  {key} has shape {got[key]}, expected {expected[key]}"
+            for key in expected
+            if key in got and got[key] != expected[key]
+        ]
+        why = sorted({_why_missing(theirs, key) for key in expected if key not in got} - {""})
+        raise piece.failed("\n".join(["it has other parameters than it must:", *lines, *why]))
+    trained = dict(theirs.named_parameters(remove_duplicate=False))
+    owners: dict[int, str] = {}
+    for key, parameter in reference.named_parameters():
+        if key not in trained:
+            raise piece.failed(f"{key} is a buffer: make it an nn.Parameter, or it is never trained")
+        if not trained[key].requires_grad:
+            raise piece.failed(f"{key} is frozen (requires_grad=False): it must be trained")
+        if trained[key].dtype != parameter.dtype:
+            raise piece.failed(f"{key} is {trained[key].dtype}: expected {parameter.dtype}")
+        first = owners.setdefault(id(trained[key]), key)
+        if first != key:
+            raise piece.failed(
+                f"{first} and {key} are one and the same parameter: `[layer] * L` repeats one object; make a "
+                "new layer for each place"
+            )
+
+
+def _why_missing(module: object, key: str) -> str:
+    """Say why a parameter that is there by name is not seen: a list of layers, or a plain tensor."""
+    for name in key.split("."):
+        if isinstance(module, list | tuple):
+            return "  (layers in a Python list are not seen: use nn.ModuleList)"
+        module = getattr(module, name, None)
+    if isinstance(module, Tensor):
+        return f"  ({key} is a plain tensor: wrap it in nn.Parameter, or it is neither trained nor saved)"
+    return ""

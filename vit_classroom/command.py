@@ -1,0 +1,123 @@
+"""`vit assignment`: chapters as assignments, built for nbgrader or graded without it."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from vit_classroom.assignments.classes import feedback_folder, grade_class
+from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.notebooks import chapter_names, read_chapter
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.paths import own_path
+
+
+def add_parser(commands: Any) -> None:
+    """Add `assignment` to the commands."""
+    parser = commands.add_parser(
+        "assignment",
+        help="hand out chapters as assignments, and grade them",
+        description="Chapters as assignments, whose answers are judged by the checks of the book.",
+    )
+    parts = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
+    listing = parts.add_parser("list", help="list the chapters that can be assigned, with their points")
+    listing.set_defaults(run=list_command)
+
+    reading = parts.add_parser(
+        "rubric",
+        help="print what a person gives points for, with model answers",
+        description="Print, for each question of a chapter that a person reads, its name, a model answer and "
+        "what there are points for, as Markdown.",
+    )
+    reading.add_argument("chapter", metavar="CHAPTER", help="a chapter by name or number")
+    reading.set_defaults(run=rubric_command)
+
+    building = parts.add_parser(
+        "build",
+        help="write a course folder for nbgrader",
+        description="Write a course folder in which nbgrader's generate_assignment, autograde and "
+        "generate_feedback work. A chapter is added to a course that is there already.",
+    )
+    building.add_argument("chapters", nargs="+", metavar="CHAPTER", help="a chapter by name or number")
+    building.add_argument("--out", type=own_path, required=True, metavar="COURSE", help="the course folder")
+    building.add_argument("--seed", type=int, metavar="N", help="of the hidden tests (default: a secret one)")
+    building.set_defaults(run=build_command)
+
+    grading = parts.add_parser(
+        "grade",
+        help="grade a folder of notebooks",
+        description="Grade notebooks, STUDENT.ipynb or STUDENT/.../NAME.ipynb, each in a process of its own "
+        "with limits on time and memory. Beside the table comes a folder with a page of feedback for each "
+        "notebook and a summary. Called again, it grades only what is new.",
+    )
+    grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
+    grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
+    grading.add_argument(
+        "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
+    )
+    grading.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn (default: 0)"
+    )
+    grading.add_argument(
+        "--memory", type=int, default=4000, metavar="MB", help="for a student's code (default: 4000)"
+    )
+    grading.add_argument(
+        "--seconds", type=float, default=30, metavar="S", help="for a student's cell (default: 30)"
+    )
+    grading.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="at the same time (default: one a processor)",
+    )
+    grading.set_defaults(run=grade_command)
+
+
+def list_command(_options: argparse.Namespace) -> None:
+    """Carry out `vit assignment list`."""
+    chapters = [read_chapter(name) for name in chapter_names()]
+    width = max(len(chapter.name) for chapter in chapters)
+    for chapter in chapters:
+        checked = [task for task in chapter.tasks if task.check]
+        questions = [task for task in chapter.tasks if not task.check]
+        print(
+            f"{chapter.name:{width}}  {len(checked):2} answers that are checked, "
+            f"{sum(task.points for task in checked):3g} points; {len(questions)} that are read, "
+            f"{sum(task.points for task in questions):2g} points"
+        )
+
+
+def rubric_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment rubric`."""
+    from vit_classroom.assignments.course import rubrics  # imported here: it takes seconds
+
+    print(rubrics(read_chapter(options.chapter)))
+
+
+def build_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment build`."""
+    from vit_classroom.assignments.course import build_course  # imported here: it takes seconds
+
+    seed = build_course(options.chapters, options.out, options.seed)
+    print(f"The course lies in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
+    for name in options.chapters:
+        print(f"  nbgrader generate_assignment {read_chapter(name).name}")
+    print("Then hand out what lies in release/, and collect into submitted/STUDENT/CHAPTER/.")
+
+
+def grade_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment grade`."""
+    for name in ("memory", "seconds", "jobs"):
+        if getattr(options, name) <= 0:
+            raise InputError(f"--{name} {getattr(options, name)}: expected more than 0.")
+    limits = Limits(options.memory, options.seconds)
+    records = grade_class(options.folder, options.csv, options.chapter, options.seed, limits, options.jobs)
+    problems = [record for record in records if "problem" in record]
+    looks = sum(bool(record.get("suspicions")) for record in records)
+    print(f"{len(records) - len(problems)} of {len(records)} notebooks were graded: {options.csv}")
+    for record in problems:
+        print(f"not graded: {record['student']}: {record['problem']}")
+    if looks:
+        print(f"{looks} of them should be looked at: the summary says where.")
+    print(f"feedback and summary: {feedback_folder(Path(options.csv))}")

@@ -1,0 +1,116 @@
+"""The command line, `vit COMMAND`, a module for each command."""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import Any, NoReturn
+
+from vit_lab.cli import (
+    cost,
+    evaluate,
+    export,
+    features,
+    finetune,
+    inspect,
+    pack,
+    predict,
+    pretrain_masked,
+    probe,
+    recipes,
+    train,
+    transfer,
+    trials,
+)
+from vit_lab.cli.failures import FAILED, INTERRUPTED, explained
+from vit_lab.cli.launch import Launch
+from vit_lab.cli.streams import complain, lost_output, prepare_streams
+from vit_from_scratch.errors import ElsewhereError, InputError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors read like all others: raised, and printed in one line by `main`.
+
+    Options are typed in full: where only --data-dir is known, --data would be taken for it.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """Build it, and any subcommand's, with argparse's options."""
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        if len(message) > 1000:
+            message = f"{message[:500]}... ({len(message):,} characters)"
+        raise InputError(f"{message}. See `{self.prog} --help`.")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Leave after --help, once it is printed."""
+        sys.stdout.flush()  # here, a full disk can still be reported
+        super().exit(status, message)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser with one subcommand for each module beside this one, and for each that another package brings."""
+    parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (
+        train,
+        finetune,
+        pretrain_masked,
+        recipes,
+        trials,
+        transfer,
+        evaluate,
+        predict,
+        inspect,
+        features,
+        probe,
+        export,
+        cost,
+        pack,
+    ):
+        module.add_parser(commands)
+    for command in entry_points(group="vit.commands"):
+        command.load().add_parser(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Whatever goes wrong is one sentence; with VIT_DEBUG=1, the traceback before it.
+
+    Args:
+        arguments: as typed after `vit`; None for those of this process.
+
+    Returns:
+        The exit code: 0, 1 for a run that failed or whose reader left, 2 for wrong input, 130 after Ctrl-C.
+    """
+    prepare_streams()
+    command, launch = None, Launch()
+    try:
+        chosen = build_parser().parse_args(arguments)
+        command = chosen.command
+        with launch.joined(chosen):
+            chosen.run(chosen)
+        sys.stdout.flush()
+    except KeyboardInterrupt as stop:
+        if launch.says():
+            print(file=sys.stderr)  # the terminal shows ^C there
+            complain(str(stop) or "stopped.")
+        return INTERRUPTED
+    except ElsewhereError:
+        return FAILED
+    except Exception as error:
+        if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
+            traceback.print_exc()
+        if isinstance(error, OSError) and error.filename is None and (lost := lost_output()) is not None:
+            if not isinstance(lost, BrokenPipeError):
+                complain(f"cannot print: {lost.strerror}. Print to another place.")
+            return FAILED
+        sentence, code = explained(error, command)
+        if launch.says():
+            complain(sentence)
+        return code
+    return 0

@@ -1,0 +1,300 @@
+"""Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import tomli_w
+
+from vit_from_scratch.data.augmentation import Augmentation
+from vit_from_scratch.data.config import DataConfig
+from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
+from vit_lab.experiments.paper import paper_names, paper_table
+from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model
+from vit_from_scratch.files import sha256
+from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.model.stem_config import with_stem_table
+from vit_from_scratch.paths import typed_path
+from vit_from_scratch.settings import (
+    as_table,
+    check_fields,
+    from_table,
+    merged,
+    parse_toml,
+    read_toml,
+    require,
+)
+from vit_from_scratch.training.config import TrainConfig
+
+if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
+    from vit_from_scratch.data.in_memory import ImageData
+    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.model.vit import VisionTransformer
+    from vit_from_scratch.training.self_supervised import SelfSupervised
+
+CLAIM = ("claim", "command", "expect", "aim")
+"""What a recipe says of the run that it describes, and of no other."""
+UNSAID = {"seeds": [0], "objective": "classes", "neighbours": 0}
+"""What holds for a recipe that does not say it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A run, described so that anybody can repeat it.
+
+    Attributes:
+        name: the file's name without `.toml`.
+        claim: what the run is to show, in a sentence.
+        command: what to type.
+        expect: the least that a repeat should reach, such as {"test_accuracy": 0.985}; without labels
+            {"validation_accuracy": ...}, or a {"validation_loss": ...} at most. It is written before the
+            first run; if that misses it, it becomes what was reached, and `aim` keeps what was wanted.
+        aim: the test accuracy that was wanted and missed; 0 if nothing was missed.
+        seeds: the seeds that the claim is about; a file that names none means its `train.seed`.
+        neighbours: k of the k-nearest-neighbour baseline that `run_seeds` measures beside its runs, of images
+            in memory alone; 0 for none.
+        weights: what to begin from (fine-tuning, section 3.2), as `open_model` takes it: a trained model's
+            name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
+            begin from random weights.
+        flip_test: measure the test images once more, with the mean of the answers to each and to its mirror
+            image; see `FlipAveraged`. Both accuracies are noted.
+        keep_head: begin from the head of `weights`, too: the same classes, trained further.
+        objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
+            "masked-pixels" (not the paper's).
+        data: the [data] table.
+        model: the [model] table: fields of `ViTConfig`; image size, channels and classes come from the data.
+        train: the [train] table.
+
+    Raises:
+        InputError: a value of another type, or an unknown option of the model.
+    """
+
+    name: str
+    claim: str = ""
+    command: str = ""
+    expect: dict[str, Any] = field(default_factory=dict)
+    aim: float = 0.0
+    seeds: tuple[int, ...] = (0,)
+    neighbours: int = 0
+    weights: str = ""
+    keep_head: bool = False
+    flip_test: bool = False
+    objective: Literal["classes", "masked-patches", "masked-pixels"] = "classes"
+    data: DataConfig
+    model: dict[str, Any] = field(default_factory=dict)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown option of the model now, not after the data were loaded."""
+        check_fields(self, "")
+        check_name(self.name)
+        require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
+        require(all(0 <= seed < 2**63 for seed in self.seeds), "seeds", list(self.seeds), "0 to 2^63 - 1")
+        require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        known = self.train.seed in (0, *self.seeds)
+        require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
+        require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
+        require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
+        measured = self.objective == "classes" or not self.neighbours
+        require(measured, "neighbours", self.neighbours, f"0 with objective = {self.objective!r}")
+        require(
+            not self.keep_head or bool(self.weights), "keep_head", True, "weights to begin from, or false"
+        )
+        labelled = self.objective == "classes" or not self.flip_test
+        require(labelled, "flip_test", True, f"false with objective = {self.objective!r}")
+        for key in self.model:
+            if key not in ViTConfig.__dataclass_fields__:
+                raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
+
+    def with_seed(self, seed: int) -> "Recipe":
+        """Return the same recipe for one seed."""
+        return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
+
+    def model_config(self, data: "ImageData | PhotoData") -> ViTConfig:
+        """Complete the [model] table by what the data decide: image size, channels, classes."""
+        channels, height, width = data.image_shape
+        decided = {
+            "image_size": height if height == width else (height, width),
+            "channels": channels,
+            "num_classes": data.num_classes,
+        }
+        return ViTConfig.from_dict(decided | self.model)
+
+    def build(self, data: "ImageData | PhotoData") -> "VisionTransformer":
+        """Build the recipe's model; it draws its weights from torch's global generator.
+
+        Raises:
+            InputError: `weights` cannot be read, or do not fit; the head to keep knows other classes.
+        """
+        from vit_from_scratch.model.vit import VisionTransformer
+        from vit_from_scratch.training.fine_tuning import adapted, takes_channels
+
+        if not self.weights:
+            return VisionTransformer(self.model_config(data))
+        channels, *size = data.image_shape
+        trained = open_model(self.weights, "weights")
+        if not takes_channels(trained.model, channels):
+            theirs = trained.model.config.channels
+            raise InputError(
+                f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
+                ": expected as many; begin from other weights."
+            )
+        trained.check_colours(channels, self.data.name)
+        if trained.normalisation not in (None, self.data.normalisation):
+            raise InputError(
+                f"data.normalisation = {self.data.normalisation!r}: expected {trained.normalisation!r}, "
+                f"by which {self.weights} was trained; set data.normalisation to it."
+            )
+        if self.keep_head:
+            trained.check_classes(data.class_names, self.data.name)
+        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
+        return adapted(trained.model, keep_head=self.keep_head, **(decided | self.model))
+
+    def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer | SelfSupervised":
+        """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
+
+        Without labels it is the model inside a self-supervised one.
+        """
+        import torch
+
+        from vit_from_scratch.training.pretraining import with_objective
+
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
+            return with_objective(self.build(data), self.objective, data.normalise)
+
+    def start(self) -> dict[str, Any]:
+        """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
+        if not self.weights:
+            return {}
+        head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
+        if self.weights in KNOWN:
+            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256} | head}
+        return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))} | head}
+
+    def tables(self) -> dict[str, Any]:
+        """Return the three tables of settings: data, model, train."""
+        return {"data": as_table(self.data), "model": dict(self.model), "train": as_table(self.train)}
+
+    def to_toml(self) -> str:
+        """Return the whole recipe, defaults written out, as TOML."""
+        named = ("claim", "command", "aim", "neighbours", "weights", "keep_head", "flip_test", "expect")
+        top = {key: value for key in named if (value := getattr(self, key))}
+        top |= {} if self.objective == "classes" else {"objective": self.objective}
+        return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a recipe or a page that cannot name a folder inside `runs`: "..", of `...toml`."""
+    require("/" not in name and name.strip(". ") != "", "the file's name", name, "one with letters or digits")
+
+
+def require_classes(recipe: Recipe, purpose: str) -> None:
+    """Raise an `InputError` if a recipe reads no labels, where a purpose needs classes."""
+    if recipe.objective != "classes":
+        raise InputError(
+            f"{recipe.name} has objective = {recipe.objective!r}: expected 'classes' for {purpose}. "
+            "Run it with `vit pretrain-masked`, and fine-tune what it leaves."
+        )
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that ship with the package."""
+    return packaged_names("recipes", ".toml")
+
+
+def recipe_rows() -> list[tuple[str, ...]]:
+    """Return the table of recipes in words: a row of headings, then a row for each that ships.
+
+    What a run reached is read from the result that it wrote; "not yet run" stands where there is none.
+    """
+    rows = [("recipe", "data", "reached", "expected at least", "aim if missed", "time of a run")]
+    results = packaged_names("results", ".json")
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        reached, time = "not yet run", ""
+        if name in results:
+            result = load_result(name)
+            threads = result["hardware"]["threads"]
+            where = result["hardware"]["gpu"] or f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+            reached = _reached(result)
+            time = f"{result['seconds_max'] / 60:.1f} min ({where})"
+        aim = f"{recipe.aim:.0%}" if recipe.aim else ""
+        rows.append((name, recipe.data.name, reached, _expected(recipe), aim, time))
+    return rows
+
+
+def _reached(result: dict[str, Any]) -> str:
+    """Say in a table's cell what a run reached: of test photos, or, without labels, of what was hidden."""
+    match result:
+        case {"test_accuracy_mean": share}:
+            return f"{share:.1%}"
+        case {"validation_accuracy_mean": share}:
+            return f"{share:.1%} of corrupted patches"
+    return f"a loss of {result['validation_loss_mean']:.2f}"
+
+
+def _expected(recipe: Recipe) -> str:
+    """Say in a table's cell what a repeat of a recipe should reach."""
+    least = {f"{name}_mean": number for name, number in recipe.expect.items()}
+    return (_reached(least) + (" at most" if "validation_loss" in recipe.expect else "")) if least else ""
+
+
+def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        name: one of `recipe_names()` or `paper_names()`, or the path of a TOML file of your own.
+        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}. With any, the recipe's
+            claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
+
+    Raises:
+        InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
+    """
+    if name in paper_names():
+        return recipe_from_tables(paper_table(name), changes or {}, name)
+    if name.endswith(".toml"):
+        path = typed_path(name, "the recipe's name")
+        return recipe_from_tables(read_toml(path, f"recipe {shown(name)}"), changes or {}, path.stem)
+    if name not in recipe_names():
+        raise unknown_name("recipe", name, [*recipe_names(), *paper_names()])
+    table = parse_toml(packaged_text("recipes", f"{name}.toml"), f"recipe {name!r}")
+    return recipe_from_tables(table, changes or {}, name)
+
+
+def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str) -> Recipe:
+    """Lay changes over a recipe's tables; a recipe that is changed makes no claim any more.
+
+    Args:
+        table: the recipe, as in a TOML file.
+        changes: as in `load_recipe`.
+        name: of the recipe.
+
+    Raises:
+        InputError: an unknown or wrong option.
+    """
+    for key in ("data", "model", "train"):
+        for given in (table, changes):
+            require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")
+    if "model" in table:
+        table = table | {"model": with_stem_table(table["model"])}
+    train, changed = table.get("train", {}), changes.get("train", {})
+    if changed.get("epochs") and train.get("steps") and "steps" not in changed:
+        raise InputError(
+            f"train.epochs = {changed['epochs']}: {name} counts steps, {train['steps']} of them. "
+            "Expected a change of train.steps; train.steps=0 lets the epochs count."
+        )
+    preset = train.get("augmentation")
+    if isinstance(preset, str) and isinstance(changed.get("augmentation"), dict):
+        table = merged(table, {"train": {"augmentation": as_table(Augmentation.named(preset))}})
+    stem = table.get("model", {}).get("stem")
+    if isinstance(stem, str) and isinstance(changes.get("model", {}).get("stem"), dict):
+        table = merged(table, {"model": {"stem": {"kind": stem}}})
+    if {key: value for key, value in changes.items() if value != table.get(key, UNSAID.get(key))}:
+        table = {key: value for key, value in table.items() if key not in CLAIM}
+    if "seed" in changed:
+        table = {key: value for key, value in table.items() if key != "seeds"}
+    table = merged(table, changes)
+    table.pop("images", None)  # a run's config.toml notes them; it is a recipe otherwise
+    seed = table.get("train", {}).get("seed", 0)
+    return from_table(Recipe, {"seeds": [seed], **table, "name": name}, "")

@@ -1,0 +1,1 @@
+"""Features of photos, written to a file and read from it."""

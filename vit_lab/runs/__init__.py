@@ -1,0 +1,1 @@
+"""Runs that are kept: their folder, resuming to the bit, and several processes."""

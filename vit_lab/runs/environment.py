@@ -1,0 +1,69 @@
+"""Where a number came from: hardware, versions, commit, date."""
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_lab.runs.processes import Processes
+
+
+def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
+    """Describe this machine and this code, for the record beside a result.
+
+    Args:
+        threads: on which the CPU computes; 0 for torch's present number.
+        device: where the model lies, such as "cpu" or "cuda:1"; None for a GPU where there is one.
+
+    Returns:
+        "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions"
+        (Python and the packages that decide a number), "commit" (None outside a git checkout of this project,
+        "+" where it has changes) and "date" (UTC, ISO 8601).
+    """
+    processes = Processes.current()
+    on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")
+    packages = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
+    return {
+        "hardware": {
+            "processor": _processor(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": threads or torch.get_num_threads(),
+            "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
+            "system": f"{platform.system()} {platform.machine()}",
+            **({} if processes.alone else {"processes": processes.size}),
+        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def commit() -> str | None:
+    """Return the commit of this project's checkout, with "+" where tracked files differ; None elsewhere."""
+
+    def git(*arguments: str) -> str:
+        folder = Path(__file__).parent
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # not somebody else's repository around us
+        return git("rev-parse", "HEAD") + (
+            "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    """Name the processor, as the system knows it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

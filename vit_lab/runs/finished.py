@@ -1,0 +1,116 @@
+"""What a finished run's folder says: its result, and its test number measured again."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from vit_from_scratch.data.config import DataConfig
+from vit_from_scratch.data.datasets import data_folder, open_dataset
+from vit_from_scratch.data.loading import WorkersError
+from vit_from_scratch.errors import InputError
+from vit_lab.runs.trained_models import renamed_class
+from vit_from_scratch.files import sha256
+from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.progress import images_with_bar
+from vit_from_scratch.settings import from_table
+from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
+from vit_from_scratch.training.guards import misfit
+from vit_lab.runs.run_folder import MODEL
+from vit_lab.runs.run_settings import CONFIG, differences, read_settings
+
+NUMBERS = ("seed", "epochs", "seconds", "parameters", "forward_flops")
+"""What every result has."""
+
+TESTED, HELD_OUT = ("test_accuracy", "test_loss", "test_images"), ("validation_loss", "validation_images")
+"""What a result has besides: of a run with labels, and of one without. Pixels have no accuracy."""
+
+ORIGIN = ("hardware", "versions", "commit")
+"""Where a run's number came from; a summary says it once, and again for a run that differs."""
+
+
+def evaluate_run(
+    folder: Path, data_dir: str | os.PathLike[str] | None = None, device: str = "cpu"
+) -> tuple[Evaluation, dict[str, Any]]:
+    """Load a finished run and measure it on its test set again.
+
+    Args:
+        folder: the run's folder.
+        data_dir: where the data lie; without it, VIT_DATA_DIR, else where they lay when the run was trained.
+        device: where to measure. Another device rounds otherwise, which may move the loss's last digits.
+
+    Returns:
+        The measurement, and what result.json says.
+
+    Raises:
+        InputError: the folder is no finished run, its data cannot be found, or they have other classes.
+    """
+    settings = read_settings(folder)
+    if (objective := settings.get("objective", "classes")) != "classes":
+        raise InputError(
+            f"{folder} has objective = {objective!r} and knows no classes: expected a run on classes. "
+            "Fine-tune it first; its result.json has the held-out loss."
+        )
+    result = read_result(folder)
+    model = load_checkpoint(folder / MODEL).to(device)
+    if changed := differences({"model": model.config.to_dict()}, {"model": settings["model"]}):
+        raise InputError(
+            f"{folder / MODEL} is another run's than {folder / CONFIG}: {'; '.join(changed)}. "
+            "Put this run's back."
+        )
+    there = data_folder(data_dir) or result.get("data_dir")
+    data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
+    if (found := misfit(model.config, data)) is not None:
+        raise InputError(f"{folder} was trained on other data: {found}. Put its own back.")
+    noted = settings.get("images", {}).get("classes", ())  # the first version did not note them
+    if (number := renamed_class(noted, data.class_names)) is not None:
+        raise InputError(
+            f"{folder} was trained on other data: class {number} was {noted[number]!r} and is "
+            f"{data.class_names[number]!r} in {data.config.name}. Put its own back."
+        )
+    images = data.size_of("test")
+    try:
+        measured = evaluate_batches(model, images_with_bar(data.batches("test"), images, "measuring"))
+    except WorkersError:  # slower, and it needs no shared memory
+        batches = data.batches("test", workers=0)
+        measured = evaluate_batches(model, images_with_bar(batches, images, "measuring"))
+    return measured, result
+
+
+def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
+    """Read a run's result.json.
+
+    Args:
+        folder: the run's.
+        seed: that the run has; None if it may be any.
+
+    Raises:
+        InputError: there is none yet, it is damaged, or it is another run's.
+    """
+    path = folder / "result.json"
+    try:
+        result = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{folder} is not a finished run: expected result.json in it. "
+            "Train it to the end with the same command, or name another folder."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): expected a run's result. Restore it.") from error
+    labelled = not isinstance(result, dict) or "objective" not in result
+    for key in (*(TESTED if labelled else HELD_OUT), *NUMBERS):
+        number = result.get(key) if isinstance(result, dict) else None
+        if not isinstance(number, int | float):
+            raise InputError(f"{path} has no number {key!r}: expected a run's result. Restore it.")
+    kinds = {"hardware": dict, "versions": dict, "commit": str | None, "date": str, "data_dir": str | None}
+    for key, kind in kinds.items():
+        if not isinstance(result.get(key), kind):
+            raise InputError(f"{path} has {key} = {result.get(key)!r}: expected a run's result. Restore it.")
+    if seed not in (None, result["seed"]):
+        raise InputError(f"{path} is of seed {result['seed']}: expected that of seed {seed}. Restore it.")
+    model, noted = folder / MODEL, result.get("model_sha256")  # the first version did not note it
+    if noted is not None and model.exists() and noted != sha256(model):
+        raise InputError(
+            f"{model} is not the model that {path.name} tells of: it is damaged or another run's. Restore it."
+        )
+    return result

@@ -1,0 +1,204 @@
+"""A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
+
+What lies there::
+
+    config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
+    metrics.jsonl            a line an epoch
+    checkpoint.safetensors   the state after the last epoch; gone once the run is finished
+    model.safetensors        the finished model, weights and configuration
+    pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs
+    curves.png               loss and accuracy against the epoch
+    origins.json             where it was trained, from which epoch on (`vit train` writes it)
+    result.json              the test accuracy and where it came from (`vit train` writes it)
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from torch import nn
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import locked, remove_leftovers, writing
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.callbacks import Callback
+from vit_lab.runs.saved_state import restore_state, save_state
+from vit_lab.runs.curves import save_curves
+from vit_lab.runs.fingerprints import fingerprint
+from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
+from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
+from vit_lab.runs.run_settings import (
+    CONFIG,
+    check_same_run,
+    differences,
+    read_settings,
+    run_settings,
+    write_settings,
+)
+from vit_from_scratch.training.self_supervised import SelfSupervised
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+
+MODEL = "model.safetensors"
+
+
+class RunFolder(Callback):
+    """Keep a run in a folder: open it at the start, save after each epoch, finish at the end.
+
+    Use it in a `with`: from the run's start to the end of the block no other process can work in the folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], also: dict[str, Any] | None = None) -> None:
+        """Name the folder; nothing is read or written before the run starts.
+
+        Args:
+            path: the folder.
+            also: tables of config.toml beside [data], [model] and [train], such as [start].
+        """
+        self.path = Path(path)
+        self.also = also or {}
+        self.checkpoint = self.path / "checkpoint.safetensors"
+        self.model = self.path / MODEL
+        self.pretraining = self.path / PRETRAINING
+        self.metrics = self.path / METRICS
+        self.curves = self.path / "curves.png"
+        self.result = self.path / "result.json"
+        self.was_finished = False
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin; the folder is locked when the run starts."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Let other processes work in the folder."""
+        self._held.close()
+
+    def on_start(self, state: TrainingState) -> None:
+        """Create the folder, or go on with the run in it, or load what is finished.
+
+        Raises:
+            InputError: the folder holds something else, a run with other settings or on other images, or one
+                that is damaged; or another process is at work in it.
+        """
+        settings = run_settings(state) | self.also
+        self._is_new()  # what is no run's folder is left alone, without a lock even
+        self._held.enter_context(locked(self.path))
+        if self._is_new() or not self._has_something_to_lose():
+            write_settings(self.path, settings)
+        else:
+            check_same_run(self.path, settings)
+        files = (self.checkpoint, self.model, self.pretraining, self.metrics, self.curves, self.result)
+        remove_leftovers(self.path, [CONFIG, *(file.name for file in files)])
+        if self.model.exists():
+            self._load(state)
+        elif self.result.exists():
+            raise self._model_is_gone()
+        elif self.checkpoint.exists():
+            restore_state(self.checkpoint, state)
+            self._note(state)
+            write_metrics(self.path, state.history)  # the process may have died before it wrote the last line
+        elif self.metrics.exists():
+            self._begin_again(state)
+
+    def on_epoch(self, state: TrainingState) -> None:
+        """Save the state and add a line of metrics."""
+        with writing(self.checkpoint):
+            save_state(self.checkpoint, state)
+        self._note(state)
+        add_metrics(self.path, state.history[-1])
+
+    def on_end(self, state: TrainingState) -> None:
+        """Write curves and the finished model, then drop the checkpoint."""
+        if not self.was_finished:
+            with writing(self.path):
+                save_curves(self.curves, state.history)
+                if isinstance(state.model, SelfSupervised):
+                    save_pretraining(self.pretraining, state.model)
+                save_checkpoint(self.model, as_vit(state.model, "a run folder"))
+        with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
+            self.checkpoint.unlink(missing_ok=True)
+
+    def _load(self, state: TrainingState) -> None:
+        """Take over the model and the history of a finished run; refuse what is not the run's end."""
+        model = load_checkpoint(self.model)
+        own = as_vit(state.model, "a run folder").config
+        if changed := differences({"model": model.config.to_dict()}, {"model": own.to_dict()}):
+            raise InputError(
+                f"{self.model} is another run's: {'; '.join(changed)}. "
+                "Put this run's back, or choose another folder for a new run."
+            )
+        _take_over(state, read_metrics(self.path))
+        if not state.finished:
+            raise InputError(
+                f"{self.metrics} ends after epoch {state.epoch} of {state.epochs}, though {self.model.name} "
+                "says that the run is finished: expected a line for each epoch. Nothing was changed; restore "
+                "the metrics, or choose another folder for a new run."
+            )
+        state.model.load_state_dict(self._whole(state, model).state_dict())
+        state.average = state.best = None  # what was kept is in the model
+        self.was_finished = True
+
+    def _whole(self, state: TrainingState, model: VisionTransformer) -> nn.Module:
+        """Return what a finished run trained: its model, or the self-supervised one that holds it."""
+        if not isinstance(state.model, SelfSupervised):
+            return model
+        whole = load_pretraining(self.pretraining)
+        ours = (state.model.objective, state.model.settings, state.model.normalise)
+        same = fingerprint("", whole.vit.state_dict()) == fingerprint("", model.state_dict())
+        if not same or (whole.objective, whole.settings, whole.normalise) != ours:
+            raise InputError(
+                f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
+                f"objective = {state.model.objective!r}. Put this run's back, or choose another folder."
+            )
+        return whole
+
+    def _begin_again(self, state: TrainingState) -> None:
+        """Drop the lines of a run that lost its checkpoint, unless they are those of a finished run."""
+        _take_over(state, read_metrics(self.path))
+        if state.finished:
+            raise self._model_is_gone()
+        _take_over(state, [])
+        with writing(self.metrics):
+            self.metrics.unlink()
+
+    def _model_is_gone(self) -> InputError:
+        return InputError(
+            f"{self.path} holds a finished run without its model: expected {self.model.name} in it. Nothing "
+            "was changed; put the file back, or choose another folder to train again."
+        )
+
+    def _note(self, state: TrainingState) -> None:
+        state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
+
+    def _has_something_to_lose(self) -> bool:
+        """Say whether the run in the folder came to the end of an epoch, or kept a model; refuse no run's."""
+        read_settings(self.path)
+        kept = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
+        return any(path.exists() for path in (*kept, self.path / "epochs"))
+
+    def _is_new(self) -> bool:
+        """Say whether there is nothing here yet; refuse a place that is no run's folder."""
+        with writing(self.path):
+            if self.path.exists() and not self.path.is_dir():
+                raise InputError(
+                    f"{self.path} is a file: expected a folder for the run. Choose another name."
+                )
+            found = sorted(entry.name for entry in self.path.iterdir()) if self.path.exists() else []
+        # A process that was killed while writing leaves hidden files.
+        seen = [name for name in found if not name.startswith(".")]
+        if seen and CONFIG not in seen:
+            some = ", ".join(seen[:3]) + (", ..." if len(seen) > 3 else "")
+            raise InputError(
+                f"{self.path} holds something else ({some}): "
+                "expected an empty or new folder, or a run's. Nothing was written; choose another folder."
+            )
+        return not seen
+
+
+def _take_over(state: TrainingState, history: Sequence[EpochMetrics]) -> None:
+    """Bring a state's numbers to where a history ends."""
+    state.history[:] = history
+    state.epoch, state.step = (history[-1].epoch, history[-1].step) if history else (0, 0)

@@ -1,0 +1,160 @@
+"""The state of a run in one safetensors file: weights, optimiser and history, never pickle.
+
+One file, written beside the old one and then renamed: whatever kills the process, what lies there is
+whole. A checksum tells when the disk did not keep it so. Schedules and random numbers need no room in it,
+since both follow from the step and the epoch.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as serialise
+from torch import Tensor, nn
+
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_atomically
+from vit_from_scratch.model.checkpoints import read_safetensors
+from vit_lab.runs.fingerprints import fingerprint
+from vit_lab.runs.metrics import as_history
+from vit_lab.runs.processes import placed_like, whole
+from vit_from_scratch.training.state import TrainingState
+
+FORMAT = "vit-training-state-1"
+
+
+def save_state(path: Path, state: TrainingState) -> None:
+    """Write the model's weights, the optimiser's state and the history to `path`, all or nothing."""
+    tensors, scalars = packed(state)
+    progress = json.dumps(
+        {
+            "epoch": state.epoch,
+            "step": state.step,
+            "optimiser_scalars": scalars,
+            "history": [dataclasses.asdict(metrics) for metrics in state.history],
+        }
+    )
+    metadata = {"format": FORMAT, "progress": progress, "sha256": fingerprint(progress, tensors)}
+    write_atomically(path, serialise(tensors, metadata))
+
+
+def packed(state: TrainingState, keep: bool = True) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """Return a state's tensors by name, whole and on the CPU, and the optimiser's plain numbers.
+
+    Args:
+        state: if it is sharded, all processes must ask for it at once.
+        keep: whether they are wanted here, and not only by another process.
+    """
+    tensors = {
+        f"{kind}.{name}": tensor for kind, part in _weights(state).items() for name, tensor in part.items()
+    }
+    scalars: dict[str, float] = {}
+    for index, values in state.optimiser.state_dict()["state"].items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimiser.{index}.{name}"] = value
+            elif value is not None:
+                scalars[f"{index}.{name}"] = value
+    kept = {}
+    for name, tensor in tensors.items():
+        tensor = whole(tensor.detach())
+        if keep:  # cloned: an average's first weights are the model's own, and safetensors refuses that
+            kept[name] = tensor.cpu().clone().contiguous()
+    return kept, scalars
+
+
+def _weights(state: TrainingState) -> dict[str, dict[str, Tensor]]:
+    """Return every set of weights that a run holds, by name."""
+    parts = {"model": state.model.state_dict()}
+    if state.average is not None:
+        parts["average"] = state.average.state_dict()
+    if state.best is not None:
+        parts["best"] = state.best
+    return parts
+
+
+def restore_state(path: Path, state: TrainingState) -> None:
+    """Bring a fresh state to where `save_state` left a run of the same settings.
+
+    Raises:
+        InputError: the file is damaged, is something else, or does not fit the model.
+    """
+    tensors, progress = _read(path)
+    try:
+        unpack_weights(state, tensors)
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
+    try:
+        unpack_optimiser(state, tensors, progress["optimiser_scalars"])
+        history = as_history(progress["history"])
+        state.epoch, state.step = progress["epoch"], progress["step"]
+        if (state.epoch, state.step) != (history[-1].epoch, history[-1].step):
+            raise _damaged(path)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise _damaged(path) from error
+    state.history[:] = history
+
+
+def unpack_weights(state: TrainingState, tensors: dict[str, Tensor]) -> None:
+    """Give a state the weights that `packed` returned; if it is sharded, each process takes its part."""
+    modules = [("model", state.model)] + ([("average", state.average)] if state.average is not None else [])
+    for kind, module in modules:
+        module.load_state_dict(_placed(_part(tensors, kind), module))
+    state.best = _placed(_part(tensors, "best"), state.model) or None
+
+
+def _placed(tensors: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """Bring tensors to where a module has those of the same names."""
+    own = module.state_dict()
+    return {name: placed_like(tensor, own.get(name, tensor)) for name, tensor in tensors.items()}
+
+
+def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
+    """Return the tensors of one kind by their own names."""
+    first = kind + "."
+    return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
+
+
+def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor], scalars: dict[str, float]) -> None:
+    """Give the optimiser back what it had noted of each parameter, by "NUMBER.NAME"."""
+    values: dict[str, Any] = {**_part(tensors, "optimiser"), **scalars}
+    parameters = [p for group in state.optimiser.param_groups for p in group["params"]]
+    slots: dict[int, dict[str, Tensor | float]] = {}
+    for name, value in values.items():
+        index, key = name.split(".", 1)
+        parameter = parameters[int(index)]
+        if isinstance(value, Tensor) and value.shape == parameter.shape:
+            # A fused step walks memory in its order, so this must be the parameter's (channels last, say).
+            value = torch.empty_like(parameter).copy_(placed_like(value, parameter))
+        slots.setdefault(int(index), {})[key] = value
+    groups = state.optimiser.state_dict()["param_groups"]
+    state.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a state's tensors and its progress, and compare them with their checksum."""
+    expected = "the training state of this run. Restore the file, or start again in another folder"
+    tensors, metadata = read_safetensors(path, expected)
+    if metadata.get("format") != FORMAT:
+        raise InputError(
+            f"{path} is not the state of a run: expected the format {FORMAT!r}, found "
+            f"{metadata.get('format')!r}. Restore the file, or start again in another folder."
+        )
+    text = metadata.get("progress", "")
+    noted = metadata.get("sha256")  # the first version had none
+    if noted is not None and noted != fingerprint(text, tensors):
+        raise _damaged(path)
+    try:
+        return tensors, json.loads(text)
+    except ValueError:
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(
+        f"{path} is damaged: expected what was written, and its checksum or its progress differs. "
+        "Restore the file, or start again in another folder."
+    )
