@@ -21,10 +21,10 @@ import torch
 import torch.nn.functional as F
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 from vit_lab.runs.allocator import keeping_freed_memory
 from vit_lab.runs.compiling import has_compiler
+from vit_lab.runs.environment import environment
 
 SHAPES = {
     "32/4": (ViTConfig(32, 4, dim=192, depth=9, heads=3, mlp_dim=768, num_classes=10), 64),

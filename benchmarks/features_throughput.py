@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_lab.runs.environment import environment
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.training.features import extract_features
 from vit_from_scratch.training.fine_tuning import adapted
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import open_model
 
 
 def seconds(run: Callable[[], object], device: str) -> float:

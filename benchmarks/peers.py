@@ -44,10 +44,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.cost import forward_flops
 from vit_lab.runs.allocator import keeping_freed_memory
+from vit_lab.runs.environment import environment
 
 SIZES = {"Ti": (192, 12, 3), "S": (384, 12, 6), "B": (768, 12, 12)}
 """Width, depth, heads."""

@@ -26,12 +26,12 @@ from torchvision.transforms.functional import to_pil_image
 
 from vit_from_scratch.data import load_photo
 from vit_from_scratch.errors import InputError
-from vit_lab.runs.environment import environment
-from vit_lab.export.graphs import ScaledViT, onnx_bytes
-from vit_lab.runs.trained_models import TrainedModel, open_model
 from vit_from_scratch.files import write_json
-from vit_lab.packages import missing_packages
 from vit_lab.export import to_timm
+from vit_lab.export.graphs import ScaledViT, onnx_bytes
+from vit_lab.packages import missing_packages
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import TrainedModel, open_model
 
 Run = Callable[[Tensor], Tensor]
 PREDICT, EAGER, COMPILED, TIMM, ONNX = "vit predict", "model", "torch.compile", "timm", "ONNX Runtime"

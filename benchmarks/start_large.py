@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
+from vit_lab.runs.environment import environment
 
 CLASSES, SIDE = 100, 32
 STEPS = ("import", "open", "checksum of the data", "first batch")

@@ -25,13 +25,13 @@ import torch.distributed as dist
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import DataConfig, ImageData
-from vit_lab.runs.environment import environment
 from vit_from_scratch.files import write_json
 from vit_from_scratch.training import TrainConfig
-from vit_lab.runs.allocator import keeping_freed_memory
-from vit_lab.runs.distributed import starting_state
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
+from vit_lab.runs.allocator import keeping_freed_memory
+from vit_lab.runs.distributed import starting_state
+from vit_lab.runs.environment import environment
 
 SHAPES = {
     "32/4": (ViTConfig(32, 4, dim=128, depth=6, heads=2, mlp_dim=512, num_classes=10), 128),

@@ -10,10 +10,12 @@ import torch
 from PIL import Image
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, load_dataset
-from vit_from_scratch.training import TrainConfig
+from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction, TrainConfig
+
+TASKS = {task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)}
 
 matplotlib.use("Agg")
 torch.set_num_threads(1)  # on models this small several threads only wait for each other
@@ -107,3 +109,35 @@ def elsewhere():
             yield torch.device("meta")
 
     return other_device
+
+
+def gradients(count: int) -> torch.Tensor:
+    """Images (count, 3, 16, 16) of bytes: colours that run smoothly from corner to corner."""
+    corners = torch.rand(count, 3, 2, 2, generator=torch.Generator().manual_seed(5))
+    smooth = torch.nn.functional.interpolate(corners, (16, 16), mode="bilinear", align_corners=True)
+    return (255 * smooth).round().byte()
+
+
+@pytest.fixture
+def colours(digits):
+    """80 training and 20 validation images of smooth colours, 16 x 16, with labels that say nothing."""
+    images, labels = gradients(120), torch.zeros(120, dtype=torch.long)
+    parts = {"train": slice(0, 80), "validation": slice(80, 100), "test": slice(100, 120)}
+    tensors = {f"{part}_images": images[place] for part, place in parts.items()}
+    tensors |= {f"{part}_labels": labels[place] for part, place in parts.items()}
+    return replace(digits, **tensors)
+
+
+@pytest.fixture
+def make_task():
+    """A function that builds the same small self-supervised model each time: sixteen patches an image."""
+
+    def build(objective: str = "masked-patches", seed: int = 0, task=None, **fields):
+        torch.manual_seed(seed)
+        images = {"image_size": 16, "patch_size": 4, "num_classes": 10}
+        sizes = {"dim": 16, "depth": 2, "heads": 2, "mlp_dim": 32, "dropout": 0.1}
+        vit = VisionTransformer(ViTConfig(**(images | sizes | fields)))
+        small = {"decoder_dim": 8, "decoder_depth": 1, "decoder_heads": 2}
+        return TASKS[objective](vit, **((small if objective == "masked-pixels" else {}) | (task or {})))
+
+    return build

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from vit_lab.cli import main
 from vit_from_scratch.precisions import has_bfloat16_units
+from vit_lab.cli import main
 
 XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture": "x86_64"}
 

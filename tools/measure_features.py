@@ -18,14 +18,14 @@ from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, ImageData, open_dataset
-from vit_lab.runs.environment import environment
-from vit_lab.features.probes import linear_probe
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.pretrained.releases import SHIPPED
 from vit_from_scratch.training.few_shot import few_shot_accuracy
+from vit_lab.features.probes import linear_probe
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import open_model
 
 RESULTS = Path("vit_lab/results")
 TOKENS = ("class", "mean")

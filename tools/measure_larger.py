@@ -17,10 +17,10 @@ from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_lab.runs.environment import environment
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_pretrained
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import open_model
 
 RESULT = Path("vit_lab/results/larger_tiny_imagenet.json")
 SIDES = (64, 96, 128)

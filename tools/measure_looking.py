@@ -35,10 +35,6 @@ from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.datasets import ImageData, PhotoData, data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
-from vit_lab.runs.environment import environment
-from vit_lab.experiments.recipes import load_recipe
-from vit_lab.runs.finished import read_result
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
@@ -59,6 +55,10 @@ from vit_from_scratch.inspection.masking import (
     random_scores,
 )
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.runs.environment import environment
+from vit_lab.runs.finished import read_result
+from vit_lab.runs.trained_models import open_model
 
 RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 RESULT = RESULTS / "inspection_tiny_imagenet.json"

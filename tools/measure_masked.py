@@ -21,9 +21,6 @@ from torch import Tensor
 from vit_from_scratch.data import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
-from vit_lab import load_recipe
-from vit_lab.runs.environment import environment
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
@@ -36,6 +33,9 @@ from vit_from_scratch.training.patch_colours import (
     target_colours,
 )
 from vit_from_scratch.training.self_supervised import MEASURING_SEED
+from vit_lab import load_recipe
+from vit_lab.runs.environment import environment
+from vit_lab.runs.trained_models import open_model
 
 NAME = "tiny-imagenet-masked"
 RESULT = Path("vit_lab/results/masked_tiny_imagenet.json")

@@ -22,8 +22,6 @@ from torch import nn
 from vit_from_scratch.data import DataConfig, ImageData, open_dataset
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_lab.runs.environment import environment
-from vit_lab.runs.finished import read_result
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
@@ -31,8 +29,10 @@ from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import measure
 from vit_from_scratch.training.fine_tuning import between
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
-from vit_lab.runs.run_settings import read_settings
 from vit_from_scratch.training.state import as_vit
+from vit_lab.runs.environment import environment
+from vit_lab.runs.finished import read_result
+from vit_lab.runs.run_settings import read_settings
 
 PACKAGE = Path(__file__).resolve().parent.parent / "vit_from_scratch"
 LARGEST = 12_000_000

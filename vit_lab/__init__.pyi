@@ -1,12 +1,12 @@
-from .export.exports import export_model
 from .experiments.packaged import load_result
 from .experiments.recipes import Recipe, load_recipe, recipe_names, recipe_rows
-from .runs.finished import evaluate_run
-from .runs.run import run
 from .experiments.seed_runs import run_seeds
 from .experiments.table_6 import TABLE_6, recomputed_cost
 from .experiments.trial_runs import run_trials
 from .experiments.trials import load_trials, runs_of
+from .export.exports import export_model
+from .runs.finished import evaluate_run
+from .runs.run import run
 
 __all__ = [
     "TABLE_6",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
-from vit_lab.cli import main
 from vit_from_scratch.pretrained import class_names, load_pretrained
+from vit_lab.cli import main
 
 PAGE = Path(__file__).resolve().parents[2] / "book" / "take_it_with_you.md"
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from vit_lab.cli import main
-from vit_lab.runs.environment import environment
 from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
+from vit_lab.runs.environment import environment
 from vit_lab.runs.run_folder import RunFolder
 
 #: A run of about a second.

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from vit_lab.cli import build_parser, main
-from vit_lab.experiments.table_6 import TABLE_6, recomputed_cost
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import forward_flops, training_flops
 from vit_from_scratch.model.memory import ATTENTIONS, OPTIMISERS, PRECISIONS, training_memory
+from vit_lab.cli import build_parser, main
+from vit_lab.experiments.table_6 import TABLE_6, recomputed_cost
 
 
 def printed(capsys, *arguments: str) -> list[str]:

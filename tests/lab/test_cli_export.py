@@ -5,11 +5,11 @@ import os
 import pytest
 import torch
 
-from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import VisionTransformer, ViTConfig
+from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab.cli import main
 from vit_lab.export import exports
-from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
 @pytest.fixture(autouse=True)

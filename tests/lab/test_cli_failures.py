@@ -10,8 +10,8 @@ import sys
 import pytest
 import torch
 
-from vit_lab.cli import main, options
 from vit_from_scratch.errors import InputError
+from vit_lab.cli import main, options
 
 TRAIN = ["train", "--data", "digits"]
 

@@ -8,11 +8,11 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_lab.cli import main
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.examples import photo
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_lab.cli import main
+from vit_lab.runs.trained_models import open_model
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "training"))  # where the tests of training keep their helpers
 from several import commands
 
+from vit_from_scratch.errors import InputError
 from vit_lab.cli import main
 from vit_lab.cli.options import shared_device
-from vit_from_scratch.errors import InputError
 from vit_lab.runs.run_folder import RunFolder
 
 SMALL = ["--device", "cpu", "--epochs", "2", "--set", "model.depth=1", "model.dim=16", "train.threads=1"]

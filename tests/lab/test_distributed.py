@@ -15,10 +15,10 @@ from vit_from_scratch.data import Augmentation
 from vit_from_scratch.errors import ElsewhereError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden, train
-from vit_lab.runs import distributed as together
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
-from vit_lab.runs.processes import Processes, local
 from vit_from_scratch.training.state import TrainingState
+from vit_lab.runs import distributed as together
+from vit_lab.runs.processes import Processes, local
 
 CONFIG = TrainConfig(
     epochs=2,

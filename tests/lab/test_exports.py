@@ -12,14 +12,14 @@ import timm
 import torch
 from safetensors import safe_open
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_classroom.checks.report import randomise
-from vit_lab.export import exports
-from vit_lab.export.formats import FORMATS
-from vit_lab.export.exports import export_model
-from vit_lab.runs.trained_models import TrainedModel
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.training.fine_tuning import resized
+from vit_lab.export import exports
+from vit_lab.export.exports import export_model
+from vit_lab.export.formats import FORMATS
+from vit_lab.runs.trained_models import TrainedModel
 
 SIZES = {"image_size": 8, "patch_size": 4, "dim": 8, "depth": 1, "heads": 2, "mlp_dim": 8, "num_classes": 3}
 HYBRID = StemConfig("resnet", width=8, layers=(1, 1, 1), root_stride=1)

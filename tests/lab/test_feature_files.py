@@ -10,13 +10,13 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import InputError
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.training.features import extract_features, image_features
 from vit_lab.cli import main
 from vit_lab.features import extraction
 from vit_lab.features.extraction import features_of
 from vit_lab.features.feature_files import read_features
 from vit_lab.runs.trained_models import TrainedModel
-from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
-from vit_from_scratch.training.features import extract_features, image_features
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from vit_from_scratch import ViTConfig
-from vit_lab import evaluate_run, load_recipe, run
 from vit_from_scratch.model import StemConfig
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_lab import evaluate_run, load_recipe, run
 from vit_lab.runs.metrics import read_metrics
 
 OLD = Path(__file__).resolve().parent.parent / "old_files"

@@ -7,9 +7,9 @@ import pytest
 from vit_from_scratch import InputError
 from vit_from_scratch.data import open_dataset
 from vit_lab import load_recipe, load_trials, run, run_seeds, run_trials
-from vit_lab.runs.run import train_only
 from vit_lab.experiments.transfer_runs import run_transfers
 from vit_lab.experiments.transfers import load_transfers
+from vit_lab.runs.run import train_only
 from vit_lab.runs.run_folder import RunFolder
 
 CHANGES = {

@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import InputError
-from vit_lab.cli import main
 from vit_from_scratch.data import ImageData
 from vit_from_scratch.data.streaming import PhotoData
-from vit_lab import evaluate_run, load_recipe, load_trials, run, run_trials
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training import evaluate_hidden, load_pretraining
+from vit_lab import evaluate_run, load_recipe, load_trials, run, run_trials
+from vit_lab.cli import main
 from vit_lab.runs.run_folder import RunFolder
 
 TINY = ["model.patch_size=4", "model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]

@@ -10,15 +10,15 @@ import tomli_w
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_lab.cli import build_parser
-from vit_lab.cli.pretrain_masked import beneath
-from vit_lab.cli.train import chosen_recipe
 from vit_from_scratch.data.augmentation import PRESETS, Augmentation
-from vit_lab.experiments.paper import paper_names
-from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.settings import as_table, from_table
 from vit_from_scratch.training import TrainConfig
+from vit_lab.cli import build_parser
+from vit_lab.cli.pretrain_masked import beneath
+from vit_lab.cli.train import chosen_recipe
+from vit_lab.experiments.paper import paper_names
+from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
 
 
 def write(tmp_path, text: str) -> str:

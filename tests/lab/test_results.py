@@ -6,12 +6,12 @@ from importlib import resources
 import pytest
 
 from vit_from_scratch.data import DataConfig
-from vit_lab import load_recipe, load_result, load_trials, recipe_names, runs_of
-from vit_lab.experiments.sweeps import with_rate
-from vit_lab.experiments.transfers import load_transfers, transfer_names
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
+from vit_lab import load_recipe, load_result, load_trials, recipe_names, runs_of
+from vit_lab.experiments.sweeps import with_rate
+from vit_lab.experiments.transfers import load_transfers, transfer_names
 from vit_lab.runs.run_settings import differences
 
 FOLDER = resources.files("vit_lab").joinpath("results")

@@ -13,16 +13,16 @@ import tomli_w
 from PIL import Image
 
 from vit_from_scratch import InputError
-from vit_lab.cli import main
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_lab import evaluate_run, load_recipe, run, run_seeds
-from vit_lab.experiments.seed_runs import known_runs
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.files import locked
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training import KeepEpochs, predict
+from vit_lab import evaluate_run, load_recipe, run, run_seeds
+from vit_lab.cli import main
+from vit_lab.experiments.seed_runs import known_runs
 from vit_lab.runs.fingerprints import data_fingerprint
+from vit_lab.runs.trained_models import open_model
 
 CHANGES = {
     "data": {"validation_size": 1000, "train_size": 64},

@@ -11,8 +11,8 @@ import tomli_w
 from PIL import Image
 
 from vit_from_scratch import InputError, ViTConfig
-from vit_lab.cli import main
 from vit_from_scratch.data.folders import Survey
+from vit_lab.cli import main
 from vit_lab.experiments.suited import (
     KNOWN,
     OWN_RECIPES,

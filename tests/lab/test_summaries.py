@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_lab.cli import main
+from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab import load_recipe, load_result, run_seeds
+from vit_lab.cli import main
 from vit_lab.experiments.recipes import recipe_from_tables
 from vit_lab.experiments.summaries import check_summary
-from vit_from_scratch.model.checkpoints import save_checkpoint
 
 TABLES = {
     "data": {"name": "digits", "validation_size": 1000, "train_size": 40},

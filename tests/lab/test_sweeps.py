@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.files import sha256
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_lab.cli import main
 from vit_lab.cli.figures import FIGURES
 from vit_lab.experiments import sweeps
@@ -14,8 +16,6 @@ from vit_lab.experiments.fine_tuning import fine_tuning_recipe, slug_of
 from vit_lab.experiments.paper import TABLE_4
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.experiments.sweeps import best_rate, sweep_rates
-from vit_from_scratch.files import sha256
-from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from vit_from_scratch import InputError
-from vit_lab.experiments.table_6 import TABLE_6, Pretraining, recomputed_cost
 from vit_from_scratch.model.cost import pretraining_exaflops
+from vit_lab.experiments.table_6 import TABLE_6, Pretraining, recomputed_cost
 
 WITHIN = {"ViT": 0.01, "ResNet": 0.045, "R50x1": 0.01}
 """How far a family's recomputed cost may be from the reported one; the rows that differ are named below."""

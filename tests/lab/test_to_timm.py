@@ -6,8 +6,8 @@ import pytest
 import timm
 import torch
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.pretrained import from_timm
 from vit_lab.export import to_timm
 from vit_lab.export.to_timm import timm_arguments

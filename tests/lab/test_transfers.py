@@ -5,8 +5,8 @@ import json
 import pytest
 
 from vit_from_scratch import InputError
-from vit_lab.cli import main
 from vit_from_scratch.errors import DivergedError
+from vit_lab.cli import main
 from vit_lab.experiments import seed_runs
 from vit_lab.experiments.summaries import check_summary
 from vit_lab.experiments.transfer_runs import run_transfers

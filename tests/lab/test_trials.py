@@ -7,10 +7,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_lab.cli import main
-from vit_lab import load_trials, run_trials
-from vit_lab.experiments.trials import slug
 from vit_from_scratch.model.cost import forward_flops
+from vit_lab import load_trials, run_trials
+from vit_lab.cli import main
+from vit_lab.experiments.trials import slug
 
 PAGE = """
 claim = "Width and rate."

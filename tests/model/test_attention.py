@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vit_from_scratch import InputError
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import InputError
 from vit_from_scratch.model.attention import (
     MultiHeadSelfAttention,
     attention_weights,

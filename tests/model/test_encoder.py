@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from vit_from_scratch import ViTConfig
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import ViTConfig
 from vit_from_scratch.model.encoder import Block, Encoder, Mlp
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.export import Dim, export
 
-from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import VisionTransformer, ViTConfig
 
 KINDS = {
     "class token": {},

@@ -9,8 +9,8 @@ import torchvision
 from PIL import Image
 from torch import nn
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.patches import embedding_weight_from_convolution
 

@@ -5,9 +5,6 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError
-from vit_lab.cli import main
-from vit_lab.experiments.recipes import load_recipe, load_result
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.pretrained import (
     class_names,
     input_scaling,
@@ -15,6 +12,9 @@ from vit_from_scratch.pretrained import (
     load_self_supervised,
     releases,
 )
+from vit_lab.cli import main
+from vit_lab.experiments.recipes import load_recipe, load_result
+from vit_lab.runs.trained_models import open_model
 
 WEIGHTS = resources.files("vit_from_scratch").joinpath("weights")
 SHIPPED = {

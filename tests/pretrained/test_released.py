@@ -8,11 +8,11 @@ import pytest
 import torch
 from test_google import vision_transformer_arrays
 
-from vit_lab.cli import main
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.vit import build_model
 from vit_from_scratch.pretrained import registry
+from vit_lab.cli import main
+from vit_lab.runs.trained_models import open_model
 
 NAME = "B/16-384"
 SMALL = {"dim": 24, "depth": 2, "heads": 3, "mlp_dim": 48}

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from vit_from_scratch import InputError
 from vit_classroom.checks.report import randomise
+from vit_from_scratch import InputError
 from vit_from_scratch.training.features import extract_features, image_features
 
 

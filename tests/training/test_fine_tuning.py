@@ -7,14 +7,14 @@ import torch
 from PIL import Image
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_lab.experiments.recipes import load_recipe
-from vit_lab.runs.trained_models import open_model
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.training import TrainConfig, train
 from vit_from_scratch.training.fine_tuning import adapted, between, resized
+from vit_lab.experiments.recipes import load_recipe
+from vit_lab.runs.trained_models import open_model
 
 
 @pytest.fixture

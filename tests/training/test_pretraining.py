@@ -27,8 +27,8 @@ from vit_from_scratch.training import (
 )
 from vit_from_scratch.training.fine_tuning import adapted
 from vit_from_scratch.training.loop import train_step
-from vit_lab.runs.metrics import read_metrics
 from vit_from_scratch.training.state import TrainingState
+from vit_lab.runs.metrics import read_metrics
 
 OBJECTIVES = ["masked-patches", "masked-pixels"]
 PARTS = ("train", "validation", "test")

@@ -17,9 +17,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from vit_from_scratch import __version__
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter, read_submission
+from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown

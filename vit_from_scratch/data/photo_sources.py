@@ -15,10 +15,10 @@ from torch.utils.data import ConcatDataset
 from vit_from_scratch.data.folders import Samples, list_folder
 from vit_from_scratch.data.photos import decode_photo, open_photo
 from vit_from_scratch.data.reading_order import BLOCK
-from vit_lab.large_data.shards import PARTS, PackedPhotos
 from vit_from_scratch.data.sources import Photos, PhotoSource, open_torchvision
-from vit_lab.large_data.tars import open_shards
 from vit_from_scratch.data.tiny_imagenet import TinyImageNet
+from vit_lab.large_data.shards import PARTS, PackedPhotos
+from vit_lab.large_data.tars import open_shards
 
 
 def read_tiny_imagenet(folder: Path | None = None, side: int = 64) -> PhotoSource:

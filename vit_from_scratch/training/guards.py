@@ -15,10 +15,10 @@ from vit_from_scratch.settings import as_table
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_lab.runs.processes import Processes, local
-from vit_lab.runs.run_settings import differences
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
+from vit_lab.runs.processes import Processes, local
+from vit_lab.runs.run_settings import differences
 
 
 def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:

@@ -14,10 +14,8 @@ from torch import Tensor, nn
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.random_changes import blend
 from vit_from_scratch.data.streaming import PhotoData
-from vit_lab.runs.allocator import keeping_freed_memory
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_lab.runs.distributed import FirstProcess, measured_together, starting_state
 from vit_from_scratch.training.guards import (
     check_finite,
     check_fit,
@@ -26,10 +24,12 @@ from vit_from_scratch.training.guards import (
 )
 from vit_from_scratch.training.optimisers import set_learning_rate
 from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
-from vit_lab.runs.processes import gradients_shared, whole
-from vit_lab.runs.run_folder import RunFolder
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_lab.runs.allocator import keeping_freed_memory
+from vit_lab.runs.distributed import FirstProcess, measured_together, starting_state
+from vit_lab.runs.processes import gradients_shared, whole
+from vit_lab.runs.run_folder import RunFolder
 
 
 def train(

@@ -13,12 +13,12 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_lab.runs.compiling import compiled
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.optimisers import Optimiser
 from vit_from_scratch.training.outcomes import Outcome
-from vit_lab.runs.processes import ALONE, Processes
 from vit_from_scratch.training.self_supervised import SelfSupervised
+from vit_lab.runs.compiling import compiled
+from vit_lab.runs.processes import ALONE, Processes
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
+from vit_from_scratch.errors import ElsewhereError, InputError
 from vit_lab.cli import (
     cost,
     evaluate,
@@ -27,7 +28,6 @@ from vit_lab.cli import (
 from vit_lab.cli.failures import FAILED, INTERRUPTED, explained
 from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import complain, lost_output, prepare_streams
-from vit_from_scratch.errors import ElsewhereError, InputError
 
 
 class Parser(argparse.ArgumentParser):

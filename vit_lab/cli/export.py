@@ -4,9 +4,9 @@ import argparse
 import json
 from typing import Any
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
 from vit_lab.cli.options import refuse_existing
-from vit_from_scratch.errors import InputError
 from vit_lab.export.formats import FORMATS, check_ending, export_path, format_named
 from vit_lab.runs.trained_models import CLASSIFIERS, TrainedModel, open_classifier
 

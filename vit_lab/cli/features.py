@@ -3,10 +3,10 @@
 import argparse
 from typing import Any
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
 from vit_lab.cli.options import add_data_dir, add_device, chosen_device, refuse_existing
 from vit_lab.cli.weights import add_weights
-from vit_from_scratch.errors import InputError
 from vit_lab.experiments.fine_tuning import NAMES
 from vit_lab.runs.trained_models import open_model
 

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_json, writing
+from vit_from_scratch.settings import merged
 from vit_lab.cli.options import add_data_dir, chosen_device, refuse_file, resumable
 from vit_lab.cli.running import (
     add_changes,
@@ -15,11 +18,8 @@ from vit_lab.cli.running import (
     train_seeds,
 )
 from vit_lab.cli.weights import add_weights
-from vit_from_scratch.errors import InputError
 from vit_lab.experiments.fine_tuning import NAMES, RATES, fine_tuning_recipe
 from vit_lab.experiments.recipes import Recipe
-from vit_from_scratch.files import write_json, writing
-from vit_from_scratch.settings import merged
 
 EPILOG = f"""\
 examples:

@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_lab.cli.figures import FIGURES, save_figures
 from vit_from_scratch.paths import own_path
+from vit_from_scratch.progress import say, with_bar
+from vit_lab.cli.figures import FIGURES, save_figures
 from vit_lab.cli.options import refuse_existing, refuse_file
 from vit_lab.cli.weights import add_weights
 from vit_lab.runs.trained_models import open_model
-from vit_from_scratch.progress import say, with_bar
 
 
 def add_parser(commands: Any) -> None:

@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from vit_lab.cli.options import STOPPED, shared_device
 from vit_from_scratch.errors import ElsewhereError, InputError, LostProcessError
+from vit_lab.cli.options import STOPPED, shared_device
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets for each process."""

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.paths import own_path
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.paths import own_path
 
 EPILOG = """\
 examples:
@@ -100,9 +100,9 @@ def check(root: Path) -> None:
     """Compare all shards with their checksums."""
     from tqdm import tqdm
 
+    from vit_from_scratch.progress import progress_shown
     from vit_lab.large_data.shard_checks import check_shards
     from vit_lab.large_data.tars import open_shards
-    from vit_from_scratch.progress import progress_shown
 
     index = open_shards(root)
     shards = len(index.shards)

@@ -5,11 +5,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
 from vit_lab.cli.options import add_device, chosen_device, resumable
 from vit_lab.cli.running import add_results, add_seeds, train_seeds
 from vit_lab.cli.train import add_recipe_options, chosen_recipe
-from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe, load_recipe
 from vit_lab.experiments.suited import OWN_RECIPES, without_labels
 

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from vit_from_scratch.paths import own_path
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.paths import own_path
 
 METHODS = ("linear", "neighbours", "few-shot")
 
@@ -48,9 +48,9 @@ def probe_command(options: argparse.Namespace) -> None:
         raise InputError(
             "the linear probe chooses its penalty on --validation FILE: expected one, or other methods."
         )
+    from vit_from_scratch.training.few_shot import check_shots, few_shot_accuracy
     from vit_lab.features.feature_files import check_other_images, check_same_model, read_features
     from vit_lab.features.probes import check_neighbours, linear_probe, neighbours_accuracy
-    from vit_from_scratch.training.few_shot import check_shots, few_shot_accuracy
 
     paths = [path for path in (options.train, options.validation, options.test) if path is not None]
     files = [(path, read_features(path)) for path in paths]

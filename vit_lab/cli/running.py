@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_json, writing
+from vit_from_scratch.paths import own_path
+from vit_from_scratch.settings import merged
 from vit_lab.cli.options import (
     add_data_dir,
     add_device,
     parse_assignments,
     refuse_file,
 )
-from vit_from_scratch.paths import own_path
-from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe
-from vit_from_scratch.files import write_json, writing
-from vit_from_scratch.settings import merged
 
 TAKE_OVER = "take over what FILE tells of already, say from another machine, and run only the missing"
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.settings import merged
 from vit_lab.cli.options import add_data_dir, chosen_device, own_weights, resumable
 from vit_lab.cli.running import add_changes, add_places, add_seeds, asked_changes, train_recipe
-from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_names, require_classes
 from vit_lab.experiments.suited import data_names, suited_recipe
-from vit_from_scratch.settings import merged
 
 EPILOG = """\
 examples:

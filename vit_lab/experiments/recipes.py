@@ -8,9 +8,6 @@ import tomli_w
 from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.errors import InputError, shown, unknown_name
-from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
-from vit_lab.experiments.paper import paper_names, paper_table
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import with_stem_table
@@ -25,6 +22,9 @@ from vit_from_scratch.settings import (
     require,
 )
 from vit_from_scratch.training.config import TrainConfig
+from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
+from vit_lab.experiments.paper import paper_names, paper_table
+from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model
 
 if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
     from vit_from_scratch.data.in_memory import ImageData

@@ -13,15 +13,15 @@ from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError
-from vit_lab.experiments.baselines import nearest_neighbour_accuracy
-from vit_lab.runs.origins import NOTED, said_once, spelt_out
-from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.finished import ORIGIN
-from vit_lab.runs.run import run
-from vit_lab.experiments.summaries import SUMMARY, check_summary
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
+from vit_lab.experiments.baselines import nearest_neighbour_accuracy
+from vit_lab.experiments.recipes import Recipe
+from vit_lab.experiments.summaries import SUMMARY, check_summary
+from vit_lab.runs.finished import ORIGIN
 from vit_lab.runs.metrics import read_metrics
+from vit_lab.runs.origins import NOTED, said_once, spelt_out
 from vit_lab.runs.processes import Processes
+from vit_lab.runs.run import run
 
 AVERAGED = (
     "test_accuracy",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.stem_config import with_stem_table
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.transfers import Transfers
 from vit_lab.experiments.trials import Trials, runs_of
-from vit_from_scratch.model.stem_config import with_stem_table
 from vit_lab.runs.run_settings import differences
 
 SUMMARY, SWEEP = "summary.json", "sweep.json"

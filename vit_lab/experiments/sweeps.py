@@ -8,14 +8,14 @@ from typing import Any
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError, InputError
-from vit_lab.runs.environment import environment
-from vit_lab.runs.origins import said_once, trained_at
-from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.finished import ORIGIN
-from vit_lab.runs.run import train_only
 from vit_from_scratch.settings import require
-from vit_lab.runs.processes import Processes
 from vit_from_scratch.training.state import best_epoch
+from vit_lab.experiments.recipes import Recipe
+from vit_lab.runs.environment import environment
+from vit_lab.runs.finished import ORIGIN
+from vit_lab.runs.origins import said_once, trained_at
+from vit_lab.runs.processes import Processes
+from vit_lab.runs.run import train_only
 
 
 def sweep_rates(

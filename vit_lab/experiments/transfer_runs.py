@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.data.datasets import open_dataset
-from vit_lab.runs.origins import NOTED, said_once, spelt_out
+from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.finished import ORIGIN
 from vit_lab.experiments.seed_runs import run_seeds
 from vit_lab.experiments.summaries import SUMMARY, check_summary
 from vit_lab.experiments.sweeps import best_rate, rate_folder, sweep_rates, with_rate
 from vit_lab.experiments.transfers import Transfers
-from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
+from vit_lab.runs.finished import ORIGIN
+from vit_lab.runs.origins import NOTED, said_once, spelt_out
 
 KEPT = ("rates", "chosen", "test_accuracy_mean", "test_accuracy_std", "seconds_max", "parameters", "config")
 """What a pair takes over from the summary of its seeds, beside where they were made."""

@@ -8,10 +8,10 @@ same steps. What ships with the package answers whether pre-training pays, and w
 from dataclasses import dataclass
 from typing import Any
 
+from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import packaged_names, page_table
 from vit_lab.experiments.recipes import Recipe, check_name, recipe_from_tables
 from vit_lab.experiments.trials import check_folders, slug
-from vit_from_scratch.settings import check_fields, from_table, merged, require
 
 
 @dataclass(frozen=True, kw_only=True)

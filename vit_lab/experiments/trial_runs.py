@@ -10,18 +10,18 @@ from typing import Any
 
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import InputError
-from vit_lab.runs.environment import environment
-from vit_lab.runs.origins import NoteOrigin, said_once, trained_at
-from vit_lab.experiments.recipes import require_classes
-from vit_lab.runs.finished import ORIGIN
-from vit_lab.experiments.summaries import SUMMARY, check_summary
-from vit_lab.experiments.trials import Trials
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.loop import train
-from vit_lab.runs.run_folder import RunFolder
 from vit_from_scratch.training.state import best_epoch
+from vit_lab.experiments.recipes import require_classes
+from vit_lab.experiments.summaries import SUMMARY, check_summary
+from vit_lab.experiments.trials import Trials
+from vit_lab.runs.environment import environment
+from vit_lab.runs.finished import ORIGIN
+from vit_lab.runs.origins import NoteOrigin, said_once, trained_at
+from vit_lab.runs.run_folder import RunFolder
 
 
 def run_trials(

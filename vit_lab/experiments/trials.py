@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import packaged_names, page_table
 from vit_lab.experiments.recipes import Recipe, check_name, load_recipe
-from vit_from_scratch.settings import check_fields, from_table, merged, require
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,9 @@ from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.training.fine_tuning import resized
 from vit_lab.export.formats import format_named
 from vit_lab.export.graphs import (
     Run,
@@ -26,11 +29,8 @@ from vit_lab.export.graphs import (
     torchscript_bytes,
     torchscript_run,
 )
-from vit_lab.runs.trained_models import TrainedModel
-from vit_from_scratch.files import write_atomically, writing
-from vit_from_scratch.model.modes import evaluating
 from vit_lab.export.to_timm import timm_arguments, timm_weights
-from vit_from_scratch.training.fine_tuning import resized
+from vit_lab.runs.trained_models import TrainedModel
 
 TOLERANCE = 1e-4
 """How far an exported model's logits may be from ours, as a share of the largest, or of 1 if that is less."""

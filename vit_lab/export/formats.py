@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path
 from vit_lab.packages import require_packages
+from vit_lab.runs.trained_models import KNOWN, checkpoint_path
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_lab.packages import require_packages
 from vit_from_scratch.pretrained.conversion import proved
 from vit_from_scratch.pretrained.timm import weight_names
+from vit_lab.packages import require_packages
 
 EPS = 1e-6
 """What timm's VisionTransformer adds to the variance in its norms, unless it is told otherwise."""

@@ -21,15 +21,15 @@ from tqdm import tqdm
 
 from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.folders import FolderListing, Samples, list_folder
-from vit_lab.large_data.packing_target import begin, check_target, compare, holds_something_else
 from vit_from_scratch.data.photos import check_photo
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import locked, sha256
+from vit_from_scratch.progress import progress_shown
+from vit_lab.large_data.packing_target import begin, check_target, compare, holds_something_else
 from vit_lab.large_data.shard_checks import read_index
 from vit_lab.large_data.shard_writer import ShardWriter
 from vit_lab.large_data.shards import FORMAT, INDEX, PARTS, PLAN, ROW, Shard, ShardIndex
 from vit_lab.large_data.tars import TarPhoto, read_tar
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import locked, sha256
-from vit_from_scratch.progress import progress_shown
 
 SHARD_SIZE = 256
 """Of a shard, in MB (10^6 bytes), unless told otherwise."""

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vit_lab.large_data.shards import INDEX, PLAN
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import remove_leftovers, write_json, writing
+from vit_lab.large_data.shards import INDEX, PLAN
 
 
 def check_target(target: Path) -> None:

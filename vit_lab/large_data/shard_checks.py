@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vit_lab.large_data.shards import FORMAT, INDEX, ROW, TABLE, Shard, ShardIndex
 from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import sha256
+from vit_lab.large_data.shards import FORMAT, INDEX, ROW, TABLE, Shard, ShardIndex
 
 
 def read_index(root: Path) -> ShardIndex:

@@ -18,12 +18,12 @@ from tqdm import tqdm
 from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.folder_files import PICTURES
 from vit_from_scratch.data.folders import draw
-from vit_lab.large_data.shard_checks import read_index
-from vit_lab.large_data.shards import INDEX, PARTS, PLAN, ROW, Shard, ShardIndex
 from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import sha256
 from vit_from_scratch.paths import stat_of
 from vit_from_scratch.progress import progress_shown
+from vit_lab.large_data.shard_checks import read_index
+from vit_lab.large_data.shards import INDEX, PARTS, PLAN, ROW, Shard, ShardIndex
 
 PART_WORDS: dict[str, Part] = {
     "train": "train",

@@ -26,15 +26,15 @@ from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.sharing import WHOLE
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.training.callbacks import Callback
-from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.guards import check_processes
 from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_lab.runs.processes import Processes, is_sharded, local
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState
+from vit_lab.runs.processes import Processes, is_sharded, local
+from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
 
 
 def starting_state(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> TrainingState:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from vit_from_scratch.data.folders import spread
 from vit_from_scratch.data.in_memory import ImageData
-from vit_lab.large_data.shards import PackedPhotos
 from vit_from_scratch.data.sources import Photos
 from vit_from_scratch.data.streaming import PhotoData
+from vit_lab.large_data.shards import PackedPhotos
 
 ALL_SIZES, SOME_SIZES = 200_000, 10_000
 """Up to so many files in a part all are asked for their sizes; beyond, so many: a network's disk is slow."""

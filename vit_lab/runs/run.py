@@ -13,21 +13,21 @@ from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_lab.runs.environment import environment
-from vit_lab.runs.origins import NoteOrigin, made_at
-from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.finished import read_result
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
-from vit_lab.runs.distributed import measured_together
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_lab.experiments.recipes import Recipe
+from vit_lab.runs.distributed import measured_together
+from vit_lab.runs.environment import environment
+from vit_lab.runs.finished import read_result
+from vit_lab.runs.origins import NoteOrigin, made_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_folder import RunFolder
-from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 
 
 class Announcement(Callback):

@@ -25,11 +25,12 @@ from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback
-from vit_lab.runs.saved_state import restore_state, save_state
+from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
+from vit_from_scratch.training.self_supervised import SelfSupervised
+from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.curves import save_curves
 from vit_lab.runs.fingerprints import fingerprint
 from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
-from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_lab.runs.run_settings import (
     CONFIG,
     check_same_run,
@@ -38,8 +39,7 @@ from vit_lab.runs.run_settings import (
     run_settings,
     write_settings,
 )
-from vit_from_scratch.training.self_supervised import SelfSupervised
-from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_lab.runs.saved_state import restore_state, save_state
 
 MODEL = "model.safetensors"
 

@@ -13,9 +13,9 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
-from vit_lab.runs.fingerprints import data_fingerprint
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
+from vit_lab.runs.fingerprints import data_fingerprint
 
 CONFIG = "config.toml"
 HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, start another run.\n\n"

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import read_safetensors
+from vit_from_scratch.training.state import TrainingState
 from vit_lab.runs.fingerprints import fingerprint
 from vit_lab.runs.metrics import as_history
 from vit_lab.runs.processes import placed_like, whole
-from vit_from_scratch.training.state import TrainingState
 
 FORMAT = "vit-training-state-1"
 

@@ -6,11 +6,11 @@ import json
 import pytest
 from attacks import ATTACKS
 
-from vit_from_scratch import InputError
 from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import read_chapter
+from vit_from_scratch import InputError
 from vit_lab.cli import main
 
 WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"

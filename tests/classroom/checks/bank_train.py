@@ -11,8 +11,8 @@ from right_answers import Bottleneck, padding_by_formula
 from torch import nn
 
 from vit_classroom import checks
-from vit_from_scratch import training
 from vit_classroom.checks.hybrid import CONFIG
+from vit_from_scratch import training
 from vit_from_scratch.model import ViTConfig, hybrid
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.training.muon import orthogonalise
