@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.paths import own_path, stat_of, typed_path
+from vit_from_scratch.paths import own_path, stat_of
 from vit_from_scratch.settings import merged, parse_toml
 
 DEVICE = re.compile(r"cpu|mps|(cuda|xpu)(:\d{1,3})?")
