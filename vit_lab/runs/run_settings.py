@@ -10,7 +10,6 @@ import tomli_w
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.self_supervised import SelfSupervised
@@ -62,7 +61,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{path} is not a run's: expected the tables [data], [model] and [train]. "
             "Nothing was written; choose another folder."
         )
-    return settings | {"model": with_stem_table(settings["model"])}
+    return settings
 
 
 def check_same_run(folder: Path, now: Mapping[str, Any]) -> None:
