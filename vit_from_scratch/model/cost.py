@@ -5,11 +5,11 @@ The bytes of a training step are counted in `vit_from_scratch.model.memory`.
 
 import dataclasses
 
-import torch
 from torch import nn
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.counting import counted_flops
+from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -27,7 +27,7 @@ def parameters_of(config: ViTConfig) -> int:
 
     One block is built, on the meta device, and counted L times.
     """
-    with torch.device("meta"):
+    with shapes_only():
         model = VisionTransformer(dataclasses.replace(config, depth=1))
     return count_parameters(model) + (config.depth - 1) * count_parameters(model.encoder.blocks)
 
@@ -38,11 +38,13 @@ def forward_flops(config: ViTConfig) -> int:
     Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
     are left out, as is usual: they come to about one per cent at the paper's sizes.
     """
-    with torch.device("meta"):
-        stem = choose_stem(config)
+    embedding = 2 * config.num_patches * config.patch_values * config.dim
+    if config.stem.kind != "patch":
+        with shapes_only():
+            stem = choose_stem(config)
+        embedding = counted_flops(stem, (config.channels, *config.image_shape))
     width = config.representation_size or config.dim
     head = width * config.num_classes + (config.dim * width if config.representation_size else 0)
-    embedding = counted_flops(stem, (config.channels, *config.image_shape))
     return embedding + config.depth * block_flops(config) + 2 * head
 
 

@@ -19,7 +19,9 @@ from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.cost import parameters_of
 from vit_from_scratch.model.counting import kept_bytes
+from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.variants import choose_stem
+from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 
 #: Bytes of a value of an activation, by the precision that `TrainConfig` names. Weights stay in float32.
@@ -156,7 +158,7 @@ def stem_activations(config: ViTConfig, size: int) -> tuple[int, int]:
         Bytes for one image, and bytes kept once for a whole batch: a ResNet's filters, centred in float32 and
         standardised as they are applied.
     """
-    with torch.device("meta"):
+    with shapes_only():
         stem = choose_stem(config)
         # Not of one image: its axes can be swapped without a copy.
         two, three = (kept_bytes(stem, torch.zeros(n, config.channels, *config.image_shape)) for n in (2, 3))
@@ -182,20 +184,15 @@ def end_activations(config: ViTConfig, size: int) -> int:
 def copied_weights(config: ViTConfig) -> int:
     """Numbers in the matrices and kernels of which autocast keeps a copy for the backward pass.
 
-    They give the gradients of their inputs. So the first layer has none: nobody asks for the image's.
+    They give the gradients of their inputs. So a plain patch embedding has none: nobody asks for the image's.
     (The filters of a ResNet are counted where they are standardised, among the activations.)
     """
-    dim, hidden = config.dim, config.mlp_dim
-    block = 4 * dim * dim + 2 * dim * hidden + (9 * hidden if config.mlp == "local" else 0)
-    width = config.representation_size or dim
-    head = width * config.num_classes + (dim * width if config.representation_size else 0)
-    return config.depth * block + head + _copied_in_stem(config)
+    with shapes_only():
+        model = VisionTransformer(dataclasses.replace(config, depth=1))
 
+    def copied(part: nn.Module) -> int:
+        layers = (layer for layer in part.modules() if type(layer) in (nn.Linear, nn.Conv2d))
+        return sum(layer.weight.numel() for layer in layers)
 
-def _copied_in_stem(config: ViTConfig) -> int:
-    """The same of the stem alone."""
-    if config.stem.kind == "patch":
-        return 0
-    with torch.device("meta"):
-        layers = choose_stem(config).modules()
-    return sum(layer.weight.numel() for layer in layers if type(layer) in (nn.Linear, nn.Conv2d))
+    stem = 0 if config.stem.kind == "patch" else copied(model.patch_embedding)
+    return config.depth * copied(model.encoder) + copied(model.representation) + copied(model.head) + stem

@@ -1,9 +1,12 @@
-"""Evaluation mode for a while."""
+"""Evaluation mode for a while, and models that are built for their shapes alone."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 
 @contextlib.contextmanager
@@ -19,3 +22,22 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+@contextlib.contextmanager
+def shapes_only() -> Iterator[None]:
+    """Build models on the meta device: they have shapes and types, take no memory, and nothing is drawn."""
+    with torch.device("meta"), _NothingDrawn():
+        yield
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """On the meta device `normal_` alone would load a thousand files of torch, to do nothing."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in (nn.init.normal_, Tensor.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)

@@ -97,7 +97,7 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
         normalise, vit_config = Normalisation(**scaling), json.dumps(about["vit_config"])
     except wrong as error:
         raise _wrong_settings(path, error) from None
-    config = config_of_checkpoint(path, vit_config, tensors)
+    config = config_of_checkpoint(path, vit_config)
     try:
         with torch.device("meta"):  # no memory yet: shapes are compared first
             expected = task(VisionTransformer(config), normalise, **settings).state_dict()
