@@ -199,7 +199,7 @@ def test_damaged_weights_of_torchvision_are_one_sentence(tmp_path, monkeypatch, 
 def test_every_damaged_byte_of_torchvisions_weights_gives_a_model_or_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("VIT_WEIGHTS_DIR", str(tmp_path))
     monkeypatch.setattr("torchvision.models.vit_b_16", lambda: torch.nn.Linear(2, 2))
-    monkeypatch.setattr("vit_from_scratch.pretrained.registry.from_torchvision", lambda model: model)
+    monkeypatch.setattr("vit_from_scratch.pretrained.torchvision.from_torchvision", lambda model: model)
     path, random = tmp_path / "torchvision-B_16.pth", np.random.default_rng(0)
     torch.save(torch.nn.Linear(2, 2).state_dict(), path)
     content, refused = path.read_bytes(), 0

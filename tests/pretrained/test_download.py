@@ -2,15 +2,24 @@
 
 import hashlib
 import http.server
+import io
 import threading
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.pretrained import download
 
-CONTENT = bytes(range(256)) * 40_000  # about 10 MB
+
+def archive() -> bytes:
+    """An .npz of about 10 MB."""
+    np.savez(file := io.BytesIO(), weight=np.arange(2_500_000, dtype=np.float32))
+    return file.getvalue()
+
+
+CONTENT = archive()
 SHA = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -20,20 +29,15 @@ class Misbehaving(http.server.BaseHTTPRequestHandler):
     requests: ClassVar[list] = []
 
     def do_GET(self):
-        self.requests.append((self.path, self.headers.get("Range")))
+        self.requests.append(self.path)
         if self.path in ("/404", "/503"):
             self.send_error(int(self.path[1:]))
             return
-        start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
-        if start >= len(CONTENT):
-            self.send_error(416)
-            return
-        self.send_response(206 if start else 200)
+        self.send_response(200)
         if self.path != "/no-length":
-            self.send_header("Content-Length", str(len(CONTENT) - start))
+            self.send_header("Content-Length", str(len(CONTENT)))
         self.end_headers()
-        rest = CONTENT[start:]
-        self.wfile.write(rest[: len(rest) // 2] if self.path == "/cut" else rest)
+        self.wfile.write(CONTENT[: len(CONTENT) // 2] if self.path == "/cut" else CONTENT)
 
     def log_message(self, *arguments):
         pass
@@ -62,21 +66,11 @@ def test_a_file_is_fetched_once(address, cache, path):
     assert [entry.name for entry in cache.iterdir()] == ["w.npz"]
 
 
-def test_a_download_that_was_cut_goes_on_where_it_stopped(address, cache):
-    with pytest.raises(
-        InputError, match=r"cannot be downloaded \(.*\): expected a connection to 127\.0\.0\.1.*goes on"
-    ):
-        download.fetch(address + "/cut", "w.npz", SHA)
-    assert not (cache / "w.npz").exists()
-    arrived = (cache / "w.npz.part").stat().st_size
-    assert 0 < arrived < len(CONTENT)
-    assert download.fetch(address + "/whole", "w.npz", SHA).read_bytes() == CONTENT
-    assert Misbehaving.requests[-1] == ("/whole", f"bytes={arrived}-")
-
-
-def test_a_partial_file_that_is_too_long_is_begun_again(address, cache):
-    cache.mkdir()
-    (cache / "w.npz.part").write_bytes(CONTENT + b"more")
+@pytest.mark.parametrize(("sha256", "message"), [("", "cut off"), (SHA, "another checksum than")])
+def test_a_download_that_was_cut_leaves_nothing(address, cache, sha256, message):
+    with pytest.raises(InputError, match=message):
+        download.fetch(address + "/cut", "w.npz", sha256)
+    assert not list(cache.iterdir())
     assert download.fetch(address + "/whole", "w.npz", SHA).read_bytes() == CONTENT
 
 
@@ -88,9 +82,7 @@ def test_a_servers_error_is_said_in_one_sentence(address, cache, code, message):
 
 
 def test_a_wrong_checksum_is_refused_and_deleted(address, cache):
-    with pytest.raises(
-        InputError, match=r"arrived with the checksum \w{8}: expected 00000000\. It was deleted"
-    ):
+    with pytest.raises(InputError, match=r"arrived with another checksum than 00000000.*It was deleted"):
         download.fetch(address + "/whole", "w.npz", "00000000")
     assert not list(cache.iterdir())
 

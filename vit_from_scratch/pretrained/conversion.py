@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.checkpoints import misfits
+from vit_from_scratch.model.checkpoints import built_around
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
@@ -38,20 +38,18 @@ def lacking(thing: object, paths: tuple[str, ...]) -> list[str]:
 
 
 def built(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
-    """Build a model and fill in every weight, in the type and on the device that the weights have.
+    """Build a model of weights, in the type and on the device that they have.
 
     Raises:
         InputError: a weight is missing, left over or of another shape.
     """
-    first = next(iter(tensors.values()))
-    model = VisionTransformer(config).to(first.device, first.dtype)  # before: a copy would round
-    if problems := misfits(tensors, model.state_dict()):
+    try:
+        return built_around(config, tensors)
+    except InputError as problems:
         raise InputError(
             f"the weights do not fit the model that they describe ({problems}): expected those of a plain "
             "ViT as in the paper. Check where they come from."
-        )
-    model.load_state_dict(dict(tensors))
-    return model.eval()
+        ) from None
 
 
 def renamed(state: Mapping[str, Tensor], names: Names, library: str) -> dict[str, Tensor]:
@@ -64,7 +62,7 @@ def renamed(state: Mapping[str, Tensor], names: Names, library: str) -> dict[str
     if left_over:
         some = ", ".join(left_over[:3]) + (", ..." if len(left_over) > 3 else "")
         raise refuse(library, f"weights that ours has no place for ({some})")
-    return {names[name]: tensor.detach().clone() for name, tensor in state.items()}
+    return {names[name]: tensor.detach() for name, tensor in state.items()}
 
 
 def block_names(theirs: str, ours: Names, depth: int) -> dict[str, str]:

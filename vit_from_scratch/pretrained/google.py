@@ -35,7 +35,9 @@ def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> N
             f"{path} does not fit the model ({problems}): expected weights of its sizes. "
             "Build the model that the file is of; nothing was loaded."
         )
-    model.load_state_dict({name: tensors[name].to(own[name].dtype) for name in own})
+    # On the meta device, where `load_pretrained` builds it, a model has no memory to copy to.
+    weights = {name: tensors[name].to(own[name].dtype) for name in own}
+    model.load_state_dict(weights, assign=model.head.weight.is_meta)
 
 
 def _read(path: Path) -> tuple[Layout, dict[str, np.ndarray]]:

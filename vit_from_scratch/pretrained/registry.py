@@ -3,19 +3,19 @@
 from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError, reason, unknown_name
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer, build_model
-from vit_from_scratch.pretrained.download import fetch
-from vit_from_scratch.pretrained.google import load_google_npz
-from vit_from_scratch.pretrained.releases import RELEASES, SHIPPED, is_shipped, shipped_classes
-from vit_from_scratch.pretrained.torchvision import from_torchvision
-from vit_from_scratch.training.pretraining import load_pretraining
-from vit_from_scratch.training.self_supervised import SelfSupervised
+from vit_from_scratch.pretrained.releases import RELEASES, SHIPPED, Release, is_shipped, shipped_classes
+
+if TYPE_CHECKING:
+    from vit_from_scratch.training.self_supervised import SelfSupervised
 
 
 def load_pretrained(name: str) -> VisionTransformer:
@@ -41,13 +41,22 @@ def load_pretrained(name: str) -> VisionTransformer:
             return load_self_supervised(name).vit
         with _shipped_file(name) as path:
             return load_checkpoint(path).float()
-    release = RELEASES[name]
+    return _released(name, RELEASES[name])
+
+
+def _released(name: str, release: Release) -> VisionTransformer:
+    """Download other people's weights, once, and return the model that they are of."""
+    from vit_from_scratch.pretrained.download import fetch  # imported here: what ships needs none of it
+    from vit_from_scratch.pretrained.google import load_google_npz
+    from vit_from_scratch.pretrained.torchvision import from_torchvision
+
     path = fetch(release.url, f"{name.replace('/', '_')}{Path(release.url).suffix}", release.sha256)
     if path.suffix == ".npz":
-        model = build_model(release.variant, image_size=release.image_size, gelu="tanh")
+        with shapes_only():
+            model = build_model(release.variant, image_size=release.image_size, gelu="tanh")
         load_google_npz(model, path)
         return model.eval()
-    from torchvision.models import vit_b_16  # imported here: only this one needs it
+    from torchvision.models import vit_b_16
 
     source = vit_b_16()
     try:
@@ -60,7 +69,7 @@ def load_pretrained(name: str) -> VisionTransformer:
     return from_torchvision(source)
 
 
-def load_self_supervised(name: str) -> SelfSupervised:
+def load_self_supervised(name: str) -> "SelfSupervised":
     """Load a shipped model that learned without labels, with what its task needs beside the ViT.
 
     Args:
@@ -76,6 +85,10 @@ def load_self_supervised(name: str) -> SelfSupervised:
     names = [name for name, objective in SHIPPED.items() if objective != "classes"]
     if name not in names:
         raise unknown_name("model without labels", name, names)
+    from vit_from_scratch.training.pretraining import (
+        load_pretraining,  # imported here: most want the ViT alone
+    )
+
     with _shipped_file(name) as path:
         return load_pretraining(path)
 
