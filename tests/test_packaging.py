@@ -23,6 +23,7 @@ REQUIREMENTS = [
     )
     for line in group
 ]
+PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
 DATA_SUFFIXES = {
     *(".toml", ".json", ".safetensors", ".typed", ".js", ".css", ".html"),
     *(".txt", ".ttf", ".ipynb"),  # classes and licences, fonts, assignments
@@ -38,9 +39,18 @@ def locked():
     return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
 
+def files_of_the_packages():
+    """Every file of the three packages."""
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
+
+
 def data_files():
-    package = ROOT / "vit_from_scratch"
-    return sorted(path for path in package.rglob("*") if path.suffix in DATA_SUFFIXES)
+    return [path for path in files_of_the_packages() if path.suffix in DATA_SUFFIXES]
 
 
 def test_the_conda_environment_is_python_and_the_package():
@@ -88,11 +98,10 @@ def copy_source(target):
     target.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (target / name).write_bytes((ROOT / name).read_bytes())
-    for path in (ROOT / "vit_from_scratch").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            copy = target / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(path.read_bytes())
+    for path in files_of_the_packages():
+        copy = target / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
 
 
 def run(*arguments, **options):
@@ -109,42 +118,38 @@ def test_the_wheel_holds_every_data_file(installed):
 
 
 PROGRAM = """
-import json, tomllib
+import json, sys, tomllib
+from importlib.metadata import entry_points
 from importlib.resources import files
-import vit_from_scratch
-print(vit_from_scratch.__file__)
-package = files("vit_from_scratch")
-experiments = package / "experiments"
-def entries(folder):
-    return list(folder.iterdir()) if folder.is_dir() else []
-for entry in entries(experiments / "recipes"):
-    if entry.name.endswith(".toml"):
-        tomllib.loads(entry.read_text(encoding="utf-8"))
-        print("recipe", entry.name)
-for entry in entries(experiments / "results"):
-    if entry.name.endswith(".json"):
-        json.loads(entry.read_text(encoding="utf-8"))
-        print("result", entry.name)
+import vit_classroom, vit_from_scratch, vit_lab
 from safetensors.numpy import load
-for entry in entries(package / "weights"):
-    if entry.name.endswith(".safetensors"):
-        load(entry.read_bytes())
-        print("weights", entry.name)
+print(vit_from_scratch.__file__, vit_lab.__file__, vit_classroom.__file__)
+kinds = [("vit_lab", "toml", lambda entry: tomllib.loads(entry.read_text(encoding="utf-8")))]
+kinds += [("vit_lab", "json", lambda entry: json.loads(entry.read_text(encoding="utf-8")))]
+kinds += [("vit_from_scratch", "safetensors", lambda entry: load(entry.read_bytes()))]
+for package, suffix, opened in kinds:
+    for folder in files(package).iterdir():
+        for entry in folder.iterdir() if folder.is_dir() else []:
+            if entry.name.endswith("." + suffix):
+                opened(entry)
+                print(f"{package}/{folder.name}/{entry.name}")
+print(*[entry.value for entry in entry_points(group="vit.commands", name="assignment")])
 """
 
 
-def test_an_installed_copy_loads_its_recipes_results_and_weights(installed, tmp_path):
+def test_an_installed_copy_loads_its_recipes_results_and_weights_and_brings_its_commands(installed, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(installed)}
-    lines = run("-c", PROGRAM, cwd=tmp_path, env=environment).splitlines()
-    assert lines[0].startswith(str(installed))
-    for kind, folder, suffix in [
-        ("recipe", "experiments/recipes", "toml"),
-        ("result", "experiments/results", "json"),
-        ("weights", "weights", "safetensors"),
-    ]:
-        shipped = sorted(path.name for path in (ROOT / "vit_from_scratch" / folder).glob(f"*.{suffix}"))
-        assert sorted(line.split()[1] for line in lines[1:] if line.startswith(f"{kind} ")) == shipped
-    assert any(line.startswith("recipe ") for line in lines)
+    places, *found, command = run("-c", PROGRAM, cwd=tmp_path, env=environment).splitlines()
+    assert all(place.startswith(str(installed)) for place in places.split())
+    shipped = [
+        path.relative_to(ROOT).as_posix()
+        for package, suffixes in (("vit_lab", (".toml", ".json")), ("vit_from_scratch", (".safetensors",)))
+        for path in sorted((ROOT / package).glob("*/*"))
+        if path.suffix in suffixes
+    ]
+    assert sorted(found) == sorted(shipped)
+    assert "vit_lab/recipes/digits.toml" in found
+    assert "vit_classroom.command" in command.split()
 
 
 @pytest.mark.slow
