@@ -126,6 +126,8 @@ def test_an_entry_loads_no_more_than_it_needs(entry, most_files, most_lines):
     assert loaded <= most_lines
 
 
-@pytest.mark.parametrize(("folder", "most"), [("vit_from_scratch/model", 2_150), ("vit_from_scratch", 10_900)])
+@pytest.mark.parametrize(
+    ("folder", "most"), [("vit_from_scratch/model", 2_150), ("vit_from_scratch", 10_900)]
+)
 def test_the_package_can_be_read_in_an_evening(folder, most):
     assert lines(folder) <= most

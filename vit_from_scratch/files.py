@@ -62,7 +62,7 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a failure to write, such as a full disk, into one clear error; what lay there is still whole."""
+    """Turn a failure to write, such as a full disk, into one clear error; what was there is still whole."""
     try:
         yield
     except OSError as error:

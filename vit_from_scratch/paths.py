@@ -32,7 +32,7 @@ def typed_path(text: str | os.PathLike[str], name: str) -> Path:
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """Return what lies at a path; None if nothing does.
+    """Return what is at a path; None if nothing is.
 
     Raises:
         InputError: nobody can tell, since a folder on the way may not be searched or a name is too long.
@@ -67,7 +67,7 @@ def download_folder(kind: str) -> Path:
 def own_path(text: str) -> Path:
     """Take a path from the command line; an empty one, as of an unset shell variable, is refused.
 
-    So is one of which nobody can say what lies there.
+    So is one of which nobody can say what is there.
     """
     try:
         path = typed_path(text, "it")

@@ -39,7 +39,7 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         name: what it is called in messages, such as "recipe 'mine.toml'".
 
     Raises:
-        tomllib.TOMLDecodeError: it is no TOML.
+        tomllib.TOMLDecodeError: it is not TOML.
         InputError: it holds a number or a nesting beyond what Python reads.
     """
     try:
@@ -56,7 +56,7 @@ def read_toml(path: Path, name: str) -> dict[str, Any]:
     """Read a file of TOML; a byte-order mark, which some editors write, is passed over.
 
     Raises:
-        InputError: there is no such file, it cannot be read, or it is no TOML.
+        InputError: there is no such file, it cannot be read, or it is not TOML.
     """
     found = stat_of(path)
     if found is None or not stat.S_ISREG(found.st_mode):  # a pipe would be waited for

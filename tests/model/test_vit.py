@@ -230,7 +230,7 @@ def test_weights_that_are_offloaded_between_calls_do_not_decide_where_images_lie
 
 
 def test_images_on_another_device_than_the_weights_are_refused(small_model):
-    with pytest.raises(InputError, match=r"images on meta: expected cpu, where the model's weights lie"):
+    with pytest.raises(InputError, match=r"images on meta: expected cpu, where the model's weights are"):
         small_model(torch.zeros(2, 3, 12, 16, device="meta"))
 
 

@@ -23,7 +23,7 @@ def mean_attention_distance(
     """Average, over the query patches, the distance that their attention reaches.
 
     A patch's distance is the mean of the distances to all patches, weighted by its attention. The class
-    token lies nowhere in the image: it is left out, and the weights of the patches are scaled to sum to 1.
+    token has no place in the image: it is left out, and the weights of the patches are scaled to sum to 1.
 
     Args:
         attentions: (B, h, T, T) of one layer, or L of them, in a list or as (L, B, h, T, T).
@@ -34,7 +34,7 @@ def mean_attention_distance(
         Pixels, float64: (B, h) for one layer, (L, B, h) for several.
 
     Raises:
-        InputError: what is no attention, layers of different shapes, or another sequence than the grid's.
+        InputError: what is not attention, layers of different shapes, or another sequence than the grid's.
     """
     if not isinstance(attentions, Tensor) or attentions.ndim == 5:
         layers = attention_layers(attentions, same_heads=True)

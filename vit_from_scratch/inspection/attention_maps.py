@@ -101,7 +101,7 @@ def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int
         (L, B, h, gh, gw). A map sums to 1 less what the class token gives itself.
 
     Raises:
-        InputError: the sequence is no grid and a class token.
+        InputError: the sequence is not a class token and a grid.
     """
     layers = attention_layers(attentions, same_heads=True)
     rows, columns = grid
@@ -124,7 +124,7 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
         (B, gh, gw): with a class token its row, without one the mean over all tokens' rows (average pooling).
 
     Raises:
-        InputError: what is no rollout, or does not fill the grid.
+        InputError: what is not a rollout, or does not fill the grid.
     """
     require_tensor(rollout, "rollout", "(B, T, T)")
     if rollout.ndim != 3 or rollout.shape[1] != rollout.shape[2]:

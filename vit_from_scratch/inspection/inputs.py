@@ -17,7 +17,7 @@ def attention_layers(attentions: Tensor | Sequence[Tensor], same_heads: bool = F
         same_heads: whether h has to be the same in all layers, too.
 
     Raises:
-        InputError: no layers, what is no tensor (B, h, T, T), or layers of different shapes.
+        InputError: no layers, what is not a tensor (B, h, T, T), or layers of different shapes.
     """
     layers = list(attentions) if isinstance(attentions, Iterable) else []
     if not layers:

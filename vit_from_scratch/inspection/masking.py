@@ -34,7 +34,7 @@ def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:
 
 
 def contrast_scores(images: Tensor, patch_size: int) -> Tensor:
-    """Score each patch by how far its pixels lie from the image's mean colour, (B, gh, gw).
+    """Score each patch by how far its pixels are from the image's mean colour, (B, gh, gw).
 
     No model is asked: the score says how much of the image blanking takes away.
     """
@@ -99,7 +99,7 @@ def masked_hits(
     counts: Sequence[int],
     batch_size: int = 250,
 ) -> Tensor:
-    """Find which images are still classified rightly while more and more of their patches are hidden.
+    """Find which images are still classified correctly while more and more of their patches are hidden.
 
     Args:
         model: any of ours; it is left in the mode that it came in.

@@ -18,7 +18,7 @@ def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Te
         (gh, gw, gh, gw) from -1 to 1: entry [i, j] is the map of the patch in row i, column j.
 
     Raises:
-        InputError: what is no tensor, or does not fill the grid.
+        InputError: what is not a tensor, or does not fill the grid.
     """
     require_tensor(position_embedding, "positions", "(1, T, D)")
     vectors = position_embedding.detach().reshape(-1, position_embedding.shape[-1])  # (T, D)

@@ -44,7 +44,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
 
     Raises:
         InputError: if there is no such file, or it is not a whole checkpoint of this package. A file that
-            claims a model larger than itself is refused before anything of that size is made.
+            claims a model larger than itself is refused before any memory of that size is taken.
     """
     path = Path(path)
     if not path.is_file():

@@ -212,7 +212,7 @@ def variant_config(name: str, **overrides: Any) -> ViTConfig:
         **overrides: fields of :class:`ViTConfig` that differ from the variant's.
 
     Raises:
-        InputError: for a name that is no variant, or fields that do not fit.
+        InputError: for a name that is not a variant, or fields that do not fit.
     """
     match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d{1,9})", str(name))
     if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):

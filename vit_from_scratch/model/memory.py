@@ -19,6 +19,7 @@ from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.cost import parameters_of
 from vit_from_scratch.model.counting import kept_bytes
+from vit_from_scratch.model.hybrid import StandardisedConv
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
@@ -141,7 +142,7 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
         values += (config.num_patches + tokens) * hidden
     if config.dropout:
         values += tokens * (2 * dim + hidden)  # masks
-    statistics = 4 * tokens  # mean and deviation, for two norms, in float32
+    statistics = 4 * tokens  # mean and standard deviation, for two norms, in float32
     if attention == "explicit":
         values += config.heads * tokens**2  # the weights A
     else:
@@ -170,7 +171,7 @@ def stem_activations(config: ViTConfig, size: int) -> tuple[int, int]:
 def end_activations(config: ViTConfig, size: int) -> int:
     """Bytes kept for one image behind the last block, by norm, pooling, head and loss; `size` is a value's.
 
-    Whoever keeps the class token's vector keeps the whole sequence, in whose memory it lies.
+    Whoever keeps the class token's vector keeps the whole sequence: they share memory.
     """
     sequence, dim = config.num_tokens * config.dim, config.dim
     pooled = sequence if config.pool == "cls" else dim
@@ -191,8 +192,8 @@ def copied_weights(config: ViTConfig) -> int:
         model = VisionTransformer(dataclasses.replace(config, depth=1))
 
     def copied(part: nn.Module) -> int:
-        layers = (layer for layer in part.modules() if type(layer) in (nn.Linear, nn.Conv2d))
-        return sum(layer.weight.numel() for layer in layers)
+        layers = [layer for layer in part.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+        return sum(layer.weight.numel() for layer in layers if not isinstance(layer, StandardisedConv))
 
     stem = 0 if config.stem.kind == "patch" else copied(model.patch_embedding)
     return config.depth * copied(model.encoder) + copied(model.representation) + copied(model.head) + stem

@@ -24,7 +24,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
         (B, N, P^2 C) with N = (H / P) (W / P).
 
     Raises:
-        InputError: if ``images`` is no tensor of four axes, or P does not divide H and W.
+        InputError: if ``images`` is not a tensor of four axes, or P does not divide H and W.
     """
     require_tensor(images, "images", "(B, C, H, W)")
     if images.ndim != 4:

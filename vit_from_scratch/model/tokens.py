@@ -30,7 +30,7 @@ def sincos_2d(
         (N, D), patches row by row.
 
     Raises:
-        InputError: a width that is no multiple of 4.
+        InputError: a width that is not a multiple of 4.
     """
     if dim < 4 or dim % 4:
         raise InputError(

@@ -128,7 +128,7 @@ class VisionTransformer(nn.Module):
         require_image_type(images, weight)
         if images.device != weight.device and not weight.is_meta:  # there, while they are offloaded
             raise InputError(
-                f"images on {images.device}: expected {weight.device}, where the model's weights lie; move "
+                f"images on {images.device}: expected {weight.device}, where the model's weights are; move "
                 "one with .to(device)."
             )
 

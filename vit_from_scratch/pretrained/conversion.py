@@ -96,7 +96,7 @@ def gelu_of(activation: nn.Module | str, library: str) -> Literal["erf", "tanh"]
         return "tanh" if activation.approximate == "tanh" else "erf"
     probe = torch.linspace(-4, 4, 101, dtype=torch.float64, device="cpu")
     if callable(activation):
-        with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is no GELU
+        with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is not a GELU
             found = activation(probe)
             if torch.allclose(found, nn.functional.gelu(probe), atol=1e-12):
                 return "erf"

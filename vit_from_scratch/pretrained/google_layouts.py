@@ -51,7 +51,7 @@ class Layout:
 
     @classmethod
     def of(cls, names: Collection[str]) -> "Layout | None":
-        """Tell the layout by the names in an archive; None if they are no ViT's."""
+        """Tell the layout by the names in an archive; None if they are not a ViT's."""
         for prefix in PREFIXES:
             inside = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
             if any(name.startswith("embedding/") for name in inside):

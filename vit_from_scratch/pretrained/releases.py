@@ -25,7 +25,7 @@ class Release:
         image_size: side of its images in pixels.
         url: where it is.
         sha256: the beginning of its checksum; "" where none is published.
-        scaling: "half" for images in [-1, 1], "imagenet" for the mean and deviation of each colour.
+        scaling: "half" for images in [-1, 1], "imagenet" for the mean and standard deviation of each colour.
     """
 
     variant: str
