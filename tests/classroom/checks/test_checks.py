@@ -62,7 +62,7 @@ def test_of_two_sentences_that_fit_both_are_said():
     from vit_classroom.checks.report import Case, Piece
 
     x = torch.randn(3, 4)
-    piece = Piece("double", "double(x)", "(3, 4)", "chapter 0")
+    piece = Piece("double(x)", "(3, 4)", "chapter 0")
     case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
     with pytest.raises(
         checks.CheckFailed, match="either of these fits:\n  or it is one more\n  or it is squared"
@@ -90,8 +90,8 @@ def test_an_error_is_shown_with_its_line():
 
 def test_a_check_says_what_it_takes():
     signature = inspect.signature(checks.attention)
-    function, seed = signature.parameters.values()
-    assert (function.name, function.kind) == ("function", inspect.Parameter.POSITIONAL_ONLY)
+    theirs, seed = signature.parameters.values()
+    assert (theirs.name, theirs.kind) == ("theirs", inspect.Parameter.POSITIONAL_ONLY)
     assert (seed.name, seed.kind, seed.default) == ("seed", inspect.Parameter.KEYWORD_ONLY, None)
 
 
