@@ -17,7 +17,7 @@ def _places(grid: tuple[int, int]) -> Tensor:
 
 
 def _steps(places: Tensor) -> Tensor:
-    """How many rows and columns lie between two patches, (N, N, 2)."""
+    """How many rows and columns are between two patches, (N, N, 2)."""
     return (places[:, None] - places).abs()
 
 
@@ -225,7 +225,7 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     """Check a function that says how much attention goes to each ring around the patch that looks.
 
     It is called as ``function(A, grid)``: A (..., N, N) with rows that sum to 1; it returns (..., K) with
-    K = max(grid), averaged over the patches. In ring k lie the patches of which the larger of the two steps,
+    K = max(grid), averaged over the patches. In ring k are the patches of which the larger of the two steps,
     rows or columns, is k.
     """
     weights = attention_like(*shape, grid[0] * grid[1], grid[0] * grid[1])

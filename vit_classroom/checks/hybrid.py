@@ -95,7 +95,7 @@ def _standardise(weight: Tensor, eps: float) -> Tensor:
     [((4, 3, 3, 3), 1e-3, 1e-5), ((5, 2, 5, 5), 0.02, 1e-3), ((6, 4, 2, 2), 0.3, 1e-2)],
 )
 def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> Case:
-    """Check a function ``(weight, eps)`` that brings each filter to mean 0 and deviation 1.
+    """Check a function ``(weight, eps)`` that brings each filter to mean 0 and standard deviation 1.
 
     The filters are (features, channels, kernel, kernel).
     """

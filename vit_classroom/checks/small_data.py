@@ -171,7 +171,7 @@ def orthogonalised(rows: int, columns: int, scale: float, rounds: int) -> Case:
 
 
 def _well_conditioned(rows: int, columns: int) -> Tensor:
-    """A random matrix whose singular values lie between 0.3 and 1, so that no rounding error grows."""
+    """A random matrix whose singular values are between 0.3 and 1, so that no rounding error grows."""
     u, _, v = torch.linalg.svd(torch.randn(rows, columns), full_matrices=False)
     return u * torch.linspace(1.0, 0.3, min(rows, columns)) @ v
 
