@@ -5,25 +5,16 @@ import random
 import re
 from collections import Counter
 
-import bank_build
-import bank_inspect
-import bank_masked
-import bank_scale
-import bank_train
-import bank_transfer
 import numpy as np
 import pytest
-import right_answers
 import torch
-import wrong_answers
-from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
+from bank_attention import attention_by_einsum
+from bank_encoder import Mlp, MlpWithDropout
+from bank_patches import patchify_by_permute
+from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
-
-BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
-RIGHT = right_answers.RIGHT | {check: pieces for bank in BANKS for check, pieces in bank.RIGHT.items()}
-WRONG = wrong_answers.WRONG + [answer for bank in BANKS for answer in bank.WRONG]
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
