@@ -100,10 +100,10 @@ def build_command(options: argparse.Namespace) -> None:
     from vit_classroom.assignments.course import build_course  # imported here: it takes seconds
 
     seed = build_course(options.chapters, options.out, options.seed)
-    print(f"The course lies in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
+    print(f"The course is in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
     for name in options.chapters:
         print(f"  nbgrader generate_assignment {read_chapter(name).name}")
-    print("Then hand out what lies in release/, and collect into submitted/STUDENT/CHAPTER/.")
+    print("Then hand out what is in release/, and collect into submitted/STUDENT/CHAPTER/.")
 
 
 def grade_command(options: argparse.Namespace) -> None:

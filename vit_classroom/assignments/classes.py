@@ -32,8 +32,8 @@ class Submission:
     """A notebook that was handed in.
 
     Attributes:
-        student: the name of the file, or of the folder that it lies in.
-        path: where it lies.
+        student: the name of the file, or of the folder that it is in.
+        path: where it is.
     """
 
     student: str
@@ -47,7 +47,7 @@ def submissions(folder: Path) -> list[Submission]:
         InputError: there is no such folder, or no notebook in it.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: expected one with the notebooks that were handed in.")
+        raise InputError(f"{folder} is not a folder: expected one with the notebooks that were handed in.")
     found = []
     for path in sorted(folder.rglob("*.ipynb")):
         parts = path.relative_to(folder).parts

@@ -149,7 +149,7 @@ def read_submission(path: Path) -> list[Cell]:
     """Read the cells of a notebook that somebody handed in.
 
     Raises:
-        InputError: it cannot be read, or it is no notebook.
+        InputError: it cannot be read, or it is not a notebook.
     """
     try:
         if path.stat().st_size > LARGEST:
@@ -160,7 +160,7 @@ def read_submission(path: Path) -> list[Cell]:
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is no Jupyter notebook ({reason(error)}): expected an .ipynb.") from None
+        raise InputError(f"{path} is not a Jupyter notebook ({reason(error)}): expected an .ipynb.") from None
 
 
 def cells_of(notebook: dict[str, Any]) -> list[Cell]:
@@ -262,7 +262,7 @@ def bound_by(statement: ast.stmt) -> set[str]:
 
 
 def globals_of(source: str) -> set[str]:
-    """Return the global names that code uses, in its functions too; none where it is no Python."""
+    """Return the global names that code uses, in its functions too; none where it is not Python."""
     try:
         return set(_global_names(symtable.symtable(source, "cell", "exec")))
     except (SyntaxError, ValueError, RecursionError):

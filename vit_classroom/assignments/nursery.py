@@ -2,7 +2,7 @@
 
 Importing torch takes seconds, and a class of two hundred would wait for it two hundred times. So a process
 imports it once, calls nothing of it, and is forked for each notebook. Elsewhere, where forking is not safe
-or not there, each process starts from nothing.
+or not there, each process starts from scratch.
 """
 
 import contextlib

@@ -27,6 +27,7 @@ PROCESS = {
     "requests": {"*"},
 }
 FILES = {"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "truncate"}
+PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
 OWN = {"checks", "sheet", "assignments"}
 SHARED = {"torch", "nn", "F", "np"}
 TAKEN = OWN | {name for name in vars(builtins) if name[0].isupper()}  # with all exceptions
@@ -109,11 +110,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, bool]]:
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
     for whole in [f"{module}.{name}" if module else name for name in names]:
         top = whole.split(".")[0]
-        if (
-            top == "vit_from_scratch"
-            and "." in whole
-            and not whole.endswith((".checks", ".examples", ".plots"))
-        ):
+        if top in PACKAGES and "." in whole and not whole.endswith((".checks", ".examples", ".plots")):
             yield f"imports {whole}", False
         elif "*" in PROCESS.get(top, ()) or (module and whole.split(".")[-1] in PROCESS.get(top, ())):
             yield f"imports {whole}", top not in HARMLESS_AT_TIMES
@@ -129,7 +126,7 @@ def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[s
         return
     whole = modules.get(root.id, root.id)
     if not isinstance(node.ctx, ast.Load) and (root.id in modules or root.id in OWN | SHARED):
-        yield f"changes {text}", root.id in OWN or whole.startswith("vit_from_scratch")
+        yield f"changes {text}", root.id in OWN or whole.startswith(PACKAGES)
     top = whole.split(".")[0]
     if node.attr in PROCESS.get(top, ()) or (node.attr in FILES and root.id in (*modules, "os", "shutil")):
         yield f"uses {text}", top not in HARMLESS_AT_TIMES

@@ -1,96 +1,71 @@
 """Checks of chapter 3: scaled dot-product attention and its multi-head form."""
 
 import math
-from collections.abc import Callable
 
 import torch
 from einops import rearrange
 from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function, judge_module
-from vit_classroom.checks.report import Case, Piece, randomise
+from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.report import Case, randomise
 from vit_from_scratch.model import attention as ours
 
-ATTENTION = Piece("attention", "attention(q, k, v)", "(..., T, Dh)", 'chapter 3, "Queries, keys and values"')
-MULTI_HEAD = Piece(
-    "MultiHeadSelfAttention",
+
+@function_check(
+    "(..., T, Dh)",
+    'chapter 3, "Queries, keys and values"',
+    ours.explicit_attention,
+    [(3, 4), (2, 5, 6), (2, 3, 7, 8)],
+    answers=[ours.explicit_attention, ours.fused_attention],
+)
+def attention(shape: tuple[int, ...]) -> Case:
+    """Check a function of q, k and v, each (..., T, Dh), like ``explicit_attention``."""
+    q, k, v = torch.randn(3, *shape).unbind()
+    scores, width, count = q @ k.mT, shape[-1], shape[-2]
+    right = scores / math.sqrt(width)
+    mistakes = {
+        "the scores are not divided by sqrt(Dh)": scores.softmax(-1) @ v,
+        "the scores are multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(-1)
+        @ v,
+        "the scores are divided by Dh; equation 6 divides by its square root": (scores / width).softmax(-1)
+        @ v,
+        "the scores are divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": (
+            (scores / math.sqrt(count)).softmax(-1) @ v
+        ),
+        "the softmax runs over the queries; rows must sum to 1, so take dim=-1": right.softmax(-2) @ v,
+        "the softmax runs over the first axis; rows must sum to 1, so take dim=-1": right.softmax(0) @ v,
+        "the softmax is missing": right @ v,
+        "the division comes after the softmax; equation 6 divides the scores": scores.softmax(-1)
+        / math.sqrt(width)
+        @ v,
+        "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1) @ v,
+        "the weights are transposed before they meet the values": right.softmax(-1).mT @ v,
+        "the keys stand where the values belong: equation 7 is A v": right.softmax(-1) @ k,
+        "the queries stand where the values belong: equation 7 is A v": right.softmax(-1) @ q,
+        "these are the weights A; equation 7 applies them to the values": right.softmax(-1),
+        "every token looks at itself in full: the values come out as they went in": v,
+        "a sigmoid stands in place of the softmax": right.sigmoid() @ v,
+    }
+    return Case((q, k, v), ours.explicit_attention(q, k, v), mistakes)
+
+
+@class_check(
     "MultiHeadSelfAttention(dim, heads)",
     "(B, T, D)",
     'chapter 3, "Many heads"',
+    lambda dim, heads: randomise(ours.MultiHeadSelfAttention(dim, heads)),
+    (12, 3),
+    [(2, 5), (3, 7)],
     pair=True,
 )
-
-
-@check(ATTENTION)
-def attention(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-    """Check a function of q, k and v, each (..., T, Dh), like ``explicit_attention``.
-
-    Raises:
-        CheckFailed: if it differs; the message names a wrong scale or a softmax over the wrong axis.
-    """
-    cases = []
-    for shape in [(3, 4), (2, 5, 6), (2, 3, 7, 8)]:
-        q, k, v = torch.randn(3, *shape).unbind()
-        scores, width, count = q @ k.mT, shape[-1], shape[-2]
-        right = scores / math.sqrt(width)
-        mistakes = {
-            "the scores are not divided by sqrt(Dh)": scores.softmax(-1) @ v,
-            "the scores are multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(
-                -1
-            )
-            @ v,
-            "the scores are divided by Dh; equation 6 divides by its square root": (scores / width).softmax(
-                -1
-            )
-            @ v,
-            "the scores are divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": (
-                (scores / math.sqrt(count)).softmax(-1) @ v
-            ),
-            "the softmax runs over the queries; rows must sum to 1, so take dim=-1": right.softmax(-2) @ v,
-            "the softmax runs over the first axis; rows must sum to 1, so take dim=-1": right.softmax(0) @ v,
-            "the softmax is missing": right @ v,
-            "the division comes after the softmax; equation 6 divides the scores": scores.softmax(-1)
-            / math.sqrt(width)
-            @ v,
-            "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1) @ v,
-            "the weights are transposed before they meet the values": right.softmax(-1).mT @ v,
-            "the keys stand where the values belong: equation 7 is A v": right.softmax(-1) @ k,
-            "the queries stand where the values belong: equation 7 is A v": right.softmax(-1) @ q,
-            "these are the weights A; equation 7 applies them to the values": right.softmax(-1),
-            "every token looks at itself in full: the values come out as they went in": v,
-            "a sigmoid stands in place of the softmax": right.sigmoid() @ v,
-        }
-        label = f"q, k and v of shape {shape}"
-        cases.append(Case((q, k, v), ours.explicit_attention(q, k, v), mistakes, label))
-    judge_function(
-        ATTENTION, function, ours.explicit_attention, cases, [ours.explicit_attention, ours.fused_attention]
-    )
-
-
-@check(MULTI_HEAD)
-def multi_head_attention(cls: Callable[[int, int], object]) -> None:
+def multi_head_attention(reference: ours.MultiHeadSelfAttention, batch: int, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.attention.MultiHeadSelfAttention`.
 
     It is called as ``cls(dim, heads)``; linear layers ``qkv`` (D to 3 D: all queries, all keys, all values)
     and ``projection``; it returns the result (B, T, D), or a pair that begins with it.
-
-    Raises:
-        CheckFailed: if parameters or results differ.
     """
-    dim, heads = 12, 3
-    reference = ours.MultiHeadSelfAttention(dim, heads)
-    randomise(reference)
-
-    def cases() -> list[Case]:
-        found = []
-        for batch, count in ((2, 5), (3, 7)):
-            tokens = torch.randn(batch, count, dim)
-            label = f"tokens of shape {tuple(tokens.shape)}, {heads} heads"
-            mistakes = _multi_head_mistakes(reference, tokens, heads)
-            found.append(Case((tokens,), reference(tokens)[0], mistakes, label))
-        return found
-
-    judge_module(MULTI_HEAD, cls, (dim, heads), reference, cases)
+    tokens = torch.randn(batch, count, 12)
+    return Case((tokens,), reference(tokens)[0], _multi_head_mistakes(reference, tokens, 3))
 
 
 def _multi_head_mistakes(
@@ -148,4 +123,154 @@ def _multi_head_mistakes(
         "the heads are averaged; equation 8 puts them side by side": reference.projection(
             gather("qkv h dh", right).mean(1).repeat(1, 1, heads)
         ),
+    }
+
+
+def _masked(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> Tensor:
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.masked_fill(~real[:, None, None, :], -math.inf).softmax(-1) @ v
+
+
+@function_check(
+    "(B, h, T, Dh)",
+    'chapter 3, exercise "Images of different sizes in one batch"',
+    _masked,
+    [(2, 3, 5, 4), (3, 1, 7, 6), (2, 2, 4, 8)],
+    answers=[ours.explicit_attention, ours.fused_attention],
+)
+def masked_attention(batch: int, heads: int, count: int, width: int) -> Case:
+    """Check attention that leaves padding out: ``(q, k, v, real)``.
+
+    q, k and v are (B, h, T, Dh); ``real`` (B, T) is True for tokens of the image and False for padding, to
+    which no token may look. Padding asks like any other token, so its rows are computed as well.
+    """
+    q, k, v = torch.randn(3, batch, heads, count, width).unbind()
+    real = torch.arange(count) < torch.randint(2, count, (batch, 1))  # one token of padding or more
+    real = real.gather(1, torch.rand(batch, count).argsort(1))
+    right = _masked(q, k, v, real)
+    return Case((q, k, v, real), right, _mask_mistakes(q, k, v, real))
+
+
+def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, Tensor]:
+    plain = q @ k.mT
+    scores = plain / math.sqrt(q.shape[-1])
+    keys, queries = real[:, None, None, :], real[:, None, :, None]
+
+    def hidden(mask: Tensor, value: float = -math.inf) -> Tensor:
+        return scores.masked_fill(~mask, value).softmax(-1) @ v
+
+    on_queries = "the mask falls on the queries; hide the keys, the last axis of the scores"
+    return {
+        "the mask is not used: the padding is looked at like any token": scores.softmax(-1) @ v,
+        "the mask is upside down: True stands for a token of the image": hidden(~keys),
+        "the padding is taken away after the softmax, which has given it a share: the rows that are left no "
+        "longer sum to 1. Put -inf into its scores before": scores.softmax(-1).masked_fill(~keys, 0) @ v,
+        "the padding's scores are 0, and the softmax gives exp(0) = 1 a share like any other: put -inf": (
+            hidden(keys, 0.0)
+        ),
+        "the mask is added to the scores as 0 and 1, which hides nothing: put -inf": (
+            (scores + keys).softmax(-1) @ v
+        ),
+        on_queries: hidden(queries, -1e9),
+        f"{on_queries}. A row of nothing but -inf has no softmax": hidden(queries),
+        "the mask falls on queries and keys; hide the keys alone. A row of nothing but -inf has no softmax": (
+            hidden(queries & keys)
+        ),
+        "the padding's own rows are set to 0; only what others see of it is hidden": _masked(q, k, v, real)
+        * queries,
+        "the scores are not divided by sqrt(Dh)": plain.masked_fill(~keys, -math.inf).softmax(-1) @ v,
+        "the softmax runs over the queries; rows must sum to 1, so take dim=-1": (
+            scores.masked_fill(~keys, -math.inf).softmax(-2).nan_to_num() @ v
+        ),
+    }
+
+
+@function_check(
+    "(..., T, Dh)",
+    'chapter 3, exercise "One key at a time"',
+    ours.explicit_attention,
+    [((4, 5), 1), ((2, 3, 6, 8), 1), ((5, 4), 150), ((6, 4), -150)],
+    answers=[ours.explicit_attention, ours.fused_attention],
+)
+def streamed_attention(shape: tuple[int, ...], size: int) -> Case:
+    """Check attention that goes over the keys one at a time: ``(q, k, v)``, each (..., T, Dh).
+
+    The results are those of ``attention``, for scores of hundreds as well. That a row of weights is never
+    stored, this check cannot see.
+    """
+    q, k, v = torch.randn(3, *shape).unbind()
+    if abs(size) > 1:
+        # The scores fall by 30 and more from key to key: rounding does not count, nor does rescaling.
+        q = size / 2 + torch.randint(-4, 5, shape)
+        factors = 1 + torch.arange(len(k)) / 4
+        k = (factors if size < 0 else factors.flip(0))[:, None].repeat(1, shape[-1])
+    mistakes = _stream_mistakes(q, k, v) | (_low_mistakes(q, k, v) if size < 0 else {})
+    if size > 1:
+        mistakes |= _overflow(q, k, v)
+    return Case((q, k, v), ours.explicit_attention(q, k, v), mistakes)
+
+
+def _stream(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    rescale: tuple[bool, bool] = (True, True),
+    start: float = -math.inf,
+    scale: float | None = None,
+    upside_down: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the sums of weighted values and of weights after the last key, with a mistake or without."""
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    highest, gathered, total = torch.full(q.shape[:-1], start), torch.zeros_like(v), torch.zeros(q.shape[:-1])
+    for j in range(k.shape[-2]):
+        higher = torch.maximum(highest, scores[..., j])
+        shrink, share = (highest - higher).exp(), (scores[..., j] - higher).exp()
+        shrink = 1 / shrink if upside_down and j else shrink
+        gathered = (
+            gathered * (shrink[..., None] if rescale[0] else 1) + share[..., None] * v[..., j : j + 1, :]
+        )
+        total = total * (shrink if rescale[1] else 1) + share
+        highest = higher
+    return gathered, total[..., None]
+
+
+def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    gathered, total = _stream(q, k, v)
+    neither, values_only, sums_only = (
+        _stream(q, k, v, rescale=which) for which in ((False, False), (True, False), (False, True))
+    )
+    unscaled, over = _stream(q, k, v, scale=1.0), _stream(q, k, v, upside_down=True)
+    grown = "when a larger score arrives"
+    return {
+        f"what was gathered so far is not rescaled {grown}: multiply both sums by exp(old - new maximum)": (
+            neither[0] / neither[1]
+        ),
+        f"the sum of weights is not rescaled {grown}; the gathered values are": values_only[0]
+        / values_only[1],
+        f"the gathered values are not rescaled {grown}; the sum of weights is": sums_only[0] / sums_only[1],
+        f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": over[0] / over[1],
+        "the gathered values are not divided by the sum of the weights": gathered,
+        "the sum of the weights is not returned, it divides": total.expand_as(v),
+        "the scores are not divided by sqrt(Dh)": unscaled[0] / unscaled[1],
+        "the last key is left out": scores[..., :-1].softmax(-1) @ v[..., :-1, :],
+        "the first key is left out": scores[..., 1:].softmax(-1) @ v[..., 1:, :],
+        "the values are averaged without weights": v.mean(-2, keepdim=True).expand_as(v),
+    }
+
+
+def _overflow(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    """What goes wrong only where scores are large."""
+    shares = (q @ k.mT / math.sqrt(q.shape[-1])).exp()
+    sentence = "no maximum is taken off before exp, which overflows at scores of 89 and more"
+    return {sentence: shares @ v / shares.sum(-1, keepdim=True)}
+
+
+def _low_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    """What goes wrong only where all scores are far below 0."""
+    gathered, total = _stream(q, k, v, start=0.0)
+    return {
+        "the running maximum begins at 0: where all scores lie far below, every weight is 0, and 0 / 0 is no "
+        "number. Begin at -inf, or with the first score": gathered / total
     }

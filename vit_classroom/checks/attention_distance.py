@@ -1,50 +1,14 @@
 """Checks of chapter 14: distances between patches, and how far attention reaches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from vit_classroom.checks.attention_maps import attention_like, rolled
-from vit_classroom.checks.judging import check, judge_function
-from vit_classroom.checks.report import Case, Piece
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
 from vit_from_scratch.inspection import attention_distance as inspected
-
-PATCHES = Piece(
-    "patch_distances",
-    "patch_distances(grid, patch_size)",
-    "(N, N)",
-    'chapter 14, "A weighted mean"',
-    gradients=False,
-)
-MEAN = Piece(
-    "mean_distance",
-    "mean_distance(A, grid, patch_size)",
-    "(...), one number for each image and head",
-    'chapter 14, "A weighted mean"',
-    gradients=False,
-)
-DISTANCE = Piece(
-    "attention_distance",
-    "attention_distance(A, grid, patch_size)",
-    "(...), one number for each image and head",
-    'chapter 14, "The class token lies nowhere"',
-    gradients=False,
-)
-RINGS = Piece(
-    "share_by_ring",
-    "share_by_ring(A, grid)",
-    "(..., K), one share for each ring",
-    'chapter 14, exercise "Rings"',
-    gradients=False,
-)
-REACH = Piece(
-    "reach",
-    "reach(attentions, grid, patch_size)",
-    "(L, B)",
-    'chapter 14, exercise "How far has it come?"',
-    gradients=False,
-)
 
 
 def _places(grid: tuple[int, int]) -> Tensor:
@@ -53,7 +17,7 @@ def _places(grid: tuple[int, int]) -> Tensor:
 
 
 def _steps(places: Tensor) -> Tensor:
-    """How many rows and columns lie between two patches, (N, N, 2)."""
+    """How many rows and columns are between two patches, (N, N, 2)."""
     return (places[:, None] - places).abs()
 
 
@@ -63,53 +27,57 @@ def _by_column(grid: tuple[int, int]) -> Tensor:
 
 
 BY_COLUMN = "the patches are numbered column by column; they come row by row: patch i lies in row i // gw"
+
+
 IN_PATCHES = "the distance is counted in patches; multiply by the patch size"
+
+
 MANHATTAN = (
     "rows and columns are added; the straight line is the root of the sum of their squares (Pythagoras)"
 )
 
 
-@check(PATCHES)
-def patch_distances(function: Callable[[tuple[int, int], int], Tensor]) -> None:
+@function_check(
+    "(N, N)",
+    'chapter 14, "A weighted mean"',
+    inspected.patch_distances,
+    [(2, 3), (4, 4), (3, 2), (5, 3)],
+    answers=[inspected.patch_distances],
+    gradients=False,
+)
+def patch_distances(grid: tuple[int, int]) -> Case:
     """Check a function that measures how far the patches of a grid are apart, in pixels.
 
     It is called as ``function(grid, patch_size)`` with rows and columns of the grid; it returns (N, N), the
     distances between the middles of all pairs, patches row by row.
-
-    Raises:
-        CheckFailed: if it differs; the message names another distance, another unit or another order.
     """
-    cases = []
-    for grid in [(2, 3), (4, 4), (3, 2), (5, 3)]:
-        size = int(torch.randint(2, 33, ()))
-        step = _steps(_places(grid))
-        right = size * step.square().sum(-1).sqrt()
-        along = size * torch.arange(len(right)).double()
-        mistakes: dict[str, Tensor] = {
-            IN_PATCHES: right / size,
-            MANHATTAN: size * step.sum(-1),
-            f"{MANHATTAN}; and the patch size is missing": step.sum(-1),
-            "the larger of the two steps is taken; the straight line needs both (Pythagoras)": size
-            * step.amax(-1),
-            "the distance is squared: take the root": size**2 * step.square().sum(-1),
-            "the squared step is multiplied by the patch size: take the root first": size
-            * step.square().sum(-1),
-            "the patch size stands under the root: a step is P pixels, not sqrt(P)": right / size**0.5,
-            "the patch size is counted twice: a step is P pixels": right * size,
-            "only rows are measured; a patch has a column, too": size * step[..., 0],
-            "only columns are measured; a patch has a row, too": size * step[..., 1],
-            "this is the difference of the patches' numbers; their places have two axes": (
-                along[:, None] - along
-            ).abs(),
-            "the distance is measured between the nearest edges; take the middles": size
-            * (step - 1).clamp(min=0).square().sum(-1).sqrt(),
-            "these are the distances from the first patch alone; every patch has a row": right[0],
-            "the axes of the grid are still apart: one row for each patch, (N, N)": right.view(*grid, *grid),
-            "these are the steps, two numbers for each pair; take their length": size * step,
-        }
-        mistakes[BY_COLUMN] = size * _steps(_by_column(grid)).norm(dim=-1)
-        cases.append(Case((grid, size), right, mistakes, f"grid {grid} and patch_size {size}"))
-    judge_function(PATCHES, function, inspected.patch_distances, cases, [inspected.patch_distances])
+    size = int(torch.randint(2, 33, ()))
+    step = _steps(_places(grid))
+    right = size * step.square().sum(-1).sqrt()
+    along = size * torch.arange(len(right)).double()
+    mistakes: dict[str, Tensor] = {
+        IN_PATCHES: right / size,
+        MANHATTAN: size * step.sum(-1),
+        f"{MANHATTAN}; and the patch size is missing": step.sum(-1),
+        "the larger of the two steps is taken; the straight line needs both (Pythagoras)": size
+        * step.amax(-1),
+        "the distance is squared: take the root": size**2 * step.square().sum(-1),
+        "the squared step is multiplied by the patch size: take the root first": size * step.square().sum(-1),
+        "the patch size stands under the root: a step is P pixels, not sqrt(P)": right / size**0.5,
+        "the patch size is counted twice: a step is P pixels": right * size,
+        "only rows are measured; a patch has a column, too": size * step[..., 0],
+        "only columns are measured; a patch has a row, too": size * step[..., 1],
+        "this is the difference of the patches' numbers; their places have two axes": (
+            along[:, None] - along
+        ).abs(),
+        "the distance is measured between the nearest edges; take the middles": size
+        * (step - 1).clamp(min=0).square().sum(-1).sqrt(),
+        "these are the distances from the first patch alone; every patch has a row": right[0],
+        "the axes of the grid are still apart: one row for each patch, (N, N)": right.view(*grid, *grid),
+        "these are the steps, two numbers for each pair; take their length": size * step,
+    }
+    mistakes[BY_COLUMN] = size * _steps(_by_column(grid)).norm(dim=-1)
+    return Case((grid, size), right, mistakes)
 
 
 def _of_weights(weights: Tensor, grid: tuple[int, int], size: int) -> Tensor:
@@ -157,25 +125,26 @@ def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[st
     return mistakes
 
 
-@check(MEAN)
-def mean_distance(function: Callable[[Tensor, tuple[int, int], int], Tensor]) -> None:
+@function_check(
+    "(...), one number for each image and head",
+    'chapter 14, "A weighted mean"',
+    _of_weights,
+    [((2, 3), (3, 4)), ((), (4, 4)), ((2,), (5, 2)), ((2, 1, 2), (2, 3))],
+    answers=[inspected.mean_attention_distance],
+    gradients=False,
+    call="mean_distance(A, grid, patch_size)",
+)
+def mean_distance(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     """Check a function that computes the chapter's equation for the mean distance.
 
     It is called as ``function(A, grid, patch_size)``: A (..., N, N) with rows that sum to 1, any axes in
     front; it returns (...), pixels.
-
-    Raises:
-        CheckFailed: if it differs; the message names a sum in place of a mean, or another distance.
     """
-    cases = []
-    for shape, grid in [((2, 3), (3, 4)), ((), (4, 4)), ((2,), (5, 2)), ((2, 1, 2), (2, 3))]:
-        size = int(torch.randint(2, 33, ()))
-        count = grid[0] * grid[1]
-        weights = attention_like(*shape, count, count)
-        label = f"A of shape {tuple(weights.shape)}, grid {grid} and patch_size {size}"
-        mistakes = _mean_mistakes(weights, grid, size)
-        cases.append(Case((weights, grid, size), _of_weights(weights, grid, size), mistakes, label))
-    judge_function(MEAN, function, _of_weights, cases, [inspected.mean_attention_distance])
+    size = int(torch.randint(2, 33, ()))
+    count = grid[0] * grid[1]
+    weights = attention_like(*shape, count, count)
+    mistakes = _mean_mistakes(weights, grid, size)
+    return Case((weights, grid, size), _of_weights(weights, grid, size), mistakes)
 
 
 def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -> Mapping[str, Tensor]:
@@ -206,178 +175,164 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     }
 
 
-@check(DISTANCE)
-def attention_distance(function: Callable[[Tensor, tuple[int, int], int], Tensor]) -> None:
+@function_check(
+    "(...), one number for each image and head",
+    'chapter 14, "The class token lies nowhere"',
+    inspected.mean_attention_distance,
+    [((2, 3), (3, 4), 1), ((2, 2), (4, 4), 1), ((3, 2), (2, 5), 0), ((1, 4), (3, 2), 1)],
+    answers=[inspected.mean_attention_distance],
+    gradients=False,
+    call="attention_distance(A, grid, patch_size)",
+)
+def attention_distance(shape: tuple[int, int], grid: tuple[int, int], extra: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.mean_attention_distance`, for one layer.
 
     It is called as ``function(A, grid, patch_size)``: A (..., T, T), T = N or, with a class token in front,
     N + 1; it returns (...), pixels.
-
-    Raises:
-        CheckFailed: if it differs; the message says what happened to the class token.
     """
-    cases = []
-    for shape, grid, extra in [
-        ((2, 3), (3, 4), 1),
-        ((2, 2), (4, 4), 1),
-        ((3, 2), (2, 5), 0),
-        ((1, 4), (3, 2), 1),
-    ]:
-        size = int(torch.randint(2, 33, ()))
-        count = grid[0] * grid[1] + extra
-        attention = attention_like(*shape, count, count)
-        if extra:  # a class token that many look at, each patch in its own measure
-            attention[..., 0] = 2 * torch.rand(*shape, count)
-            attention = attention / attention.sum(-1, keepdim=True)
-        weights = attention[..., extra:, extra:]
-        weights = weights / weights.sum(-1, keepdim=True)
-        mistakes = _mean_mistakes(weights, grid, size)
-        if extra:
-            mistakes |= _class_token_mistakes(attention, grid, size)
-        kind = "with" if extra else "without"
-        label = f"A of shape {tuple(attention.shape)}, {kind} class token, grid {grid}, patch_size {size}"
-        right = inspected.mean_attention_distance(attention, grid, size)
-        cases.append(Case((attention, grid, size), right, mistakes, label))
-    answers = [inspected.mean_attention_distance]
-    judge_function(DISTANCE, function, inspected.mean_attention_distance, cases, answers)
+    size = int(torch.randint(2, 33, ()))
+    count = grid[0] * grid[1] + extra
+    attention = attention_like(*shape, count, count)
+    if extra:  # a class token that many look at, each patch in its own measure
+        attention[..., 0] = 2 * torch.rand(*shape, count)
+        attention = attention / attention.sum(-1, keepdim=True)
+    weights = attention[..., extra:, extra:]
+    weights = weights / weights.sum(-1, keepdim=True)
+    mistakes = _mean_mistakes(weights, grid, size)
+    if extra:
+        mistakes |= _class_token_mistakes(attention, grid, size)
+    right = inspected.mean_attention_distance(attention, grid, size)
+    return Case((attention, grid, size), right, mistakes)
 
 
-@check(RINGS)
-def share_by_ring(function: Callable[[Tensor, tuple[int, int]], Tensor]) -> None:
+def _by_ring(weights: Tensor, ring: Tensor, count: int) -> Tensor:
+    return torch.stack([(weights * (ring == k)).sum(-1).mean(-1) for k in range(count)], -1)
+
+
+def _share_by_ring(weights: Tensor, grid: tuple[int, int]) -> Tensor:
+    return _by_ring(weights, _steps(_places(grid)).amax(-1), max(grid)).float()
+
+
+@function_check(
+    "(..., K), one share for each ring",
+    'chapter 14, exercise "Rings"',
+    _share_by_ring,
+    [((2, 3), (3, 4)), ((), (4, 4)), ((2,), (5, 3))],
+    gradients=False,
+    call="share_by_ring(A, grid)",
+)
+def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     """Check a function that says how much attention goes to each ring around the patch that looks.
 
     It is called as ``function(A, grid)``: A (..., N, N) with rows that sum to 1; it returns (..., K) with
-    K = max(grid), averaged over the patches. In ring k lie the patches of which the larger of the two steps,
+    K = max(grid), averaged over the patches. In ring k are the patches of which the larger of the two steps,
     rows or columns, is k.
-
-    Raises:
-        CheckFailed: if it differs; the message names other rings, or a sum in place of a mean.
     """
-
-    def by_ring(weights: Tensor, ring: Tensor, count: int) -> Tensor:
-        return torch.stack([(weights * (ring == k)).sum(-1).mean(-1) for k in range(count)], -1)
-
-    def ours(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-        return by_ring(weights, _steps(_places(grid)).amax(-1), max(grid)).float()
-
-    cases = []
-    for shape, grid in [((2, 3), (3, 4)), ((), (4, 4)), ((2,), (5, 3))]:
-        weights = attention_like(*shape, grid[0] * grid[1], grid[0] * grid[1])
-        step, count = _steps(_places(grid)), max(grid)
-        right, line = ours(weights, grid), step.square().sum(-1).sqrt()
-        ring = step.amax(-1)
-        patches = torch.stack([(ring == k).sum(-1) for k in range(count)], -1)  # (N, K)
-        each = torch.stack([(weights * (ring == k)).sum(-1) for k in range(count)], -1)
-        straight = "the rings go by the straight distance; take the larger of the two steps"
-        mistakes = {
-            "rows and columns are added; a ring goes by the larger of the two steps": by_ring(
-                weights, step.sum(-1), count
-            ),
-            "a ring goes by the smaller of the two steps; take the larger": by_ring(
-                weights, step.amin(-1), count
-            ),
-            f"{straight} (rounded)": by_ring(weights, line.round(), count),
-            f"{straight} (rounded down)": by_ring(weights, line.floor(), count),
-            f"{straight} (rounded up)": by_ring(weights, line.ceil(), count),
-            "only rows are counted; take the larger of the two steps": by_ring(weights, step[..., 0], count),
-            "only columns are counted; take the larger of the two steps": by_ring(
-                weights, step[..., 1], count
-            ),
-            "the patches that look are added up; average over them": right * len(ring),
-            "the mean runs over all pairs; the shares of one patch are added up": right / len(ring),
-            "each ring is divided by the number of its patches; a share is the whole of it": right
-            / patches.float().mean(0),
-            "each ring is divided by the number of its patches around the one that looks; a share is the "
-            "whole of it": (each / patches.clamp(min=1)).mean(-2),
-            "a ring holds all that lies inside it as well; take what lies in it alone": right.cumsum(-1),
-            "this is the first patch alone: average over all": each[..., 0, :],
-            "these are the rings of each patch: average over the patches": each,
-            "the first ring is missing: ring 0 is the patch itself": by_ring(weights, ring - 1, count),
-            "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[
-                ..., 1:
-            ],
-            "the last ring is missing: there are max(grid) of them": right[..., :-1],
-            "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),
-        }
-        if right.ndim > 1:
-            mistakes["heads and images are averaged as well: keep the axes in front"] = right.flatten(
-                0, -2
-            ).mean(0)
-        mistakes[BY_COLUMN] = by_ring(weights, _steps(_by_column(grid)).amax(-1), count)
-        cases.append(
-            Case((weights, grid), right, mistakes, f"A of shape {tuple(weights.shape)}, grid {grid}")
+    weights = attention_like(*shape, grid[0] * grid[1], grid[0] * grid[1])
+    step, count = _steps(_places(grid)), max(grid)
+    right, line = _share_by_ring(weights, grid), step.square().sum(-1).sqrt()
+    ring = step.amax(-1)
+    patches = torch.stack([(ring == k).sum(-1) for k in range(count)], -1)  # (N, K)
+    each = torch.stack([(weights * (ring == k)).sum(-1) for k in range(count)], -1)
+    straight = "the rings go by the straight distance; take the larger of the two steps"
+    mistakes = {
+        "rows and columns are added; a ring goes by the larger of the two steps": _by_ring(
+            weights, step.sum(-1), count
+        ),
+        "a ring goes by the smaller of the two steps; take the larger": _by_ring(
+            weights, step.amin(-1), count
+        ),
+        f"{straight} (rounded)": _by_ring(weights, line.round(), count),
+        f"{straight} (rounded down)": _by_ring(weights, line.floor(), count),
+        f"{straight} (rounded up)": _by_ring(weights, line.ceil(), count),
+        "only rows are counted; take the larger of the two steps": _by_ring(weights, step[..., 0], count),
+        "only columns are counted; take the larger of the two steps": _by_ring(weights, step[..., 1], count),
+        "the patches that look are added up; average over them": right * len(ring),
+        "the mean runs over all pairs; the shares of one patch are added up": right / len(ring),
+        "each ring is divided by the number of its patches; a share is the whole of it": right
+        / patches.float().mean(0),
+        "each ring is divided by the number of its patches around the one that looks; a share is the "
+        "whole of it": (each / patches.clamp(min=1)).mean(-2),
+        "a ring holds all that lies inside it as well; take what lies in it alone": right.cumsum(-1),
+        "this is the first patch alone: average over all": each[..., 0, :],
+        "these are the rings of each patch: average over the patches": each,
+        "the first ring is missing: ring 0 is the patch itself": _by_ring(weights, ring - 1, count),
+        "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[..., 1:],
+        "the last ring is missing: there are max(grid) of them": right[..., :-1],
+        "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),
+    }
+    if right.ndim > 1:
+        mistakes["heads and images are averaged as well: keep the axes in front"] = right.flatten(0, -2).mean(
+            0
         )
-    judge_function(RINGS, function, ours, cases, [])
+    mistakes[BY_COLUMN] = _by_ring(weights, _steps(_by_column(grid)).amax(-1), count)
+    return Case((weights, grid), right, mistakes)
 
 
-@check(REACH)
-def reach(function: Callable[[Tensor, tuple[int, int], int], Tensor]) -> None:
+def _distance(attention: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    extra = attention.shape[-1] - grid[0] * grid[1]
+    weights = attention[..., extra:, extra:]
+    return _of_weights(weights / weights.sum(-1, keepdim=True), grid, size)
+
+
+def _reach(attentions: Tensor, grid: tuple[int, int], patch_size: int) -> Tensor:
+    steps = (attentions.mean(2) + torch.eye(attentions.shape[-1])) / 2
+    return torch.stack([_distance(rolled(steps[: n + 1]), grid, patch_size) for n in range(len(steps))])
+
+
+@function_check(
+    "(L, B)",
+    'chapter 14, exercise "How far has it come?"',
+    _reach,
+    [(4, 2, 3, (3, 4), 1), (3, 3, 2, (4, 4), 1), (3, 2, 2, (2, 4), 0)],
+    gradients=False,
+)
+def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int) -> Case:
     """Check a function that measures how far attention has come after each layer.
 
     It is called as ``function(attentions, grid, patch_size)`` with (L, B, h, T, T), T = N or, with a class
     token in front, N + 1; it returns (L, B), pixels: the attention distance of the rollout of layers 1 to l.
-
-    Raises:
-        CheckFailed: if it differs; the message names single layers in place of the rollout.
     """
-
-    def distance(attention: Tensor, grid: tuple[int, int], size: int) -> Tensor:
-        extra = attention.shape[-1] - grid[0] * grid[1]
-        weights = attention[..., extra:, extra:]
-        return _of_weights(weights / weights.sum(-1, keepdim=True), grid, size)
-
-    def ours(attentions: Tensor, grid: tuple[int, int], size: int) -> Tensor:
-        steps = (attentions.mean(2) + torch.eye(attentions.shape[-1])) / 2
-        return torch.stack([distance(rolled(steps[: n + 1]), grid, size) for n in range(len(steps))])
-
-    cases = []
-    for depth, batch, heads, grid, extra in [
-        (4, 2, 3, (3, 4), 1),
-        (3, 3, 2, (4, 4), 1),
-        (3, 2, 2, (2, 4), 0),
-    ]:
-        size = int(torch.randint(2, 33, ()))
-        count = grid[0] * grid[1] + extra
-        attentions = attention_like(depth, batch, heads, count, count)
-        if extra:
-            attentions[..., 0] = torch.rand(depth, batch, heads, count)
-            attentions = attentions / attentions.sum(-1, keepdim=True)
-        fused, skip = attentions.mean(2), torch.eye(count)
-        steps = (fused + skip) / 2
-        so_far = [steps[: n + 1] for n in range(depth)]
-        right = ours(attentions, grid, size)
-        single = distance(attentions, grid, size).mean(-1)  # (L, B)
-        cut = torch.stack([_of_weights(rolled(part)[:, extra:, extra:], grid, size) for part in so_far])
-        mistakes = {
-            "each layer is measured by itself; roll out all layers up to it": distance(fused, grid, size),
-            "each head of each layer is measured by itself; roll out all layers up to it": single,
-            "each layer is measured by itself, with its skip connection; multiply it with those "
-            "before": distance(steps, grid, size),
-            "the distances of the layers are added up; multiply the layers, then measure": distance(
-                fused, grid, size
-            ).cumsum(0),
-            "the distances of the heads are added up layer by layer; multiply the layers, then "
-            "measure": single.cumsum(0),
-            "the layers stand in the wrong order: the later one belongs on the left": torch.stack(
-                [distance(rolled(part.flip(0)), grid, size) for part in so_far]
-            ),
-            "the identity is missing: rollout adds it for the skip connection": torch.stack(
-                [distance(rolled(fused[: n + 1]), grid, size) for n in range(depth)]
-            ),
-            "the rollout begins with the last layer and goes down; it begins with the first": torch.stack(
-                [distance(rolled(steps[n:]), grid, size) for n in range(depth)]
-            ),
-            "the rollout begins with the last layer, and the result comes upside down; it begins with the "
-            "first": torch.stack([distance(rolled(steps[n:]), grid, size) for n in reversed(range(depth))]),
-            "this is the reach after the last layer; return that after each": right[-1],
-            "one layer is missing: after the first there is one, too": right[1:],
-            "the last layer is missing": right[:-1],
-            "the photos are averaged: return (L, B)": right.mean(1),
-            "the axes are swapped: layers first, (L, B)": right.mT,
-            IN_PATCHES: right / size,
-        }
-        if extra:
-            mistakes["the class token is cut, and the rows do not sum to 1 any more: scale them back"] = cut
-        label = f"attentions of shape {tuple(attentions.shape)}, grid {grid} and patch_size {size}"
-        cases.append(Case((attentions, grid, size), right, mistakes, label))
-    judge_function(REACH, function, ours, cases, [])
+    size = int(torch.randint(2, 33, ()))
+    count = grid[0] * grid[1] + extra
+    attentions = attention_like(depth, batch, heads, count, count)
+    if extra:
+        attentions[..., 0] = torch.rand(depth, batch, heads, count)
+        attentions = attentions / attentions.sum(-1, keepdim=True)
+    fused, skip = attentions.mean(2), torch.eye(count)
+    steps = (fused + skip) / 2
+    so_far = [steps[: n + 1] for n in range(depth)]
+    right = _reach(attentions, grid, size)
+    single = _distance(attentions, grid, size).mean(-1)  # (L, B)
+    cut = torch.stack([_of_weights(rolled(part)[:, extra:, extra:], grid, size) for part in so_far])
+    mistakes = {
+        "each layer is measured by itself; roll out all layers up to it": _distance(fused, grid, size),
+        "each head of each layer is measured by itself; roll out all layers up to it": single,
+        "each layer is measured by itself, with its skip connection; multiply it with those "
+        "before": _distance(steps, grid, size),
+        "the distances of the layers are added up; multiply the layers, then measure": _distance(
+            fused, grid, size
+        ).cumsum(0),
+        "the distances of the heads are added up layer by layer; multiply the layers, then "
+        "measure": single.cumsum(0),
+        "the layers stand in the wrong order: the later one belongs on the left": torch.stack(
+            [_distance(rolled(part.flip(0)), grid, size) for part in so_far]
+        ),
+        "the identity is missing: rollout adds it for the skip connection": torch.stack(
+            [_distance(rolled(fused[: n + 1]), grid, size) for n in range(depth)]
+        ),
+        "the rollout begins with the last layer and goes down; it begins with the first": torch.stack(
+            [_distance(rolled(steps[n:]), grid, size) for n in range(depth)]
+        ),
+        "the rollout begins with the last layer, and the result comes upside down; it begins with the "
+        "first": torch.stack([_distance(rolled(steps[n:]), grid, size) for n in reversed(range(depth))]),
+        "this is the reach after the last layer; return that after each": right[-1],
+        "one layer is missing: after the first there is one, too": right[1:],
+        "the last layer is missing": right[:-1],
+        "the photos are averaged: return (L, B)": right.mean(1),
+        "the axes are swapped: layers first, (L, B)": right.mT,
+        IN_PATCHES: right / size,
+    }
+    if extra:
+        mistakes["the class token is cut, and the rows do not sum to 1 any more: scale them back"] = cut
+    return Case((attentions, grid, size), right, mistakes)

@@ -1,44 +1,12 @@
 """Checks of chapter 13: rollout, the share on an object, hidden patches, and what a map points at."""
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function
-from vit_classroom.checks.report import Case, Piece
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
 from vit_from_scratch.inspection import attention_maps, masking
-
-ROLLOUT = Piece("rollout", "rollout(attentions)", "(B, T, T)", 'chapter 13, "Rollout"', gradients=False)
-SHARE = Piece(
-    "share_on_object",
-    "share_on_object(maps, mask)",
-    "(B,)",
-    'chapter 13, "Is it on the object?"',
-    gradients=False,
-)
-HIDDEN = Piece(
-    "hide_patches",
-    "hide_patches(images, scores, count, patch_size)",
-    "(B, C, H, W)",
-    'chapter 13, exercise "Hide what a map points at"',
-    gradients=False,
-)
-CENTRE = Piece(
-    "centre_of_mass",
-    "centre_of_mass(maps, patch_size)",
-    "(B, 2)",
-    'chapter 13, exercise "Does the map follow the cup?"',
-    gradients=False,
-)
-BEST = Piece(
-    "best_head",
-    "best_head(shares)",
-    "(2,)",
-    'chapter 13, exercise "The best of 48 that know nothing"',
-    gradients=False,
-)
 
 
 def attention_like(*shape: int) -> Tensor:
@@ -63,66 +31,66 @@ def _shares(raw: Tensor) -> Tensor:
     return raw / raw.sum(-1, keepdim=True)
 
 
-@check(ROLLOUT)
-def rollout(function: Callable[[Tensor], Tensor]) -> None:
+@function_check(
+    "(B, T, T)",
+    'chapter 13, "Rollout"',
+    attention_maps.attention_rollout,
+    [(3, 2, 3, 5), (2, 3, 2, 4), (4, 1, 4, 6)],
+    answers=[attention_maps.attention_rollout],
+    call="rollout(attentions)",
+    gradients=False,
+)
+def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.attention_rollout`, with its defaults.
 
     It is called as ``function(attentions)`` with (L, B, h, T, T), first layer first; it returns (B, T, T).
-
-    Raises:
-        CheckFailed: if it differs; the message names a wrong order, a missing skip or rows that sum to 2.
     """
-    cases = []
-    for depth, *shape, count in [(3, 2, 3, 5), (2, 3, 2, 4), (4, 1, 4, 6)]:
-        attentions = attention_like(depth, *shape, count, count)
-        skip = torch.eye(count)
-        fused = attentions.mean(2)  # (L, B, T, T)
-        steps = (fused + skip) / 2
-        right = rolled(steps)
-        by_head = torch.stack([rolled(_shares(one + skip)) for one in attentions.unbind(2)])
-        product = steps.prod(0)
-        mistakes = {
-            "the layers stand in the wrong order: the later one belongs on the left, "
-            "step @ result": _upside_down(steps),
-            "the identity is missing: add it for the skip connection": rolled(fused),
-            "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
-            "the maximum over the heads is taken; the first move is their mean": rolled(
-                _shares(attentions.amax(2) + skip)
-            ),
-            "the minimum over the heads is taken; the first move is their mean": rolled(
-                _shares(attentions.amin(2) + skip)
-            ),
-            "the heads are added up; the first move is their mean": rolled(_shares(attentions.sum(2) + skip)),
-            "every head is rolled out by itself, and their mean comes last; it comes first, for a token "
-            "takes in all heads before the next layer": by_head.mean(0),
-            "only the first head counts; the first move is the mean of all": by_head[0],
-            "the columns are divided by their sums; rows must sum to 1, so take dim=-1": rolled(
-                (fused + skip) / (fused + skip).sum(-2, keepdim=True)
-            ),
-            "the layers are averaged; rollout multiplies them": steps.mean(0),
-            "the layers are added; rollout multiplies them": steps.sum(0),
-            "the layers are multiplied entry by entry; `@` is the matrix product": product,
-            "the layers are multiplied entry by entry, from the identity on; `@` is the matrix "
-            "product": product * skip,
-            "this is the last layer alone: multiply all of them": steps[-1],
-            "this is the first layer alone: multiply all of them": steps[0],
-            "the first layer is missing in the product": rolled(steps[1:]),
-            "the last layer is missing in the product": rolled(steps[:-1]),
-            "the weights are transposed: row i holds what token i looks at": rolled(_shares(fused.mT + skip)),
-            "the result is transposed: row i says where token i comes from": right.mT,
-            "the identity is added to the result; each layer has its own skip connection": _shares(
-                rolled(fused) + skip
-            ),
-            "this is the row of the class token; return those of all tokens": right[:, 0],
-            "this is the row of the class token, without itself; return the whole rows of all tokens": right[
-                :, 0, 1:
-            ],
-        }
-        label = f"attentions of shape {tuple(attentions.shape)}"
-        cases.append(Case((attentions,), right, mistakes, label))
-    judge_function(
-        ROLLOUT, function, attention_maps.attention_rollout, cases, [attention_maps.attention_rollout]
-    )
+    attentions = attention_like(depth, batch, heads, count, count)
+    skip = torch.eye(count)
+    fused = attentions.mean(2)  # (L, B, T, T)
+    steps = (fused + skip) / 2
+    right = rolled(steps)
+    by_head = torch.stack([rolled(_shares(one + skip)) for one in attentions.unbind(2)])
+    product = steps.prod(0)
+    mistakes = {
+        "the layers stand in the wrong order: the later one belongs on the left, step @ result": _upside_down(
+            steps
+        ),
+        "the identity is missing: add it for the skip connection": rolled(fused),
+        "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
+        "the maximum over the heads is taken; the first move is their mean": rolled(
+            _shares(attentions.amax(2) + skip)
+        ),
+        "the minimum over the heads is taken; the first move is their mean": rolled(
+            _shares(attentions.amin(2) + skip)
+        ),
+        "the heads are added up; the first move is their mean": rolled(_shares(attentions.sum(2) + skip)),
+        "every head is rolled out by itself, and their mean comes last; it comes first, for a token "
+        "takes in all heads before the next layer": by_head.mean(0),
+        "only the first head counts; the first move is the mean of all": by_head[0],
+        "the columns are divided by their sums; rows must sum to 1, so take dim=-1": rolled(
+            (fused + skip) / (fused + skip).sum(-2, keepdim=True)
+        ),
+        "the layers are averaged; rollout multiplies them": steps.mean(0),
+        "the layers are added; rollout multiplies them": steps.sum(0),
+        "the layers are multiplied entry by entry; `@` is the matrix product": product,
+        "the layers are multiplied entry by entry, from the identity on; `@` is the matrix product": product
+        * skip,
+        "this is the last layer alone: multiply all of them": steps[-1],
+        "this is the first layer alone: multiply all of them": steps[0],
+        "the first layer is missing in the product": rolled(steps[1:]),
+        "the last layer is missing in the product": rolled(steps[:-1]),
+        "the weights are transposed: row i holds what token i looks at": rolled(_shares(fused.mT + skip)),
+        "the result is transposed: row i says where token i comes from": right.mT,
+        "the identity is added to the result; each layer has its own skip connection": _shares(
+            rolled(fused) + skip
+        ),
+        "this is the row of the class token; return those of all tokens": right[:, 0],
+        "this is the row of the class token, without itself; return the whole rows of all tokens": right[
+            :, 0, 1:
+        ],
+    }
+    return Case((attentions,), right, mistakes)
 
 
 def _boxes(batch: int, height: int, width: int) -> Tensor:
@@ -135,62 +103,62 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
     return mask
 
 
-@check(SHARE)
-def share_on_object(function: Callable[[Tensor, Tensor], Tensor]) -> None:
+@function_check(
+    "(B,)",
+    'chapter 13, "Is it on the object?"',
+    attention_maps.object_share,
+    [(3, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
+    answers=[attention_maps.object_share],
+    gradients=False,
+)
+def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.object_share`.
 
     It is called as ``function(maps, mask)``: maps (B, gh, gw) of any scale, mask (B, H, W) from 0 to 1, in
     whole patches; it returns (B,).
-
-    Raises:
-        CheckFailed: if it differs; the message names a mask that is not averaged, or a wrong whole.
     """
-    cases = []
-    for batch, rows, columns, size in [(3, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)]:
-        maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns)
-        mask = _boxes(batch, rows * size, columns * size)
-        covered = mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
-        right = (maps * covered).sum((1, 2)) / maps.sum((1, 2))
+    maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns)
+    mask = _boxes(batch, rows * size, columns * size)
+    covered = mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
+    right = (maps * covered).sum((1, 2)) / maps.sum((1, 2))
 
-        def share(weights: Tensor, maps: Tensor = maps) -> Tensor:
-            return (maps * weights).sum((1, 2)) / maps.sum((1, 2))
+    def share(weights: Tensor) -> Tensor:
+        return (maps * weights).sum((1, 2)) / maps.sum((1, 2))
 
-        soft = maps.flatten(1).softmax(1).view_as(maps)
-        smooth = F.interpolate(mask[:, None], (rows, columns), mode="bilinear")[:, 0]
-        one_pixel = "the mask is read at one pixel of each patch; take its mean over the patch"
-        touched = "a patch that the object only touches counts in full; take the mean of the mask over it"
-        half = "the mask is rounded, so a patch counts in full or not at all; take the mean of the mask"
-        mistakes = {
-            "the result is not divided by all of the attention: a share is a part of the whole": right
-            * maps.sum((1, 2)),
-            "this is the mean attention on the object; the share divides by all attention, not by the "
-            "object's size": (maps * covered).sum((1, 2)) / covered.sum((1, 2)),
-            "the share is divided by the part of the photo that the object covers": right / mask.mean((1, 2)),
-            "the mask is added up in each patch; take its mean, or a full patch counts P P times": share(
-                covered * size**2
-            ),
-            touched: share(mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).amax((2, 4))),
-            f"{touched} (a threshold at 0)": share((covered > 0).float()),
-            one_pixel: share(mask[:, ::size, ::size]),
-            f"{one_pixel} (the middle one)": share(mask[:, size // 2 :: size, size // 2 :: size]),
-            f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
-            half: share((covered > 0.5).float()),
-            "the mask is rounded pixel by pixel; its values from 0 to 1 say how much of each counts": share(
-                (mask > 0.5).float().unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
-            ),
-            "all photos are divided by one sum; divide each by its own": (maps * covered).sum((1, 2))
-            / maps.sum(),
-            "this is the share beside the object: 1 less what is asked": 1 - right,
-            "this is the part of the photo that the object covers; the maps play no part in it": mask.mean(
-                (1, 2)
-            ),
-            "a softmax is taken of the maps; divide by their sum": (soft * covered).sum((1, 2)),
-            "the photos are averaged: return one share for each": right.mean(),
-            "the photos are added up: return one share for each": right.sum(),
-        }
-        label = f"maps of shape {tuple(maps.shape)} and a mask of shape {tuple(mask.shape)}"
-        cases.append(Case((maps, mask), right, mistakes, label))
-    judge_function(SHARE, function, attention_maps.object_share, cases, [attention_maps.object_share])
+    soft = maps.flatten(1).softmax(1).view_as(maps)
+    smooth = F.interpolate(mask[:, None], (rows, columns), mode="bilinear")[:, 0]
+    one_pixel = "the mask is read at one pixel of each patch; take its mean over the patch"
+    touched = "a patch that the object only touches counts in full; take the mean of the mask over it"
+    half = "the mask is rounded, so a patch counts in full or not at all; take the mean of the mask"
+    mistakes = {
+        "the result is not divided by all of the attention: a share is a part of the whole": right
+        * maps.sum((1, 2)),
+        "this is the mean attention on the object; the share divides by all attention, not by the "
+        "object's size": (maps * covered).sum((1, 2)) / covered.sum((1, 2)),
+        "the share is divided by the part of the photo that the object covers": right / mask.mean((1, 2)),
+        "the mask is added up in each patch; take its mean, or a full patch counts P P times": share(
+            covered * size**2
+        ),
+        touched: share(mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).amax((2, 4))),
+        f"{touched} (a threshold at 0)": share((covered > 0).float()),
+        one_pixel: share(mask[:, ::size, ::size]),
+        f"{one_pixel} (the middle one)": share(mask[:, size // 2 :: size, size // 2 :: size]),
+        f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
+        half: share((covered > 0.5).float()),
+        "the mask is rounded pixel by pixel; its values from 0 to 1 say how much of each counts": share(
+            (mask > 0.5).float().unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
+        ),
+        "all photos are divided by one sum; divide each by its own": (maps * covered).sum((1, 2))
+        / maps.sum(),
+        "this is the share beside the object: 1 less what is asked": 1 - right,
+        "this is the part of the photo that the object covers; the maps play no part in it": mask.mean(
+            (1, 2)
+        ),
+        "a softmax is taken of the maps; divide by their sum": (soft * covered).sum((1, 2)),
+        "the photos are averaged: return one share for each": right.mean(),
+        "the photos are added up: return one share for each": right.sum(),
+    }
+    return Case((maps, mask), right, mistakes)
 
 
 def _painted(images: Tensor, places: list[list[tuple[int, int]]], size: int, colour: Tensor) -> Tensor:
@@ -208,208 +176,188 @@ def _painted(images: Tensor, places: list[list[tuple[int, int]]], size: int, col
     return result
 
 
-@check(HIDDEN)
-def hide_patches(function: Callable[[Tensor, Tensor, int, int], Tensor]) -> None:
+@function_check(
+    "(B, C, H, W)",
+    'chapter 13, exercise "Hide what a map points at"',
+    masking.mask_patches,
+    [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (3, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
+    answers=[masking.mask_patches],
+    gradients=False,
+)
+def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.masking.mask_patches`.
 
     It is called as ``function(images, scores, count, patch_size)``: images (B, C, H, W), scores (B, gh, gw);
     it returns the images with the ``count`` patches of highest score in the image's mean colour.
-
-    Raises:
-        CheckFailed: if it differs; the message names wrong patches or a wrong colour.
     """
-    cases = []
-    for batch, rows, columns, size, count in [
-        (3, 4, 4, 3, 5),
-        (2, 3, 5, 4, 4),
-        (3, 5, 2, 2, 3),
-        (2, 3, 3, 2, 0),
-    ]:
-        images = torch.randn(batch, 3, rows * size, columns * size) + torch.randn(batch, 3, 1, 1)
-        scores = torch.randn(batch, rows, columns)
-        mean = images.mean((2, 3), keepdim=True)
-        order = scores.flatten(1).argsort(1, descending=True).tolist()
-        chosen = [[divmod(i, columns) for i in one[:count]] for one in order]
-        others = [[divmod(i, columns) for i in one[count:]] for one in order]
-        wide = [[divmod(i, columns) for i in one[: count + 1]] for one in order]
-        narrow = [[divmod(i, columns) for i in one[: max(count - 1, 0)]] for one in order]
-        lowest = [[divmod(i, columns) for i in one[len(one) - count :]] for one in order]
-        divided = [[divmod(i, rows) for i in one[:count]] for one in order]
-        swapped = [[(c, r) for r, c in one] for one in chosen]
-        first = [chosen[0]] * batch
-        every = scores.flatten().argsort(descending=True)[:count].tolist()
-        together = [
-            [divmod(i % (rows * columns), columns) for i in every if i // (rows * columns) == n]
-            for n in range(batch)
-        ]
-        own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
-        left = _painted(images, chosen, size, torch.zeros_like(images))
-        visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
+    images = torch.randn(batch, 3, rows * size, columns * size) + torch.randn(batch, 3, 1, 1)
+    scores = torch.randn(batch, rows, columns)
+    mean = images.mean((2, 3), keepdim=True)
+    order = scores.flatten(1).argsort(1, descending=True).tolist()
+    chosen = [[divmod(i, columns) for i in one[:count]] for one in order]
+    others = [[divmod(i, columns) for i in one[count:]] for one in order]
+    wide = [[divmod(i, columns) for i in one[: count + 1]] for one in order]
+    narrow = [[divmod(i, columns) for i in one[: max(count - 1, 0)]] for one in order]
+    lowest = [[divmod(i, columns) for i in one[len(one) - count :]] for one in order]
+    divided = [[divmod(i, rows) for i in one[:count]] for one in order]
+    swapped = [[(c, r) for r, c in one] for one in chosen]
+    first = [chosen[0]] * batch
+    every = scores.flatten().argsort(descending=True)[:count].tolist()
+    together = [
+        [divmod(i % (rows * columns), columns) for i in every if i // (rows * columns) == n]
+        for n in range(batch)
+    ]
+    own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
+    left = _painted(images, chosen, size, torch.zeros_like(images))
+    visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
 
-        def paint(
-            places: list[list[tuple[int, int]]],
-            colour: Tensor = mean,
-            images: Tensor = images,
-            size: int = size,
-        ) -> Tensor:
-            return _painted(images, places, size, colour)
+    def paint(places: list[list[tuple[int, int]]], colour: Tensor = mean) -> Tensor:
+        return _painted(images, places, size, colour)
 
-        axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
-        mistakes = {
-            "the patches of lowest score are hidden; hide those of the highest": paint(lowest),
-            "the chosen patches are kept, and all others hidden": paint(others),
-            "the hidden patches are set to 0; paint them in the photo's mean colour": left,
-            "the hidden patches are set to 1; paint them in the photo's mean colour": paint(
-                chosen, torch.ones_like(images)
-            ),
-            "the colour is a grey, the mean over channels as well; each channel has its own mean": paint(
-                chosen, images.mean((1, 2, 3), keepdim=True)
-            ),
-            "all photos get one colour, the mean of the batch; each has its own": paint(
-                chosen, images.mean((0, 2, 3), keepdim=True)
-            ),
-            "all photos get one value, the mean of everything; each photo and channel has its own": paint(
-                chosen, images.mean().reshape(1, 1, 1, 1)
-            ),
-            "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": paint(
-                chosen, own
-            ),
-            "the colour is the mean of what stays visible; take it over the whole photo": paint(
-                chosen, visible
-            ),
-            f"{axes}; i // gh is another place": paint(divided),
-            axes: paint(swapped),
-            "every photo loses the patches that the first one's scores name; each has its own scores": paint(
-                first
-            ),
-            "so many patches are hidden in the batch as a whole; hide so many in each photo": paint(together),
-            "one patch too many is hidden": paint(wide),
-            "one patch too few is hidden": paint(narrow),
-            "nothing is hidden: is the changed copy what you return?": images,
-        }
-        label = f"images of shape {tuple(images.shape)}, a grid of {rows} x {columns} and count {count}"
-        cases.append(Case((images, scores, count, size), paint(chosen), mistakes, label))
-    judge_function(HIDDEN, function, masking.mask_patches, cases, [masking.mask_patches])
+    axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
+    mistakes = {
+        "the patches of lowest score are hidden; hide those of the highest": paint(lowest),
+        "the chosen patches are kept, and all others hidden": paint(others),
+        "the hidden patches are set to 0; paint them in the photo's mean colour": left,
+        "the hidden patches are set to 1; paint them in the photo's mean colour": paint(
+            chosen, torch.ones_like(images)
+        ),
+        "the colour is a grey, the mean over channels as well; each channel has its own mean": paint(
+            chosen, images.mean((1, 2, 3), keepdim=True)
+        ),
+        "all photos get one colour, the mean of the batch; each has its own": paint(
+            chosen, images.mean((0, 2, 3), keepdim=True)
+        ),
+        "all photos get one value, the mean of everything; each photo and channel has its own": paint(
+            chosen, images.mean().reshape(1, 1, 1, 1)
+        ),
+        "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": paint(
+            chosen, own
+        ),
+        "the colour is the mean of what stays visible; take it over the whole photo": paint(chosen, visible),
+        f"{axes}; i // gh is another place": paint(divided),
+        axes: paint(swapped),
+        "every photo loses the patches that the first one's scores name; each has its own scores": paint(
+            first
+        ),
+        "so many patches are hidden in the batch as a whole; hide so many in each photo": paint(together),
+        "one patch too many is hidden": paint(wide),
+        "one patch too few is hidden": paint(narrow),
+        "nothing is hidden: is the changed copy what you return?": images,
+    }
+    return Case((images, scores, count, size), paint(chosen), mistakes)
 
 
-@check(CENTRE)
-def centre_of_mass(function: Callable[[Tensor, int], Tensor]) -> None:
+def _centre_of_mass(maps: Tensor, patch_size: int) -> Tensor:
+    weights = maps / maps.sum((1, 2), keepdim=True)
+    down, across = (patch_size * (torch.arange(n) + 0.5) for n in maps.shape[1:])
+    return torch.stack([weights.sum(2) @ down, weights.sum(1) @ across], 1)
+
+
+@function_check(
+    "(B, 2)",
+    'chapter 13, exercise "Does the map follow the cup?"',
+    _centre_of_mass,
+    [(3, 4, 6, 8), (2, 5, 5, 16), (4, 7, 3, 4)],
+    gradients=False,
+)
+def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
     """Check a function that finds the middle of a map, in pixels.
 
     It is called as ``function(maps, patch_size)`` with maps (B, gh, gw) of any scale; it returns (B, 2), row
     and column of the mean place, each patch counted at its own middle.
-
-    Raises:
-        CheckFailed: if it differs; the message names corners in place of middles, or a missing sum.
     """
-
-    def ours(maps: Tensor, size: int) -> Tensor:
-        weights = maps / maps.sum((1, 2), keepdim=True)
-        down, across = (size * (torch.arange(n) + 0.5) for n in maps.shape[1:])
-        return torch.stack([weights.sum(2) @ down, weights.sum(1) @ across], 1)
-
-    cases = []
-    for batch, rows, columns, size in [(3, 4, 6, 8), (2, 5, 5, 16), (4, 7, 3, 4)]:
-        maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns) ** 3
-        right = ours(maps, size)
-        total = maps.sum((1, 2))[:, None]
-        brightest = maps.flatten(1).argmax(1)
-        at = torch.stack([brightest // columns, brightest % columns], 1)
-        middle = torch.tensor([rows * size / 2, columns * size / 2]).expand(batch, 2)
-        half = "patches are counted at their corner; the middle lies half a patch further, P (r + 0.5)"
-        mistakes = {
-            half: right - size / 2,
-            "patches are counted from 1; the middle of the first lies at P / 2": right + size / 2,
-            "half a pixel is added; half a patch is needed, P (r + 0.5)": right - size / 2 + 0.5,
-            "the place is counted in patches; multiply by the patch size": right / size,
-            f"the place is counted in patches, and {half}": right / size - 0.5,
-            "the column comes first; the order is row, column": right.flip(1),
-            "the weights are not divided by their sum": right * total,
-            f"the weights are not divided by their sum, and {half}": (right - size / 2) * total,
-            "the weights are divided by their largest; divide by their sum": right
-            * total
-            / maps.amax((1, 2))[:, None],
-            "this is the brightest patch; all of them pull, each by its weight": size * (at + 0.5),
-            "this is the corner of the brightest patch; all patches pull, each by its weight": 1.0
-            * size
-            * at,
-            "this is the middle of the photo; the maps play no part in it": middle,
-            "a softmax is taken of the maps; divide by their sum": ours(
-                maps.flatten(1).softmax(1).view_as(maps), size
-            ),
-            "this is the distance from the middle of the photo; count from the upper left corner": right
-            - middle,
-            "this is the column alone; return row and column": right[:, 1],
-            "the photos are averaged: return one place for each": right.mean(0),
-            "the axes are swapped: one row for each photo": right.mT,
-        }
-        label = f"maps of shape {tuple(maps.shape)} and patch_size {size}"
-        cases.append(Case((maps, size), right, mistakes, label))
-    judge_function(CENTRE, function, ours, cases, [])
+    maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns) ** 3
+    right = _centre_of_mass(maps, size)
+    total = maps.sum((1, 2))[:, None]
+    brightest = maps.flatten(1).argmax(1)
+    at = torch.stack([brightest // columns, brightest % columns], 1)
+    middle = torch.tensor([rows * size / 2, columns * size / 2]).expand(batch, 2)
+    half = "patches are counted at their corner; the middle lies half a patch further, P (r + 0.5)"
+    mistakes = {
+        half: right - size / 2,
+        "patches are counted from 1; the middle of the first lies at P / 2": right + size / 2,
+        "half a pixel is added; half a patch is needed, P (r + 0.5)": right - size / 2 + 0.5,
+        "the place is counted in patches; multiply by the patch size": right / size,
+        f"the place is counted in patches, and {half}": right / size - 0.5,
+        "the column comes first; the order is row, column": right.flip(1),
+        "the weights are not divided by their sum": right * total,
+        f"the weights are not divided by their sum, and {half}": (right - size / 2) * total,
+        "the weights are divided by their largest; divide by their sum": right
+        * total
+        / maps.amax((1, 2))[:, None],
+        "this is the brightest patch; all of them pull, each by its weight": size * (at + 0.5),
+        "this is the corner of the brightest patch; all patches pull, each by its weight": 1.0 * size * at,
+        "this is the middle of the photo; the maps play no part in it": middle,
+        "a softmax is taken of the maps; divide by their sum": _centre_of_mass(
+            maps.flatten(1).softmax(1).view_as(maps), size
+        ),
+        "this is the distance from the middle of the photo; count from the upper left corner": right - middle,
+        "this is the column alone; return row and column": right[:, 1],
+        "the photos are averaged: return one place for each": right.mean(0),
+        "the axes are swapped: one row for each photo": right.mT,
+    }
+    return Case((maps, size), right, mistakes)
 
 
-@check(BEST)
-def best_head(function: Callable[[Tensor], Tensor]) -> None:
+def _best_head(shares: Tensor) -> Tensor:
+    chosen, rest = shares[::2].mean(0), shares[1::2].mean(0)
+    return torch.stack([chosen.max(), rest[chosen.argmax()]])
+
+
+@function_check(
+    "(2,)",
+    'chapter 13, exercise "The best of 48 that know nothing"',
+    _best_head,
+    [(10, 12), (17, 8), (14, 14)],
+    gradients=False,
+)
+def best_head(photos: int, heads: int) -> Case:
     """Check a function that chooses a head on one half of the photos and measures it on both.
 
     It is called as ``function(shares)`` with (photos, heads); it returns (2,): the mean share of the head
     that is best on photos 0, 2, 4, ..., on these photos and on all others.
-
-    Raises:
-        CheckFailed: if it differs; the message says on which photos the head was chosen.
     """
-
-    def ours(shares: Tensor) -> Tensor:
-        chosen, rest = shares[::2].mean(0), shares[1::2].mean(0)
-        best = chosen.argmax()
-        return torch.stack([chosen[best], rest[best]])
-
-    cases = []
-    while len(cases) < 3:
-        photos, heads = ((10, 12), (17, 8), (14, 14))[len(cases)]
+    while True:  # until each wrong choice gives something else
         shares = torch.rand(photos, heads)
         even, odd, everything = shares[::2].mean(0), shares[1::2].mean(0), shares.mean(0)
         early, late = shares[: photos // 2].mean(0), shares[photos // 2 :].mean(0)
         best, of_all, of_odd = even.argmax(), everything.argmax(), odd.argmax()
-        if len({int(best), int(of_all), int(of_odd), int(early.argmax())}) < 4:
-            continue  # what a wrong choice gives must be something else
+        if len({int(best), int(of_all), int(of_odd), int(early.argmax())}) == 4:
+            break
 
-        def pair(first: Tensor, second: Tensor) -> Tensor:
-            return torch.stack([first, second])
+    def pair(first: Tensor, second: Tensor) -> Tensor:
+        return torch.stack([first, second])
 
-        right = ours(shares)
-        each = shares.amax(1)
-        all_photos = "the head is chosen on all photos; those that judge it must have no part in the choice"
-        mistakes = {
-            all_photos: pair(even[of_all], odd[of_all]),
-            f"{all_photos} (and measured on all of them)": pair(everything[of_all], everything[of_all]),
-            "each half chooses its own best head; the rest has to judge the head that the first half "
-            "chose": pair(even.max(), odd.max()),
-            "the head is chosen on photos 1, 3, 5, ...; choose on 0, 2, 4, ...": pair(
-                odd.max(), even[of_odd]
-            ),
-            "the head is chosen on photos 1, 3, 5, ..., and the other half comes first": pair(
-                even[of_odd], odd.max()
-            ),
-            "the two results have changed places: first the photos of the choice": right.flip(0),
-            "each photo chooses its own best head; choose one head by its mean over the photos": pair(
-                each[::2].mean(), each[1::2].mean()
-            ),
-            "the photos are cut in the middle; take every second one": pair(
-                early.max(), late[early.argmax()]
-            ),
-            "all heads are averaged; only the chosen one counts": pair(even.mean(), odd.mean()),
-            "the worst head is chosen": pair(even.min(), odd[even.argmin()]),
-            "the second number counts all photos; those of the choice may not judge": pair(
-                even[best], everything[best]
-            ),
-            "the same photos choose and judge: the second number has to come from the others": pair(
-                even[best], even[best]
-            ),
-            "the numbers are sums over the photos; take means": pair(
-                shares[::2].sum(0)[best], shares[1::2].sum(0)[best]
-            ),
-            "this is the number of the head; return its two mean shares": pair(best, best).float(),
-        }
-        cases.append(Case((shares,), right, mistakes, f"shares of {photos} photos and {heads} heads"))
-    judge_function(BEST, function, ours, cases, [])
+    right = _best_head(shares)
+    each = shares.amax(1)
+    all_photos = "the head is chosen on all photos; those that judge it must have no part in the choice"
+    mistakes = {
+        all_photos: pair(even[of_all], odd[of_all]),
+        f"{all_photos} (and measured on all of them)": pair(everything[of_all], everything[of_all]),
+        "each half chooses its own best head; the rest has to judge the head that the first half chose": pair(
+            even.max(), odd.max()
+        ),
+        "the head is chosen on photos 1, 3, 5, ...; choose on 0, 2, 4, ...": pair(odd.max(), even[of_odd]),
+        "the head is chosen on photos 1, 3, 5, ..., and the other half comes first": pair(
+            even[of_odd], odd.max()
+        ),
+        "the two results have changed places: first the photos of the choice": right.flip(0),
+        "each photo chooses its own best head; choose one head by its mean over the photos": pair(
+            each[::2].mean(), each[1::2].mean()
+        ),
+        "the photos are cut in the middle; take every second one": pair(early.max(), late[early.argmax()]),
+        "all heads are averaged; only the chosen one counts": pair(even.mean(), odd.mean()),
+        "the worst head is chosen": pair(even.min(), odd[even.argmin()]),
+        "the second number counts all photos; those of the choice may not judge": pair(
+            even[best], everything[best]
+        ),
+        "the same photos choose and judge: the second number has to come from the others": pair(
+            even[best], even[best]
+        ),
+        "the numbers are sums over the photos; take means": pair(
+            shares[::2].sum(0)[best], shares[1::2].sum(0)[best]
+        ),
+        "this is the number of the head; return its two mean shares": pair(best, best).float(),
+    }
+    return Case((shares,), right, mistakes)

@@ -1,21 +1,19 @@
 """Checks of chapter 4: the MLP, the encoder block and the stack of blocks."""
 
 import copy
+import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_classroom.checks.judging import check, judge_module
+from vit_classroom.checks.judging import class_check, function_check, judge_function
 from vit_classroom.checks.report import Case, Piece, randomise
 from vit_classroom.checks.starts import spread_like_linear
 from vit_from_scratch.model import encoder as ours
 from vit_from_scratch.model.config import ViTConfig
-
-MLP = Piece("Mlp", "Mlp(dim, mlp_dim)", "(B, T, D)", 'chapter 4, "GELU and the MLP"')
-BLOCK = Piece("Block", "Block(dim, heads, mlp_dim)", "(B, T, D)", 'chapter 4, "The block"', pair=True)
-ENCODER = Piece("Encoder", "Encoder(dim, depth, heads, mlp_dim)", "(B, T, D)", 'chapter 4, "Stack them"')
 
 EPS = {
     1e-5: "the eps of LayerNorm is 1e-5, PyTorch's own; the reference code has 1e-6",
@@ -23,6 +21,7 @@ EPS = {
     1e-8: "the eps of LayerNorm is 1e-8; the reference code has 1e-6",
 }
 """Tokens of a small scale show it."""
+
 
 OTHERS: dict[str, Callable[[Tensor], Tensor]] = {
     "ReLU": torch.relu,
@@ -45,27 +44,22 @@ def with_eps(module: nn.Module, eps: float) -> nn.Module:
     return changed
 
 
-@check(MLP)
-def mlp(cls: Callable[[int, int], object]) -> None:
+@class_check(
+    "Mlp(dim, mlp_dim)",
+    "(B, T, D)",
+    'chapter 4, "GELU and the MLP"',
+    lambda *sizes: randomise(ours.Mlp(*sizes)),
+    (6, 10),
+    [3.0, 0.3],
+    starts=[spread_like_linear("hidden.weight", "output.weight")],
+)
+def mlp(reference: ours.Mlp, scale: float) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Mlp`.
 
     It is called as ``cls(dim, mlp_dim)``; linear layers ``hidden`` and ``output``.
-
-    Raises:
-        CheckFailed: if parameters or results differ; the message names another non-linearity.
     """
-    reference = ours.Mlp(6, 10)
-    randomise(reference)
-
-    def cases() -> list[Case]:
-        found = []
-        for scale in (3.0, 0.3):
-            tokens = scale * torch.randn(2, 5, 6)
-            label = f"tokens of shape {tuple(tokens.shape)}"
-            found.append(Case((tokens,), reference(tokens), _mlp_mistakes(reference, tokens), label))
-        return found
-
-    judge_module(MLP, cls, (6, 10), reference, cases, _look_at_start)
+    tokens = scale * torch.randn(2, 5, 6)
+    return Case((tokens,), reference(tokens), _mlp_mistakes(reference, tokens))
 
 
 def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
@@ -93,37 +87,31 @@ def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
     }
 
 
-def _look_at_start(module: nn.Module) -> None:
-    spread_like_linear(MLP, module, ["hidden.weight", "output.weight"])
+def _block(*_: object) -> ours.Block:
+    return randomise(ours.Block(ViTConfig(image_size=4, patch_size=2, dim=12, depth=1, heads=3, mlp_dim=20)))
 
 
-@check(BLOCK)
-def block(cls: Callable[[int, int, int], object]) -> None:
+@class_check(
+    "Block(dim, heads, mlp_dim)",
+    "(B, T, D)",
+    'chapter 4, "The block"',
+    _block,
+    (12, 3, 20),
+    [(1.0, 5), (1e-3, 7), (1e-3, 5)],  # small tokens show the eps of the norms
+    pair=True,
+)
+def block(reference: ours.Block, scale: float, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Block`.
 
     It is called as ``cls(dim, heads, mlp_dim)``; submodules ``attention_norm``, ``attention``,
     ``mlp_norm`` and ``mlp``; it returns (B, T, D), or a pair that begins with it.
-
-    Raises:
-        CheckFailed: if parameters or results differ, or dropout works in evaluation.
     """
-    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=1, heads=3, mlp_dim=20)
-    reference = ours.Block(config)
-    randomise(reference)
-
-    def cases() -> list[Case]:
-        found = []
-        for scale, count in ((1.0, 5), (1e-3, 7), (1e-3, 5)):
-            tokens = scale * torch.randn(2, count, 12)
-            size = "ordinary" if scale == 1.0 else "small"
-            label = f"{size} tokens of shape {tuple(tokens.shape)}"
-            found.append(Case((tokens,), reference(tokens)[0], block_mistakes(reference, tokens), label))
-        return found
-
-    judge_module(BLOCK, cls, (12, 3, 20), reference, cases)
+    tokens = scale * torch.randn(2, count, 12)
+    note = f"values of about {scale:g}"
+    return Case((tokens,), reference(tokens)[0], _block_mistakes(reference, tokens), note)
 
 
-def block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
+def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     """What each wrong wiring of the four layers gives."""
 
     def attend(x: Tensor) -> Tensor:
@@ -180,34 +168,34 @@ def block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     return mistakes | {sentence: with_eps(reference, eps)(tokens)[0] for eps, sentence in EPS.items()}
 
 
-@check(ENCODER)
-def encoder(cls: Callable[[int, int, int, int], object]) -> None:
+def _encoder(*_: object) -> ours.Encoder:
+    """Make an encoder whose quiet blocks leave quiet tokens quiet, so that the eps of the last norm shows."""
+    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=3, heads=2, mlp_dim=20)
+    reference = randomise(ours.Encoder(config))
+    with torch.no_grad():
+        for name, parameter in reference.blocks.named_parameters():
+            if "projection" in name or "output" in name:
+                parameter.mul_(0.1)
+    return reference
+
+
+@class_check(
+    "Encoder(dim, depth, heads, mlp_dim)",
+    "(B, T, D)",
+    'chapter 4, "Stack them"',
+    _encoder,
+    (12, 3, 2, 20),
+    [(1.0, 5), (0.03, 7), (0.03, 5)],
+)
+def encoder(reference: ours.Encoder, scale: float, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Encoder`.
 
     It is called as ``cls(dim, depth, heads, mlp_dim)``; submodules ``blocks``, a list of blocks as
     :func:`block` wants them, and ``norm``; it maps (B, T, D) to (B, T, D).
-
-    Raises:
-        CheckFailed: if parameters or results differ; the message names a block that is left out, or a norm.
     """
-    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=3, heads=2, mlp_dim=20)
-    reference = ours.Encoder(config)
-    randomise(reference)
-    with torch.no_grad():  # quiet blocks leave quiet tokens quiet, so that the eps of the last norm shows
-        for name, parameter in reference.blocks.named_parameters():
-            if "projection" in name or "output" in name:
-                parameter.mul_(0.1)
-
-    def cases() -> list[Case]:
-        found = []
-        for scale, count in ((1.0, 5), (0.03, 7), (0.03, 5)):
-            tokens = scale * torch.randn(2, count, 12)
-            size = "ordinary" if scale == 1.0 else "small"
-            label = f"{size} tokens of shape {tuple(tokens.shape)}, {config.depth} blocks"
-            found.append(Case((tokens,), reference(tokens), _encoder_mistakes(reference, tokens), label))
-        return found
-
-    judge_module(ENCODER, cls, (12, 3, 2, 20), reference, cases)
+    tokens = scale * torch.randn(2, count, 12)
+    note = f"values of about {scale:g}"
+    return Case((tokens,), reference(tokens), _encoder_mistakes(reference, tokens), note)
 
 
 def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tensor]:
@@ -265,3 +253,140 @@ def _added_again(blocks: Iterable[nn.Module], tokens: Tensor) -> Tensor:
     for block in blocks:
         tokens = tokens + block(tokens)[0]
     return tokens
+
+
+def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+@function_check(
+    "(..., D)",
+    'chapter 4, exercise "LayerNorm from scratch"',
+    _layer_norm,
+    [((3, 8), 1.0, 1e-6), ((2, 5, 6), 3.0, 1e-5), ((2, 3, 4, 7), 1e-3, 1e-6)],
+)
+def layer_norm(shape: tuple[int, ...], scale: float, eps: float) -> Case:
+    """Check a function ``(x, weight, bias, eps)`` that normalises the last axis of x, (..., D).
+
+    ``weight`` and ``bias`` are (D,).
+    """
+    x = scale * (torch.randn(shape) + 0.5)
+    weight, bias = torch.randn(2, shape[-1]).unbind()
+    right = F.layer_norm(x, shape[-1:], weight, bias, eps)
+    return Case((x, weight, bias, eps), right, _norm_mistakes(x, weight, bias, eps))
+
+
+def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[str, Tensor]:
+    mean = x.mean(-1, keepdim=True)
+    centred = x - mean
+    variance = centred.square().mean(-1, keepdim=True)
+    unbiased = x.var(-1, keepdim=True)
+    normal = centred / (variance + eps).sqrt()
+
+    def over(axis: int | tuple[int, ...]) -> Tensor:
+        off = x - x.mean(axis, keepdim=True)
+        return off / (off.square().mean(axis, keepdim=True) + eps).sqrt() * weight + bias
+
+    result = normal * weight + bias
+    return {
+        "the variance divides by D - 1; take unbiased=False": centred / (unbiased + eps).sqrt() * weight
+        + bias,
+        "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps) * weight
+        + bias,
+        "eps stands outside of the root, and the variance divides by D - 1": (
+            centred / (unbiased.sqrt() + eps) * weight + bias
+        ),
+        "eps is missing": centred / variance.sqrt() * weight + bias,
+        "the root is missing: the deviation divides, not the variance": centred / (variance + eps) * weight
+        + bias,
+        "the mean is not taken off (that is another layer, RMSNorm)": (
+            x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
+        ),
+        "the mean is taken off, and nothing divides": centred * weight + bias,
+        "the mean is not taken off before the deviation divides": x / (variance + eps).sqrt() * weight + bias,
+        "mean and variance are taken over all values; each token has its own": over(tuple(range(x.ndim))),
+        "mean and variance are taken over the first axis; take the last, dim=-1": over(0),
+        "mean and variance are taken over the tokens; take the last axis, dim=-1": over(-2),
+        "weight and bias are not used": normal,
+        "the bias is not added": normal * weight,
+        "the weight is not used": normal + bias,
+        "the bias is added before the weight multiplies": (normal + bias) * weight,
+        "weight and bias have changed places": normal * bias + weight,
+        "the weight is added to 1; it multiplies as it is": result + normal,
+    }
+
+
+def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """See that a block in training drops in all three places.
+
+    Raises:
+        CheckFailed: it does not.
+    """
+    piece = dataclasses.replace(piece, gradients=False)
+    everything = _in_training(cls, reference, 1 - 1e-8)  # not 1, for readers who divide by 1 - dropout
+    z = torch.randn(2, 5, 12)
+    case = Case((z,), z, _dropout_mistakes(reference, z), "in training, dropout nearly 1: nothing to add")
+    judge_function(piece, everything, lambda z: z, [case], [])
+    quiet = copy.deepcopy(reference)
+    with torch.no_grad():
+        quiet.attention.projection.weight.zero_()
+        quiet.attention.projection.bias.zero_()
+        z = torch.randn(2, 50, 12)
+        full = 2 * quiet.mlp(quiet.mlp_norm(z))
+        result = _in_training(cls, quiet, 0.5)(z)
+        added = (result[0] if isinstance(result, tuple) else result) - z
+    kept = added != 0
+    share = 1 - kept.float().mean().item()
+    if not 0.4 < share < 0.6:
+        raise piece.failed(
+            f"with dropout=0.5 it drops {share:.0%} of the MLP's results: does the argument arrive?"
+        )
+    if (added - full)[kept].abs().max() < 1e-4 * full.abs().max():  # else sums differ, too
+        raise piece.failed("the values after the GELU are not dropped: the MLP has two places")
+
+
+def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) -> nn.Module:
+    """Return a reader's block that trains, with the reference's weights."""
+    theirs = cls(12, 3, 20, dropout)
+    theirs.load_state_dict(reference.state_dict())
+    return theirs.train()
+
+
+@class_check(
+    "BlockWithDropout(dim, heads, mlp_dim, dropout)",
+    "(B, T, D)",
+    'chapter 4, exercise "Dropout in its three places"',
+    _block,
+    (12, 3, 20, 0.5),
+    [5, 7],
+    also=_judge_in_training,
+    pair=True,
+)
+def block_with_dropout(reference: ours.Block, count: int) -> Case:
+    """Check a class like that of :func:`block` that drops values in three places while it trains.
+
+    It is called as ``cls(dim, heads, mlp_dim, dropout)``. Dropped are the attention's result, the values
+    after the GELU, and the MLP's result; in evaluation nothing is.
+    """
+    z = torch.randn(2, count, 12)
+    return Case((z,), reference(z)[0], _block_mistakes(reference, z), "in evaluation")
+
+
+def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
+    """What a block returns that drops everything, and forgets a place."""
+    attended = reference.attention(reference.attention_norm(z))[0]
+    bias = reference.mlp.output.bias
+    feed = reference.mlp(reference.mlp_norm(z))
+    both = z + attended
+    no_attention, no_output = "the attention's result is not dropped", "the MLP's result is not dropped"
+    return {
+        no_attention: both,
+        no_output: z + bias,
+        "nothing is dropped in the MLP: after the GELU and after the second layer": z + feed,
+        f"{no_attention}, and {no_output}": both + bias,
+        "nothing is dropped in training": both + reference.mlp(reference.mlp_norm(both)),
+        "the stream itself is dropped; drop what is added to it, z + dropout(...)": torch.zeros_like(z),
+        "the normalised tokens are dropped; drop what the layers return": z
+        + reference.attention(torch.zeros_like(z))[0]
+        + reference.mlp(torch.zeros_like(z)),
+    }

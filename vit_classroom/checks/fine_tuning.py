@@ -1,280 +1,234 @@
 """Checks of chapter 10: what moves a trained model to other images, and classifiers on what it sees."""
 
-from collections.abc import Callable
-
 import torch
 from einops import rearrange
 from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function
-from vit_classroom.checks.report import Case, Piece
-
-GREY = Piece("grey_weight", "grey_weight(weight, patch_size)", "(D, P P)", 'chapter 10, "Fewer colours"')
-LEAST_SQUARES = Piece(
-    "least_squares",
-    "least_squares(features, targets, penalty)",
-    "(D, K)",
-    'chapter 10, "Few labels"',
-    gradients=False,
-)
-NEAREST_MEAN = Piece(
-    "nearest_mean",
-    "nearest_mean(features, labels, queries)",
-    "(M,), a class number for each query",
-    'chapter 10, exercise "Nearest mean"',
-    exact=True,
-    gradients=False,
-)
-POLYAK = Piece(
-    "polyak",
-    "polyak(weights, decay)",
-    "(...), one set of weights",
-    'chapter 10, exercise "Averages of weights"',
-)
-TOWARDS_START = Piece(
-    "decay_to_start",
-    "decay_to_start(weight, start, rate, decay)",
-    "the shape of the weight",
-    'chapter 10, exercise "Decay towards the start"',
-)
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
 
 
-@check(GREY)
-def grey_weight(function: Callable[[Tensor, int], Tensor]) -> None:
+def _grey_weight(weight: Tensor, patch_size: int) -> Tensor:
+    return rearrange(weight, "d (p c) -> d p c", c=3).sum(dim=2)
+
+
+@function_check("(D, P P)", 'chapter 10, "Fewer colours"', _grey_weight, [(4, 2), (3, 4), (6, 3)])
+def grey_weight(dim: int, size: int) -> Case:
     """Check a function ``(weight, patch_size)`` that fits a patch embedding for photos to grey images.
 
     The weight is (D, P P 3), a patch's values in the order row, column, colour; the result is (D, P P).
-
-    Raises:
-        CheckFailed: if it differs; the message names a mean, one colour alone, or another order.
     """
-
-    def ours(weight: Tensor, patch_size: int) -> Tensor:
-        return rearrange(weight, "d (p c) -> d p c", c=3).sum(dim=2)
-
-    cases = []
-    for dim, size in [(4, 2), (3, 4), (6, 3)]:
-        weight = torch.randn(dim, size * size * 3)
-        right = ours(weight, size)
-        by_colour = weight.view(dim, 3, size * size)  # the wrong order
-        colours = weight.view(dim, size * size, 3)
-        luma = torch.tensor([0.299, 0.587, 0.114])
-        mistakes = {
-            "it is the mean over the colours; a grey image shows its value three times, so the weights are "
-            "added": right / 3,
-            "the colours are weighed as the eye does; a photo of three equal channels gets the plain sum": (
-                colours * luma
-            ).sum(2),
-            "the weights are read colour by colour; a patch's values come pixel by pixel, each with three "
-            "colours": by_colour.sum(1),
-            "they are averaged, and read colour by colour; the values come pixel by pixel": by_colour.mean(1),
-            "only the first colour is kept; all three see the grey value": colours[..., 0],
-            "only the second colour is kept; all three see the grey value": colours[..., 1],
-            "only the first third of each row is kept": weight[:, : size * size],
-            "the sum runs over the outputs; it runs over the colours": weight.sum(0, keepdim=True),
-            "all weights of an output are added; each place in the patch keeps its own": weight.sum(
-                1, keepdim=True
-            ),
-            "the colours' axis is still there: (D, P P)": right[..., None],
-            "it is still a kernel: flatten its two axes to (D, P P)": right.view(dim, size, size),
-            "rows and columns of the patch have changed places": rearrange(
-                right, "d (p q) -> d (q p)", p=size
-            ),
-            "it is transposed: (D, P P)": right.T,
-        }
-        label = f"a weight of shape {tuple(weight.shape)}, patch_size {size}"
-        cases.append(Case((weight, size), right, mistakes, label))
-    judge_function(GREY, function, ours, cases, [])
+    weight = torch.randn(dim, size * size * 3)
+    right = _grey_weight(weight, size)
+    by_colour = weight.view(dim, 3, size * size)  # the wrong order
+    colours = weight.view(dim, size * size, 3)
+    luma = torch.tensor([0.299, 0.587, 0.114])
+    mistakes = {
+        "it is the mean over the colours; a grey image shows its value three times, so the weights are "
+        "added": right / 3,
+        "the colours are weighed as the eye does; a photo of three equal channels gets the plain sum": (
+            colours * luma
+        ).sum(2),
+        "the weights are read colour by colour; a patch's values come pixel by pixel, each with three "
+        "colours": by_colour.sum(1),
+        "they are averaged, and read colour by colour; the values come pixel by pixel": by_colour.mean(1),
+        "only the first colour is kept; all three see the grey value": colours[..., 0],
+        "only the second colour is kept; all three see the grey value": colours[..., 1],
+        "only the first third of each row is kept": weight[:, : size * size],
+        "the sum runs over the outputs; it runs over the colours": weight.sum(0, keepdim=True),
+        "all weights of an output are added; each place in the patch keeps its own": weight.sum(
+            1, keepdim=True
+        ),
+        "the colours' axis is still there: (D, P P)": right[..., None],
+        "it is still a kernel: flatten its two axes to (D, P P)": right.view(dim, size, size),
+        "rows and columns of the patch have changed places": rearrange(right, "d (p q) -> d (q p)", p=size),
+        "it is transposed: (D, P P)": right.T,
+    }
+    return Case((weight, size), right, mistakes)
 
 
-@check(LEAST_SQUARES)
-def least_squares(function: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+def _least_squares(features: Tensor, targets: Tensor, penalty: float) -> Tensor:
+    gram = features.T @ features + penalty * torch.eye(features.shape[1], dtype=features.dtype)
+    return torch.linalg.solve(gram, features.T @ targets)
+
+
+@function_check(
+    "(D, K)",
+    'chapter 10, "Few labels"',
+    _least_squares,
+    [(12, 5, 3, 2.0), (9, 4, 5, 0.5), (5, 8, 3, 3.0)],
+    gradients=False,
+)
+def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
     """Check a function ``(features, targets, penalty)``: regularised least squares in closed form.
 
     Features X are (N, D), targets Y (N, K), float64; the result W (D, K) has the least
     ``((X W - Y)**2).sum() + penalty * (W**2).sum()``.
-
-    Raises:
-        CheckFailed: if it differs; the message names a missing penalty, or one on the wrong matrix.
     """
-
-    def ours(features: Tensor, targets: Tensor, penalty: float) -> Tensor:
-        gram = features.T @ features + penalty * torch.eye(features.shape[1], dtype=features.dtype)
-        return torch.linalg.solve(gram, features.T @ targets)
-
-    cases = []
-    for count, width, classes, penalty in [(12, 5, 3, 2.0), (9, 4, 5, 0.5), (5, 8, 3, 3.0)]:
-        features = torch.randn(count, width, dtype=torch.float64)
-        targets = torch.randn(count, classes, dtype=torch.float64)
-        right = ours(features, targets, penalty)
-        eye = torch.eye(width, dtype=torch.float64)
-        gram, mixed = features.T @ features, features.T @ targets
-        all_ones = torch.ones(width, width, dtype=torch.float64)
-        centred = features - features.mean(0)
-        mistakes = {
-            "the penalty is missing": torch.linalg.pinv(features) @ targets,
-            "the penalty is squared": ours(features, targets, penalty**2),
-            "the penalty acts on the mean of the errors; the equation has their sum": ours(
-                features, targets, penalty * count
-            ),
-            "the penalty is divided by the number of images": ours(features, targets, penalty / count),
-            "the penalty is taken twice": ours(features, targets, 2 * penalty),
-            "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve(
-                gram + penalty * all_ones, mixed
-            ),
-            "the penalty is subtracted": torch.linalg.solve(gram - penalty * eye, mixed),
-            "these are features' @ targets; the matrix is still to be divided by": mixed,
-            "the matrix is not inverted: solve for W": (gram + penalty * eye) @ mixed,
-            "only the diagonal of the matrix is inverted; features are correlated": mixed
-            / (gram.diagonal() + penalty)[:, None],
-            "it is transposed: (D, K)": right.T,
-            "these are the predictions X W; return W": features @ right,
-            "the sign is turned": -right,
-            "the features are centred first; leave that to the caller": ours(centred, targets, penalty),
-            "the targets are centred first; leave that to the caller": ours(
-                features, targets - targets.mean(0), penalty
-            ),
-        }
-        label = f"features {tuple(features.shape)}, targets {tuple(targets.shape)}, penalty {penalty}"
-        cases.append(Case((features, targets, penalty), right, mistakes, label))
-    judge_function(LEAST_SQUARES, function, ours, cases, [])
+    features = torch.randn(count, width, dtype=torch.float64)
+    targets = torch.randn(count, classes, dtype=torch.float64)
+    right = _least_squares(features, targets, penalty)
+    eye = torch.eye(width, dtype=torch.float64)
+    gram, mixed = features.T @ features, features.T @ targets
+    all_ones = torch.ones(width, width, dtype=torch.float64)
+    centred = features - features.mean(0)
+    mistakes = {
+        "the penalty is missing": torch.linalg.pinv(features) @ targets,
+        "the penalty is squared": _least_squares(features, targets, penalty**2),
+        "the penalty acts on the mean of the errors; the equation has their sum": _least_squares(
+            features, targets, penalty * count
+        ),
+        "the penalty is divided by the number of images": _least_squares(features, targets, penalty / count),
+        "the penalty is taken twice": _least_squares(features, targets, 2 * penalty),
+        "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve(
+            gram + penalty * all_ones, mixed
+        ),
+        "the penalty is subtracted": torch.linalg.solve(gram - penalty * eye, mixed),
+        "these are features' @ targets; the matrix is still to be divided by": mixed,
+        "the matrix is not inverted: solve for W": (gram + penalty * eye) @ mixed,
+        "only the diagonal of the matrix is inverted; features are correlated": mixed
+        / (gram.diagonal() + penalty)[:, None],
+        "it is transposed: (D, K)": right.T,
+        "these are the predictions X W; return W": features @ right,
+        "the sign is turned": -right,
+        "the features are centred first; leave that to the caller": _least_squares(centred, targets, penalty),
+        "the targets are centred first; leave that to the caller": _least_squares(
+            features, targets - targets.mean(0), penalty
+        ),
+    }
+    return Case((features, targets, penalty), right, mistakes)
 
 
-@check(NEAREST_MEAN)
-def nearest_mean(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+def _means(features: Tensor, labels: Tensor) -> Tensor:
+    classes = int(labels.max()) + 1
+    return torch.stack([features[labels == k].mean(0) for k in range(classes)])
+
+
+def _nearest_mean(features: Tensor, labels: Tensor, queries: Tensor) -> Tensor:
+    return torch.cdist(queries, _means(features, labels)).argmin(dim=1)
+
+
+@function_check(
+    "(M,), a class number for each query",
+    'chapter 10, exercise "Nearest mean"',
+    _nearest_mean,
+    [(30, 3, 4, 60), (25, 5, 3, 50), (40, 2, 5, 70)],
+    exact=True,
+    gradients=False,
+)
+def nearest_mean(count: int, width: int, classes: int, asked: int) -> Case:
     """Check a function ``(features, labels, queries)``: each query gets the class whose mean is nearest.
 
     Features are (N, D) with labels (N,) from 0 to K - 1, queries (M, D); the result is (M,) class numbers.
-
-    Raises:
-        CheckFailed: if it differs; the message names a vote of single images, or another distance.
     """
-
-    def means(features: Tensor, labels: Tensor) -> Tensor:
-        classes = int(labels.max()) + 1
-        return torch.stack([features[labels == k].mean(0) for k in range(classes)])
-
-    def ours(features: Tensor, labels: Tensor, queries: Tensor) -> Tensor:
-        return torch.cdist(queries, means(features, labels)).argmin(dim=1)
-
-    cases = []
-    for count, width, classes, asked in [(30, 3, 4, 60), (25, 5, 3, 50), (40, 2, 5, 70)]:
-        labels = torch.cat([torch.arange(classes), torch.randint(classes, (count - classes,))])
-        features = torch.randn(count, width) + 1.5 + 1.2 * torch.randn(classes, width)[labels]
-        queries = torch.randn(asked, width) + 1.5
-        centres = means(features, labels)
-        distances = torch.cdist(queries, centres)
-        single = torch.cdist(queries, features)
-        unit = [value / value.norm(dim=1, keepdim=True) for value in (queries, centres)]
-        sums = torch.stack([features[labels == k].sum(0) for k in range(classes)])
-        mistakes = {
-            "the nearest single image decides; take the mean of each class first": labels[single.argmin(1)],
-            "the class whose mean is farthest is taken: argmin, not argmax": distances.argmax(1),
-            "the largest dot product decides; take the distance": (queries @ centres.T).argmax(1),
-            "the cosine decides; take the distance": (unit[0] @ unit[1].T).argmax(1),
-            "the sums of the classes stand for their means": torch.cdist(queries, sums).argmin(1),
-            "distances are added up value by value (L1); take Euclid's": torch.cdist(
-                queries, centres, p=1
-            ).argmin(1),
-            "these are the distances; return the number of the nearest class": distances.long(),
-            "these are the distances to the nearest mean; return its class number": distances.min(
-                1
-            ).values.long(),
-            "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
-            "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(
-                1
-            ),
-            "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
-            "the class with the least mean distance to its images is taken; take the distance to its "
-            "mean": torch.stack([single[:, labels == k].mean(1) for k in range(classes)], 1).argmin(1),
-        }
-        label = f"features {tuple(features.shape)} of {classes} classes, {asked} queries"
-        cases.append(Case((features, labels, queries), ours(features, labels, queries), mistakes, label))
-    judge_function(NEAREST_MEAN, function, ours, cases, [])
+    labels = torch.cat([torch.arange(classes), torch.randint(classes, (count - classes,))])
+    features = torch.randn(count, width) + 1.5 + 1.2 * torch.randn(classes, width)[labels]
+    queries = torch.randn(asked, width) + 1.5
+    centres = _means(features, labels)
+    distances = torch.cdist(queries, centres)
+    single = torch.cdist(queries, features)
+    unit = [value / value.norm(dim=1, keepdim=True) for value in (queries, centres)]
+    sums = torch.stack([features[labels == k].sum(0) for k in range(classes)])
+    mistakes = {
+        "the nearest single image decides; take the mean of each class first": labels[single.argmin(1)],
+        "the class whose mean is farthest is taken: argmin, not argmax": distances.argmax(1),
+        "the largest dot product decides; take the distance": (queries @ centres.T).argmax(1),
+        "the cosine decides; take the distance": (unit[0] @ unit[1].T).argmax(1),
+        "the sums of the classes stand for their means": torch.cdist(queries, sums).argmin(1),
+        "distances are added up value by value (L1); take Euclid's": torch.cdist(
+            queries, centres, p=1
+        ).argmin(1),
+        "these are the distances; return the number of the nearest class": distances.long(),
+        "these are the distances to the nearest mean; return its class number": distances.min(
+            1
+        ).values.long(),
+        "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
+        "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(1),
+        "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
+        "the class with the least mean distance to its images is taken; take the distance to its "
+        "mean": torch.stack([single[:, labels == k].mean(1) for k in range(classes)], 1).argmin(1),
+    }
+    return Case((features, labels, queries), _nearest_mean(features, labels, queries), mistakes)
 
 
-@check(POLYAK)
-def polyak(function: Callable[[Tensor, float], Tensor]) -> None:
+def _running(weights: Tensor, decay: float, first: Tensor) -> Tensor:
+    for now in weights:
+        first = decay * first + (1 - decay) * now
+    return first
+
+
+def _polyak(weights: Tensor, decay: float) -> Tensor:
+    return _running(weights[1:], decay, weights[0])
+
+
+@function_check(
+    "(...), one set of weights",
+    'chapter 10, exercise "Averages of weights"',
+    _polyak,
+    [((5, 3, 4), 0.9), ((7, 6), 0.6), ((4, 2, 3, 2), 0.75)],
+)
+def polyak(shape: tuple[int, ...], decay: float) -> Case:
     """Check a function ``(weights, decay)``: the running mean of the weights after each step.
 
     Weights are (S, ...), as they were after each of S steps; the mean begins as the first of them.
-
-    Raises:
-        CheckFailed: if it differs; the message names shares that changed places, or a start at zero.
     """
-
-    def running(weights: Tensor, decay: float, first: Tensor) -> Tensor:
-        for now in weights:
-            first = decay * first + (1 - decay) * now
-        return first
-
-    def ours(weights: Tensor, decay: float) -> Tensor:
-        return running(weights[1:], decay, weights[0])
-
-    cases = []
-    for shape, decay in [((5, 3, 4), 0.9), ((7, 6), 0.6), ((4, 2, 3, 2), 0.75)]:
-        weights = torch.randn(shape)
-        steps = shape[0]
-        from_zero = running(weights, decay, torch.zeros(shape[1:]))
-        mistakes = {
-            "the shares have changed places: the mean keeps `decay`, the new weights bring the rest": ours(
-                weights, 1 - decay
-            ),
-            "the mean begins at zero; it begins as the first weights": from_zero,
-            "the mean begins at zero and is divided by what is missing, as in Adam; here it begins as the "
-            "first weights": from_zero / (1 - decay**steps),
-            "all weights count alike; later ones count more": weights.mean(0),
-            "these are the last weights": weights[-1],
-            "these are the first weights": weights[0],
-            "the last weights are left out": ours(weights[:-1], decay),
-            "the first weights are left out": ours(weights[1:], decay),
-            "only the last two are mixed; the mean goes on from step to step": decay * weights[-2]
-            + (1 - decay) * weights[-1],
-            "the steps are walked through backwards": ours(weights.flip(0), decay),
-            "the new weights come in whole; they bring 1 - decay": sum(
-                decay ** (steps - 1 - k) * weights[k] for k in range(steps)
-            ),
-            "the means after all steps are returned; the last one is wanted": torch.stack(
-                [ours(weights[: k + 1], decay) for k in range(steps)]
-            ),
-        }
-        label = f"weights of shape {shape}, decay {decay}"
-        cases.append(Case((weights, decay), ours(weights, decay), mistakes, label))
-    judge_function(POLYAK, function, ours, cases, [])
+    weights = torch.randn(shape)
+    steps = shape[0]
+    from_zero = _running(weights, decay, torch.zeros(shape[1:]))
+    mistakes = {
+        "the shares have changed places: the mean keeps `decay`, the new weights bring the rest": _polyak(
+            weights, 1 - decay
+        ),
+        "the mean begins at zero; it begins as the first weights": from_zero,
+        "the mean begins at zero and is divided by what is missing, as in Adam; here it begins as the "
+        "first weights": from_zero / (1 - decay**steps),
+        "all weights count alike; later ones count more": weights.mean(0),
+        "these are the last weights": weights[-1],
+        "these are the first weights": weights[0],
+        "the last weights are left out": _polyak(weights[:-1], decay),
+        "the first weights are left out": _polyak(weights[1:], decay),
+        "only the last two are mixed; the mean goes on from step to step": decay * weights[-2]
+        + (1 - decay) * weights[-1],
+        "the steps are walked through backwards": _polyak(weights.flip(0), decay),
+        "the new weights come in whole; they bring 1 - decay": sum(
+            decay ** (steps - 1 - k) * weights[k] for k in range(steps)
+        ),
+        "the means after all steps are returned; the last one is wanted": torch.stack(
+            [_polyak(weights[: k + 1], decay) for k in range(steps)]
+        ),
+    }
+    return Case((weights, decay), _polyak(weights, decay), mistakes)
 
 
-@check(TOWARDS_START)
-def decay_to_start(function: Callable[[Tensor, Tensor, float, float], Tensor]) -> None:
-    """Check a function ``(weight, start, rate, decay)``: one step of a weight decay towards the start.
+def _decay_to_start(weight: Tensor, start: Tensor, rate: float, decay: float) -> Tensor:
+    return weight - rate * decay * (weight - start)
 
-    Raises:
-        CheckFailed: if it differs; the message names a decay towards zero, or a missing factor.
-    """
 
-    def ours(weight: Tensor, start: Tensor, rate: float, decay: float) -> Tensor:
-        return weight - rate * decay * (weight - start)
-
-    cases = []
-    for shape, rate, decay in [((3, 4), 0.1, 0.5), ((6,), 0.03, 2.0), ((2, 3, 2), 0.2, 0.3)]:
-        weight, start = torch.randn(shape), torch.randn(shape)
-        apart = weight - start
-        mistakes = {
-            "this is a decay towards zero; take the way to the start": weight - rate * decay * weight,
-            "it moves away from the start: the sign is turned": weight + rate * decay * apart,
-            "the learning rate is missing": weight - decay * apart,
-            "the decay is missing": weight - rate * apart,
-            "this is the step; return the new weight": -rate * decay * apart,
-            "this is the way to the start, without its sign; return the new weight": rate * decay * apart,
-            "it jumps to the start": start,
-            "it begins from the start; begin from the weight": start - rate * decay * apart,
-            "it moves the start towards the weight": start + rate * decay * apart,
-            "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
-            "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
-            "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight
-            - 2 * rate * decay * apart,
-            "the way is shortened to its sign": weight - rate * decay * apart.sign(),
-            "the weight comes back as it is": weight,
-        }
-        label = f"weights of shape {shape}, rate {rate}, decay {decay}"
-        cases.append(Case((weight, start, rate, decay), ours(weight, start, rate, decay), mistakes, label))
-    judge_function(TOWARDS_START, function, ours, cases, [])
+@function_check(
+    "the shape of the weight",
+    'chapter 10, exercise "Decay towards the start"',
+    _decay_to_start,
+    [((3, 4), 0.1, 0.5), ((6,), 0.03, 2.0), ((2, 3, 2), 0.2, 0.3)],
+)
+def decay_to_start(shape: tuple[int, ...], rate: float, decay: float) -> Case:
+    """Check a function ``(weight, start, rate, decay)``: one step of a weight decay towards the start."""
+    weight, start = torch.randn(shape), torch.randn(shape)
+    apart = weight - start
+    mistakes = {
+        "this is a decay towards zero; take the way to the start": weight - rate * decay * weight,
+        "it moves away from the start: the sign is turned": weight + rate * decay * apart,
+        "the learning rate is missing": weight - decay * apart,
+        "the decay is missing": weight - rate * apart,
+        "this is the step; return the new weight": -rate * decay * apart,
+        "this is the way to the start, without its sign; return the new weight": rate * decay * apart,
+        "it jumps to the start": start,
+        "it begins from the start; begin from the weight": start - rate * decay * apart,
+        "it moves the start towards the weight": start + rate * decay * apart,
+        "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
+        "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
+        "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight
+        - 2 * rate * decay * apart,
+        "the way is shortened to its sign": weight - rate * decay * apart.sign(),
+        "the weight comes back as it is": weight,
+    }
+    return Case((weight, start, rate, decay), _decay_to_start(weight, start, rate, decay), mistakes)

@@ -1,82 +1,172 @@
-"""Checks of chapter 7: the pieces of the hybrid's ResNet."""
+"""Checks of chapter 7: norms, and the pieces of the hybrid's ResNet."""
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from vit_classroom.checks.judging import check, judge_function, judge_module
-from vit_classroom.checks.norms import wrong_filters
-from vit_classroom.checks.report import Case, Piece, randomise
+from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.report import Case, randomise
 from vit_classroom.checks.starts import starts_at_zero
 from vit_from_scratch.model import hybrid as ours
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
 
-PADDING = Piece(
-    "same_padding",
-    "same_padding(images, kernel, stride)",
-    "(B, C, H', W')",
-    'chapter 7, "A border with two sides"',
-    exact=True,
+
+def _group_norm(features: Tensor, groups: int, eps: float) -> Tensor:
+    return F.group_norm(features, groups, eps=eps)
+
+
+@function_check(
+    "(B, C, H, W)",
+    'chapter 7, "A norm that minds its own image"',
+    _group_norm,
+    [((2, 6, 3, 5), 2, 1e-6), ((3, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3)],
 )
-CONVOLUTION = Piece(
-    "StandardisedConv",
-    "StandardisedConv(channels, features, kernel, stride)",
-    "(B, features, H', W')",
+def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Case:
+    """Check a function ``(features, groups, eps)`` that normalises (B, C, H, W) as GroupNorm, unscaled."""
+    batch, channels, height, width = shape
+    level = torch.randn(batch, channels, 1, 1)  # each channel has its own
+    features = 0.2 * (level + torch.randn(batch, channels, height, width))
+    right = F.group_norm(features, groups, eps=eps)
+    return Case((features, groups, eps), right, _wrong_norms(features, groups, eps))
+
+
+def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]:
+    """What each wrong choice of values gives."""
+    shape, channels = features.shape, features.shape[1]
+    parts = rearrange(features, "b (g c) h w -> b g (c h w)", g=groups)
+    centred = parts - parts.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    size = channels // groups
+
+    def over(*axes: int) -> Tensor:
+        """Normalise (B, g, c, H, W) over these axes."""
+        blocks = features.unflatten(1, (groups, size))
+        between = blocks - blocks.mean(axes, keepdim=True)
+        return (between / (between.square().mean(axes, keepdim=True) + eps).sqrt()).view(shape)
+
+    mixed = rearrange(features, "b (c g) h w -> b (g c) h w", g=groups)
+    strided = rearrange(F.group_norm(mixed, groups, eps=eps), "b (g c) h w -> b (c g) h w", g=groups)
+    right = centred / (variance + eps).sqrt()
+    return {
+        "each place is normalised for itself, over the channels of its group; mean and variance of a group "
+        "run over all places, too": over(2),
+        "each place is normalised over its channels, as in LayerNorm; a group has one mean and variance, "
+        "over some channels and all places": over(1, 2),
+        "each channel is normalised for itself; the channels of a group share one mean and one variance": (
+            over(3, 4)
+        ),
+        "mean and variance run over the whole image; each group has its own": over(1, 2, 3, 4),
+        "mean and variance run over the batch as well; each image has its own": over(0, 2, 3, 4),
+        "this is BatchNorm, a channel over all images; GroupNorm stays within one image": over(0, 3, 4),
+        "a group takes every g-th channel; it takes neighbours: (g c), not (c g)": strided,
+        "`groups` is taken for the channels of a group; it is how many groups there are": F.group_norm(
+            features, size, eps=eps
+        ),
+        "the variance divides by n - 1; take the mean square (unbiased=False)": (
+            centred / (parts.var(-1, keepdim=True) + eps).sqrt()
+        ).view(shape),
+        "eps is added to the deviation; it belongs to the variance, under the root": (
+            centred / (variance.sqrt() + eps)
+        ).view(shape),
+        "eps is left out": (centred / variance.sqrt()).view(shape),
+        "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
+        "the mean is not taken away": (parts / (variance + eps).sqrt()).view(shape),
+        "the mean is taken away, and nothing is divided by the deviation": centred.view(shape),
+        "the result is still cut into groups; give it the shape of the features": right,
+    }
+
+
+def _standardise(weight: Tensor, eps: float) -> Tensor:
+    centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
+    return centred / (centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + eps)
+
+
+@function_check(
+    "(features, channels, kernel, kernel)",
     'chapter 7, "Standardised weights"',
+    _standardise,
+    [((4, 3, 3, 3), 1e-3, 1e-5), ((5, 2, 5, 5), 0.02, 1e-3), ((6, 4, 2, 2), 0.3, 1e-2)],
 )
-BOTTLENECK = Piece(
-    "Bottleneck", "Bottleneck(channels, width, stride)", "(B, 4 width, H', W')", 'chapter 7, "The bottleneck"'
-)
-STEM = Piece("Stem", "Stem(layers, width, dim)", "(B, N, D)", 'chapter 7, "The stack, in two variants"')
+def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> Case:
+    """Check a function ``(weight, eps)`` that brings each filter to mean 0 and standard deviation 1.
+
+    The filters are (features, channels, kernel, kernel).
+    """
+    weight = scale * (torch.randn(shape[0], 1, 1, 1) + torch.randn(shape))
+    over_filters = weight - weight.mean(0)
+    mistakes = {
+        "the filters come back as they are": weight,
+        "mean and deviation run over the filters, axis 0; each filter has its own": over_filters
+        / (weight.std(0, unbiased=False) + eps),
+        **_wrong_filters(weight, eps),
+    }
+    if eps != 1e-5:
+        mistakes["eps is always 1e-5; take the one that is handed in"] = _standardise(weight, 1e-5)
+    return Case((weight, eps), _standardise(weight, eps), mistakes)
+
+
+def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
+    """What each wrong way to standardise makes of filters (features, channels, kernel, kernel)."""
+    centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
+    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    by_channel = weight - weight.mean(dim=(2, 3), keepdim=True)
+    return {
+        "the mean of the filters is not taken away": weight / (deviation + eps),
+        "the filters are not divided by their deviation": centred,
+        "eps is added to the variance; the reference code adds it to the deviation": centred
+        / (deviation.square() + eps).sqrt(),
+        "the filters are divided by the variance; divide by the deviation": centred
+        / (deviation.square() + eps),
+        "there is no eps; the reference code adds one to the deviation": centred / deviation,
+        "the deviation divides by n - 1; take the mean square (unbiased=False)": centred
+        / (weight.std(dim=(1, 2, 3), keepdim=True) + eps),
+        "one mean and deviation for all filters; each filter has its own": (weight - weight.mean())
+        / (weight.std(unbiased=False) + eps),
+        "mean and deviation run over rows and columns alone; over the channels, too": by_channel
+        / (weight.std(dim=(2, 3), keepdim=True, unbiased=False) + eps),
+    }
+
+
 CONFIG = ViTConfig(32, 8, stem=StemConfig("resnet", layers=(1, 1), width=8))
 """For the eps of the reference code."""
 
 
-@check(PADDING)
-def same_padding(function: Callable[[Tensor, int, int], Tensor]) -> None:
-    """Check a function ``(images, kernel, stride)`` that pads (B, C, H, W) with zeros as the reference code.
-
-    Raises:
-        CheckFailed: if it differs; the message names symmetric padding, and the extra row on the wrong side.
-    """
-    cases = []
-    for height, width, kernel, stride in [
-        (8, 8, 3, 2),
-        (14, 9, 7, 2),
-        (7, 7, 3, 1),
-        (9, 6, 1, 2),
-        (7, 8, 5, 3),
-    ]:
-        images = torch.randn(2, 3, height, width)
-        right = ours.same_padding(images, kernel, stride)
-        before = ours.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
-        mistakes = {
-            "it pads both sides alike; SAME pads as little as it can, and puts the odd row and column "
-            "after the image": F.pad(images, [(kernel - 1) // 2] * 4),
-            "it pads as for stride 1; with a larger stride SAME needs less": ours.same_padding(
-                images, kernel, 1
-            ),
-            "it pads kernel // 2 on each side; SAME pads as little as it can": F.pad(
-                images, [kernel // 2] * 4
-            ),
-            "it does not pad": images,
-            "the odd row and column stand before the image; SAME puts them after it": before,
-            "rows and columns are swapped": ours.same_padding(images.mT, kernel, stride).mT,
-            "it repeats the border; SAME pads with zeros": F.pad(
-                images, _amounts(images, right), mode="replicate"
-            ),
-            "all of the padding stands after the image; SAME splits it": F.pad(
-                images, (0, right.shape[3] - width, 0, right.shape[2] - height)
-            ),
-        }
-        label = f"images of shape {tuple(images.shape)}, kernel {kernel}, stride {stride}"
-        cases.append(Case((images, kernel, stride), right, mistakes, label))
-    judge_function(PADDING, function, ours.same_padding, cases, [ours.same_padding])
+@function_check(
+    "(B, C, H', W')",
+    'chapter 7, "A border with two sides"',
+    ours.same_padding,
+    [(8, 8, 3, 2), (14, 9, 7, 2), (7, 7, 3, 1), (9, 6, 1, 2), (7, 8, 5, 3)],
+    answers=[ours.same_padding],
+    exact=True,
+)
+def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
+    """Check a function ``(images, kernel, stride)`` that pads (B, C, H, W) as the reference code does."""
+    images = torch.randn(2, 3, height, width)
+    right = ours.same_padding(images, kernel, stride)
+    before = ours.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
+    mistakes = {
+        "it pads both sides alike; SAME pads as little as it can, and puts the odd row and column "
+        "after the image": F.pad(images, [(kernel - 1) // 2] * 4),
+        "it pads as for stride 1; with a larger stride SAME needs less": ours.same_padding(images, kernel, 1),
+        "it pads kernel // 2 on each side; SAME pads as little as it can": F.pad(images, [kernel // 2] * 4),
+        "it does not pad": images,
+        "the odd row and column stand before the image; SAME puts them after it": before,
+        "rows and columns are swapped": ours.same_padding(images.mT, kernel, stride).mT,
+        "it repeats the border; SAME pads with zeros": F.pad(
+            images, _amounts(images, right), mode="replicate"
+        ),
+        "all of the padding stands after the image; SAME splits it": F.pad(
+            images, (0, right.shape[3] - width, 0, right.shape[2] - height)
+        ),
+    }
+    return Case((images, kernel, stride), right, mistakes)
 
 
 def _amounts(images: Tensor, padded: Tensor) -> list[int]:
@@ -85,74 +175,58 @@ def _amounts(images: Tensor, padded: Tensor) -> list[int]:
     return [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2]
 
 
-@check(CONVOLUTION)
-def standardised_conv(cls: Callable[[int, int, int, int], object]) -> None:
+def _small_conv(*sizes: int) -> ours.StandardisedConv:
+    """Make a convolution with small filters, so that the eps and where it goes can be seen."""
+    reference = randomise(ours.conv(CONFIG, *sizes))
+    with torch.no_grad():
+        reference.weight.mul_(1e-3)
+    return reference
+
+
+@class_check(
+    "StandardisedConv(channels, features, kernel, stride)",
+    "(B, features, H', W')",
+    'chapter 7, "Standardised weights"',
+    _small_conv,
+    (3, 6, 3, 2),
+    [8, 7],
+)
+def standardised_conv(reference: ours.StandardisedConv, side: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.hybrid.StandardisedConv`.
 
     It is called as ``cls(channels, features, kernel, stride)``; one parameter, ``weight``.
-
-    Raises:
-        CheckFailed: if parameters or results differ; the message names a well-known mistake.
     """
-    reference = ours.conv(CONFIG, 3, 6, 3, 2)
-    randomise(reference)
-    with torch.no_grad():
-        reference.weight.mul_(1e-3)  # small filters, so that the eps and where it goes can be seen
-    weight = reference.weight
-
-    def cases() -> list[Case]:
-        found = []
-        for side in (8, 7):
-            images = torch.randn(2, 3, side, side)
-            padded = ours.same_padding(images, 3, 2)
-
-            def convolved(filters: Tensor, padded: Tensor = padded) -> Tensor:
-                return F.conv2d(padded, filters, stride=2)
-
-            standardised = reference.standardised()
-            mistakes = {
-                "the filters are used as they are; standardise them each time": convolved(weight),
-                **{
-                    sentence: convolved(filters)
-                    for sentence, filters in wrong_filters(weight, reference.eps).items()
-                },
-                "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": (
-                    F.conv2d(images, standardised, stride=2, padding=1)
-                ),
-                "the images are not padded": F.conv2d(images, standardised, stride=2),
-                "the stride is 1": F.conv2d(ours.same_padding(images, 3, 1), standardised),
-            }
-            label = f"images of shape {tuple(images.shape)}, kernel 3, stride 2"
-            found.append(Case((images,), reference(images), mistakes, label))
-        return found
-
-    judge_module(CONVOLUTION, cls, (3, 6, 3, 2), reference, cases)
+    images = torch.randn(2, 3, side, side)
+    padded, filters = ours.same_padding(images, 3, 2), reference.standardised()
+    wrong = {"the filters are used as they are; standardise them each time": reference.weight}
+    wrong |= _wrong_filters(reference.weight, reference.eps)
+    mistakes = {sentence: F.conv2d(padded, each, stride=2) for sentence, each in wrong.items()} | {
+        "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": F.conv2d(
+            images, filters, stride=2, padding=1
+        ),
+        "the images are not padded": F.conv2d(images, filters, stride=2),
+        "the stride is 1": F.conv2d(ours.same_padding(images, 3, 1), filters),
+    }
+    return Case((images,), reference(images), mistakes)
 
 
-@check(BOTTLENECK)
-def bottleneck(cls: Callable[[int, int, int], object]) -> None:
+@class_check(
+    "Bottleneck(channels, width, stride)",
+    "(B, 4 width, H', W')",
+    'chapter 7, "The bottleneck"',
+    lambda *sizes: randomise(ours.Bottleneck(CONFIG, *sizes)),
+    [(32, 8, 1), (16, 8, 2)],
+    [()],
+    starts=[starts_at_zero("norm3.weight", why="a new unit hands on what it got")],
+)
+def bottleneck(reference: ours.Bottleneck) -> Case:
     """Check a class like :class:`vit_from_scratch.model.hybrid.Bottleneck`.
 
     It is called as ``cls(channels, width, stride)``; submodules ``conv1`` to ``conv3``, ``norm1`` to
     ``norm3``, ``shortcut`` and ``shortcut_norm``, the last two `nn.Identity()` where nothing changes.
-
-    Raises:
-        CheckFailed: if parameters or results differ, or a new unit's last norm has a scale other than 0; the
-            message names a well-known mistake.
     """
-    for channels, stride in [(32, 1), (16, 2)]:
-        reference = ours.Bottleneck(CONFIG, channels, 8, stride)
-        randomise(reference)
-
-        def cases(reference: ours.Bottleneck = reference, channels: int = channels) -> list[Case]:
-            features = torch.randn(2, channels, 6, 6)
-            label = f"features of shape {tuple(features.shape)}"
-            return [Case((features,), reference(features), _bottleneck_mistakes(reference, features), label)]
-
-        def started(module: nn.Module) -> None:
-            starts_at_zero(BOTTLENECK, module, ["norm3.weight"], "a new unit hands on what it got")
-
-        judge_module(BOTTLENECK, cls, (channels, 8, stride), reference, cases, started)
+    features = torch.randn(2, reference.conv1.in_channels, 6, 6)
+    return Case((features,), reference(features), _bottleneck_mistakes(reference, features))
 
 
 def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[str, Tensor]:
@@ -179,30 +253,26 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
     }
 
 
-@check(STEM)
-def resnet_stem(cls: Callable[[tuple[int, ...], int, int], object]) -> None:
+@class_check(
+    "Stem(layers, width, dim)",
+    "(B, N, D)",
+    'chapter 7, "The stack, in two variants"',
+    lambda layers, width, dim: randomise(
+        ours.ResNetStem(
+            ViTConfig(32, 8, dim=dim, heads=2, stem=StemConfig("resnet", layers=layers, width=width))
+        )
+    ),
+    ((2, 1), 8, 12),
+    [(2, 3, 24, 40), (1, 3, 32, 16)],
+)
+def resnet_stem(reference: ours.ResNetStem, shape: tuple[int, int, int, int]) -> Case:
     """Check a class like :class:`vit_from_scratch.model.hybrid.ResNetStem`.
 
     It is called as ``cls(layers, width, dim)``; submodules ``root``, ``root_norm``, ``stages`` (a list of
     `nn.Sequential`, one a stage) and ``projection``, a linear layer.
-
-    Raises:
-        CheckFailed: if parameters or results differ; the message names a stage or pool that is out of step.
     """
-    layers, width, dim = (2, 1), 8, 12
-    stem = StemConfig("resnet", layers=layers, width=width)
-    reference = ours.ResNetStem(ViTConfig(32, 8, dim=dim, heads=2, stem=stem))
-    randomise(reference)
-
-    def cases() -> list[Case]:
-        found = []
-        for shape in ((2, 3, 24, 40), (1, 3, 32, 16)):
-            images = torch.randn(shape)
-            label = f"images of shape {shape}, stages {layers}"
-            found.append(Case((images,), reference(images), _stem_mistakes(reference, images), label))
-        return found
-
-    judge_module(STEM, cls, (layers, width, dim), reference, cases)
+    images = torch.randn(shape)
+    return Case((images,), reference(images), _stem_mistakes(reference, images))
 
 
 def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tensor]:
@@ -254,3 +324,217 @@ def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tens
         "the map is reshaped without moving its channels to the end; (B, C', gh, gw) has to become "
         "(B, gh, gw, C') first": reference.projection(features.reshape(batch, -1, channels)),
     }
+
+
+Layers = Sequence[tuple[int, int, int]]
+"""Kernel, stride and padding before, of each layer from the photo on."""
+
+
+def _window(places: Tensor, layers: Layers) -> Tensor:
+    first = last = places
+    for kernel, stride, padding in reversed(layers):
+        first, last = first * stride - padding, last * stride - padding + kernel - 1
+    return torch.stack([first, last], dim=1)
+
+
+@function_check(
+    "(K, 2)",
+    'chapter 7, exercise "Which pixels does a place see?"',
+    _window,
+    [((3, 2, 0),), ((7, 2, 2), (3, 1, 1)), ((5, 3, 1), (3, 2, 0), (1, 2, 0), (3, 1, 1))],
+    exact=True,
+    gradients=False,
+)
+def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
+    """Check a function ``(places, layers)`` that gives the first and the last pixel row of each window.
+
+    Places are (K,) row numbers of the last map, layers (kernel, stride, padding before), the first one next
+    to the photo; the result is (K, 2), int64.
+    """
+    places = torch.randint(0, 20, (len(layers) + 2,))
+
+    def edges(
+        step: Callable[[Tensor, Tensor, int, int, int], tuple[Tensor, Tensor]], layers: Layers = layers
+    ) -> Tensor:
+        first = last = places
+        for kernel, stride, padding in reversed(layers):
+            first, last = step(first, last, kernel, stride, padding)
+        return torch.stack([first, last], dim=1)
+
+    right = _window(places, layers)
+    mistakes = {
+        "the layers are followed from the photo on; start at the last map, so at the last layer": edges(
+            lambda a, b, k, s, p: (a * s - p, b * s - p + k - 1), layers[::-1]
+        ),
+        "each layer's last row is one too far; a kernel of k reaches k - 1 rows beyond its first": edges(
+            lambda a, b, k, s, p: (a * s - p, b * s - p + k)
+        ),
+        "the padding is added; it lies before the map, so it is taken away": edges(
+            lambda a, b, k, s, p: (a * s + p, b * s + p + k - 1)
+        ),
+        "the padding is left out": edges(lambda a, b, k, s, p: (a * s, b * s + k - 1)),
+        "the stride is left out": edges(lambda a, b, k, s, p: (a - p, b - p + k - 1)),
+        "the padding is multiplied by the stride; it counts rows of the finer map": edges(
+            lambda a, b, k, s, p: ((a - p) * s, (b - p) * s + k - 1)
+        ),
+        "a layer's window grows from its first row alone; follow its last row, too": edges(
+            lambda a, b, k, s, p: (a * s - p, a * s - p + k - 1)
+        ),
+        "the window lies evenly around the place; it begins at place * stride - padding": edges(
+            lambda a, b, k, s, p: (a * s - (k - 1) // 2, b * s + k // 2)
+        ),
+        "the first row and the side of the window; asked for are its first and its last row": torch.stack(
+            [right[:, 0], right[:, 1] - right[:, 0] + 1], dim=1
+        ),
+        "last and first row have changed places": right.flip(1),
+        "rows and edges have changed places; the result is (K, 2)": right.T,
+        "the window is cut off at row 0; rows of padding count, and have numbers below 0": right.clamp(min=0),
+    }
+    return Case((places, layers), right, mistakes)
+
+
+def _crossings(
+    costs: Tensor,
+    accuracies: Tensor,
+    wanted: Tensor,
+    scale: Callable[[float], float] = math.log,
+    back: Callable[[float], float] = math.exp,
+    place: Callable[[float], float] = lambda share: share,
+    last: bool = False,
+) -> Tensor:
+    """Where the line first (or last) rises to each accuracy; the rest are wrong ways to read it."""
+    found = []
+    heights, prices = accuracies.tolist(), [scale(cost) for cost in costs.tolist()]
+    for height in wanted.tolist():
+        rises = [
+            i
+            for i in range(1, len(heights))
+            if min(heights[i - 1 : i + 1]) <= height <= max(heights[i - 1 : i + 1])
+        ]
+        i = rises[-1 if last else 0]
+        share = place((height - heights[i - 1]) / (heights[i] - heights[i - 1]))
+        found.append(back((1 - share) * prices[i - 1] + share * prices[i]))
+    return torch.tensor(found)
+
+
+@function_check(
+    "(K,)",
+    'chapter 7, exercise "Two to four times cheaper"',
+    _crossings,
+    [False, True, True],
+    gradients=False,
+)
+def first_cost(dips: bool) -> Case:
+    """Check a function ``(costs, accuracies, wanted)``: where a line through runs first reaches an accuracy.
+
+    Costs (n,) rise, accuracies (n,) need not always; the line is straight on a logarithmic axis of costs; of
+    each accuracy that is wanted, (K,), the result has the smallest cost at which the line is as high.
+    """
+    count = 6
+    costs = (0.3 + torch.rand(count)).cumsum(0).mul(1.2).exp()
+    accuracies = 70 + (1 + 2 * torch.rand(count)).cumsum(0)
+    if dips:
+        accuracies[2] = accuracies[3] + 0.3 + 0.5 * torch.rand(())  # as ViT-L/32 and B/16 in Table 6
+    top = accuracies.max()
+    wanted = accuracies[0] + (top - accuracies[0]) * (0.05 + 0.9 * torch.rand(7))
+    if dips:
+        wanted[0] = (accuracies[4] + accuracies[5]) / 2
+        wanted[1] = (accuracies[2] + accuracies[3]) / 2  # the line has it three times
+    right = _crossings(costs, accuracies, wanted)
+    logs = costs.log()
+    rank = np.argsort(accuracies.numpy())
+    mistakes = {
+        "the line is straight in the cost; on a logarithmic axis it is straight in log(cost)": _crossings(
+            costs, accuracies, wanted, scale=lambda x: x, back=lambda x: x
+        ),
+        "that is the cost of the first run that is good enough; the line reaches the accuracy before": (
+            _crossings(costs, accuracies, wanted, place=lambda share: 1.0)
+        ),
+        "that is the cost of the run before; the line reaches the accuracy after it": _crossings(
+            costs, accuracies, wanted, place=lambda share: 0.0
+        ),
+        "that is the run whose accuracy is nearest; take the line between two runs": costs[
+            (accuracies - wanted[:, None]).abs().argmin(1)
+        ],
+        "the two ends of the piece of line have changed their shares": _crossings(
+            costs, accuracies, wanted, place=lambda share: 1 - share
+        ),
+        "that is the logarithm of the cost; take exp of it": right.log(),
+        "that is the logarithm of the cost, to base 10; take 10 to its power": right.log10(),
+        "that is the last place at which the line has this accuracy; take the first": _crossings(
+            costs, accuracies, wanted, last=True
+        ),
+        "np.interp needs accuracies that rise from run to run, and these do not": torch.from_numpy(
+            np.exp(np.interp(wanted.numpy(), accuracies.numpy(), logs.numpy()))
+        ).float(),
+        "the runs are put in order of accuracy, which makes another line; they stay in order of cost": (
+            torch.from_numpy(
+                np.exp(np.interp(wanted.numpy(), accuracies.numpy()[rank], logs.numpy()[rank]))
+            ).float()
+        ),
+    }
+    return Case((costs, accuracies, wanted), right, mistakes)
+
+
+class _PreActivation(nn.Module):
+    """The unit of BiT's ResNets (He et al., 2016, "Identity mappings")."""
+
+    def __init__(self, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.norm1, self.conv1 = ours.norm(CONFIG, channels), ours.conv(CONFIG, channels, width, 1)
+        self.norm2, self.conv2 = ours.norm(CONFIG, width), ours.conv(CONFIG, width, width, 3, stride)
+        self.norm3, self.conv3 = ours.norm(CONFIG, width), ours.conv(CONFIG, width, 4 * width, 1)
+        self.changes = stride != 1 or channels != 4 * width
+        self.shortcut = ours.conv(CONFIG, channels, 4 * width, 1, stride) if self.changes else nn.Identity()
+
+    def branch(self, start: Tensor, second: Callable[[Tensor], Tensor] = F.relu) -> Tensor:
+        """What the three convolutions make of features that are normed and through a ReLU."""
+        return self.conv3(F.relu(self.norm3(self.conv2(second(self.norm2(self.conv1(start)))))))
+
+    def forward(self, features: Tensor) -> Tensor:
+        start = F.relu(self.norm1(features))
+        return (self.shortcut(start) if self.changes else features) + self.branch(start)
+
+
+@class_check(
+    "PreActivation(channels, width, stride)",
+    "(B, 4 width, H', W')",
+    'chapter 7, exercise "A unit that norms first"',
+    lambda *sizes: randomise(_PreActivation(*sizes)),
+    [(32, 8, 1), (16, 8, 2)],
+    [()],
+)
+def pre_activation(reference: _PreActivation) -> Case:
+    """Check a class of residual units in which norm and ReLU come before each convolution.
+
+    It is called as ``cls(channels, width, stride)``; submodules ``norm1``, ``conv1`` to ``norm3``, ``conv3``,
+    and ``shortcut``, a convolution where stride or width changes and `nn.Identity()` where nothing does.
+    """
+    features = torch.randn(2, reference.conv1.in_channels, 6, 6)
+    normed = reference.norm1(features)
+    start = F.relu(normed)
+    inner = reference.branch(start)
+    past = reference.shortcut(start) if reference.changes else features
+    late = reference.branch(reference.norm1(F.relu(features)))
+    mistakes = {
+        "a ReLU follows the sum; in a pre-activation unit nothing does": F.relu(past + inner),
+        "the input is not added": inner,
+        "the first ReLU is missing": past + reference.branch(normed),
+        "the second ReLU is missing": past + reference.branch(start, lambda x: x),
+        "the first norm and ReLU are missing": past + reference.branch(features),
+        "the first ReLU stands before its norm; norm, ReLU, convolution is the order": past + late,
+    }
+    if reference.changes:
+        mistakes |= {
+            "the shortcut's convolution reads the features as they came; it reads them after the first norm "
+            "and ReLU": reference.shortcut(features) + inner,
+            "the shortcut's convolution reads the features after the norm; a ReLU comes between": (
+                reference.shortcut(normed) + inner
+            ),
+        }
+    else:
+        same = (
+            "what is added has been through the first norm and ReLU; without a convolution the path stays as "
+        )
+        mistakes[f"{same}it came"] = start + inner
+    return Case((features,), reference(features), mistakes)

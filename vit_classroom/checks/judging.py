@@ -3,7 +3,7 @@
 import functools
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,32 +20,128 @@ from vit_classroom.checks.sandbox import (
     place_of,
     takes,
 )
+from vit_classroom.checks.starts import Start
+
+Check = Callable[..., None]
+"""A check is called with what a reader wrote, and `seed=N` to draw the same inputs again."""
+Arguments = tuple[Any, ...] | Mapping[str, Any]
+Draw = Callable[..., Case]
+"""Draws one input, works out what must come of it and what well-known mistakes would give."""
+RAISES = "\n\nRaises:\n    CheckFailed: it differs; the message names the mistake."
 
 
-def check(piece: Piece) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Make a check of a function that judges: with a seed, a line when all is right, nothing left behind."""
+def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], None]) -> Check:
+    """Make a check: with a seed, a line when all is right, and nothing left behind.
 
-    def decorated(judge: Callable[[Any], None]) -> Callable[..., None]:
-        @functools.wraps(judge)
-        def checked(theirs: Any, /, *, seed: int | None = None) -> None:
-            drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-            with nothing_left_behind():
-                torch.manual_seed(drawn)
-                try:
-                    judge(theirs)
-                except CheckFailed as failure:
-                    failure.add_note(f"checks.{judge.__name__}(..., seed={drawn}) draws the same again.")
-                    raise failure.with_traceback(None) from None
-            agree = "values and gradients" if piece.gradients else "values"
-            print(f"✓ {piece.name}: {agree} agree with the package")
+    Args:
+        piece: what is asked.
+        described: what has the check's name and docstring.
+        judge: judges what a reader wrote.
+    """
 
-        taken = inspect.signature(judge)
-        theirs = [one.replace(kind=one.POSITIONAL_ONLY) for one in taken.parameters.values()]
-        seed = inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=int | None)
-        checked.__signature__ = taken.replace(parameters=[*theirs, seed])  # type: ignore[attr-defined]
-        return checked
+    def checked(theirs: Any, /, *, seed: int | None = None) -> None:
+        drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+        with nothing_left_behind():
+            torch.manual_seed(drawn)
+            try:
+                judge(theirs)
+            except CheckFailed as failure:
+                failure.add_note(f"checks.{described.__name__}(..., seed={drawn}) draws the same again.")
+                raise failure.with_traceback(None) from None
+        agree = "values and gradients" if piece.gradients else "values"
+        print(f"✓ {piece.name}: {agree} agree with the package")
+
+    for name in ("__module__", "__name__", "__qualname__"):
+        setattr(checked, name, getattr(described, name))
+    checked.__doc__ = inspect.cleandoc(described.__doc__ or "") + RAISES
+    vars(checked)["piece"] = piece
+    return checked
+
+
+def hand_made_check(piece: Piece) -> Callable[[Callable[[Any], None]], Check]:
+    """Make a check of a function that judges what a reader wrote."""
+    return lambda judge: check(piece, judge, judge)
+
+
+def function_check(
+    result: str,
+    where: str,
+    ours: Callable[..., Tensor],
+    settings: Iterable[object] | Callable[[], Iterable[object]],
+    *,
+    answers: Sequence[Callable[..., Any]] = (),
+    call: str = "",
+    exact: bool = False,
+    number: bool = False,
+    gradients: bool = True,
+) -> Callable[[Draw], Check]:
+    """Make a check of a function, which has the name of the check.
+
+    Args:
+        result, where, exact, number, gradients: see `Piece`.
+        ours: gives the right results, and has the parameters that the reader's function has.
+        settings: what the decorated function draws an input for, or what gives them.
+        answers: functions of the package that the reader may not call.
+        call: how the function is called, where `ours` has other parameters.
+    """
+
+    def decorated(draw: Draw) -> Check:
+        taken = inspect.signature(ours).parameters.values()
+        names = ", ".join(one.name for one in taken if one.default is one.empty)
+        call_ = call or f"{draw.__name__}({names})"
+        piece = Piece(call_, result, where, exact=exact, number=number, gradients=gradients)
+
+        def judge(function: object) -> None:
+            given = settings() if callable(settings) else settings
+            judge_function(piece, function, ours, _all_drawn(draw, given), answers)
+
+        return check(piece, draw, judge)
 
     return decorated
+
+
+def class_check(
+    call: str,
+    result: str,
+    where: str,
+    reference: Callable[..., nn.Module],
+    arguments: Arguments | list[Arguments],
+    settings: Sequence[object],
+    *,
+    starts: Sequence[Start] = (),
+    also: Callable[[Piece, Any, Any], None] | None = None,
+    pair: bool = False,
+) -> Callable[[Draw], Check]:
+    """Make a check of a class of layers; the decorated function draws an input for our module.
+
+    Args:
+        call, result, where, pair: see `Piece`.
+        reference: makes ours of the arguments, with random weights.
+        arguments: what the class is called with; of a list each is tried.
+        settings: what an input is drawn for.
+        starts: how a module begins, with its own first weights.
+        also: judges further, given the piece, the class and our module.
+    """
+    piece = Piece(call, result, where, pair=pair)
+
+    def decorated(draw: Draw) -> Check:
+        def judge(cls: object) -> None:
+            for given in arguments if isinstance(arguments, list) else [arguments]:
+                ours = reference(**given) if isinstance(given, Mapping) else reference(*given)
+                cases = functools.partial(_all_drawn, draw, settings, ours)
+                judge_module(piece, cls, given, ours, cases, starts)
+                if also is not None:
+                    also(piece, cls, ours)
+
+        return check(piece, draw, judge)
+
+    return decorated
+
+
+def _all_drawn(draw: Draw, settings: Iterable[Any], *ours: nn.Module) -> list[Case]:
+    """Draw an input for each setting; what draws takes a setting as a whole, or its parts one by one."""
+    whole = len(inspect.signature(draw).parameters) == len(ours) + 1
+    return [draw(*ours, setting) if whole else draw(*ours, *setting) for setting in settings]
 
 
 def judge_function(
@@ -70,7 +166,7 @@ def judge_function(
     _require_function(piece, function)
     assert callable(function)
     box = box_for(function, [answer.__code__ for answer in answers])
-    _judge_values(piece, box, function, cases)
+    _judge_values(piece, box, function, cases, piece.arguments)
     for case in cases[:2] if piece.gradients else ():
         _judge_gradients(piece, box, function, ours, case, {}, {})
 
@@ -78,10 +174,10 @@ def judge_function(
 def judge_module(
     piece: Piece,
     cls: object,
-    arguments: Sequence[object] | Mapping[str, object],
+    arguments: Arguments,
     reference: nn.Module,
     cases: Callable[[], Sequence[Case]],
-    started: Callable[[nn.Module], None] = lambda module: None,
+    starts: Sequence[Start] = (),
 ) -> None:
     """Judge a class of layers.
 
@@ -91,7 +187,7 @@ def judge_module(
         arguments: what it is called with.
         reference: ours, with random weights; the reader's gets the same.
         cases: gives the inputs, and the results of mistakes.
-        started: looks at the reader's module as it was made, with its own first weights.
+        starts: look at the reader's module as it was made, with its own first weights.
 
     Raises:
         CheckFailed: it differs.
@@ -108,12 +204,15 @@ def judge_module(
     if not isinstance(theirs, nn.Module):
         raise piece.failed(f"it is a {type(theirs).__name__}: expected a subclass of nn.Module")
     _require_parameters(piece, theirs, reference)
-    started(theirs)
+    for start in starts:
+        start(piece, theirs)
     theirs.load_state_dict(reference.state_dict())
     theirs.eval()
     tried = cases()
     before = {name: value.clone() for name, value in theirs.state_dict().items()}
-    _judge_values(piece, box, theirs, tried, twice=True)
+    _judge_values(
+        piece, box, theirs, tried, list(inspect.signature(reference.forward).parameters), twice=True
+    )
     moved = [name for name, value in theirs.state_dict().items() if not torch.equal(value, before[name])]
     if moved:
         raise piece.failed(f"a call changes its own weights ({moved[0]}): only the optimiser may")
@@ -168,7 +267,12 @@ def _copies(inputs: Sequence[object], gradients: bool = False) -> list[Any]:
 
 
 def _judge_values(
-    piece: Piece, box: Box, function: Callable[..., Any], cases: Sequence[Case], twice: bool = False
+    piece: Piece,
+    box: Box,
+    function: Callable[..., Any],
+    cases: Sequence[Case],
+    names: Sequence[str],
+    twice: bool = False,
 ) -> None:
     """Hold the results for all inputs against ours, and see that inputs stay what they were."""
     found: list[tuple[Case, Verdict]] = []
@@ -189,7 +293,7 @@ def _judge_values(
                 raise piece.failed(
                     "two calls in evaluation differ: is dropout still on? nn.Dropout is off after eval(), "
                     "and F.dropout needs training=self.training",
-                    label=case.label,
+                    label=case.label(names),
                 )
         if seen is not None:
             found.append((case, seen))
@@ -209,7 +313,7 @@ def _judge_values(
     if changed:
         sentences = [f"{in_place}. The result is wrong as well: {sentences[0]}"]
     right = len(cases) - len(found)
-    label = case.label + (f"; {right} of {len(cases)} inputs came out right" if right else "")
+    label = case.label(names) + (f"; {right} of {len(cases)} inputs came out right" if right else "")
     raise piece.failed(*sentences, label=label)
 
 

@@ -1,221 +1,332 @@
 """Checks of chapter 11: what is asked of a patch, what is shown in its place, and what counts."""
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
-from einops import rearrange
+from einops import rearrange, reduce
 from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function
-from vit_classroom.checks.report import Case, Piece
-
-TARGETS = Piece(
-    "colour_targets",
-    "colour_targets(images, patch_size)",
-    "(B, N), a colour number for each patch",
-    'chapter 11, "What is asked"',
-    exact=True,
-    gradients=False,
-)
-CORRUPTED = Piece(
-    "corrupted",
-    "corrupted(embeddings, mask_token, others, chosen, fate)",
-    "(B, N, D)",
-    'chapter 11, "What is shown"',
-)
-MASKED_LOSS = Piece(
-    "masked_loss", "masked_loss(logits, targets, chosen)", "a single number", 'chapter 11, "What counts"'
-)
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
 
 
-def numbered(levels: Tensor) -> Tensor:
+def _numbered(levels: Tensor) -> Tensor:
     """Number colours (..., 3) of 0 to 7 a channel: 64 r + 8 g + b."""
     return (levels.long() * torch.tensor([64, 8, 1])).sum(-1)
 
 
-@check(TARGETS)
-def colour_targets(function: Callable[[Tensor, int], Tensor]) -> None:
+def _pixels(images: Tensor, size: int) -> Tensor:
+    return rearrange(images, "b c (i p) (j q) -> b (i j) (p q) c", p=size, q=size)
+
+
+def _cut(means: Tensor) -> Tensor:
+    return _numbered((means / 32).floor().clamp(max=7))
+
+
+@function_check(
+    "(B, N), a colour number for each patch",
+    'chapter 11, "What is asked"',
+    lambda images, patch_size: _cut(_pixels(images, patch_size).mean(2)),
+    [(2, 3, 2, 4), (3, 2, 4, 2), (1, 4, 4, 3)],
+    exact=True,
+    gradients=False,
+)
+def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     """Check a function ``(images, patch_size)`` that numbers the mean colour of each patch (appendix B.1.2).
 
     Images are (B, 3, H, W) floats from 0 to 255; the result is (B, N), 0 to 511: eight equal bins a channel,
     64 r + 8 g + b.
-
-    Raises:
-        CheckFailed: if it differs; the message names another order, rounding, or bins before the mean.
     """
-
-    def pixels(images: Tensor, size: int) -> Tensor:
-        return rearrange(images, "b c (i p) (j q) -> b (i j) (p q) c", p=size, q=size)
-
-    cases = []
-    for batch, rows, columns, size in [(2, 3, 2, 4), (3, 2, 4, 2), (1, 4, 4, 3)]:
-        patches = torch.rand(batch, rows * columns, 1, 3) * 255
-        patches = (patches + 120 * torch.randn(batch, rows * columns, size * size, 3)).clamp(0, 255)
-        patches[:, 0], patches[:, 1] = 0.0, 255.0  # the first and the last colour
-        images = rearrange(patches, "b (i j) (p q) c -> b c (i p) (j q)", i=rows, p=size)
-        means = pixels(images, size).mean(2)
-        bins = (means / 32).floor().clamp(max=7)
-        right = numbered(bins)
-        median = pixels(images, size).median(2).values
-        mistakes = {
-            "red counts least and blue most; it is 64 r + 8 g + b": numbered(bins.flip(-1)),
-            "the channels are added without 64 and 8, so that colours share a number": bins.sum(-1).long(),
-            "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": (
-                bins.long() * torch.tensor([100, 10, 1])
-            ).sum(-1),
-            "the mean is rounded to a level; cut it: floor(mean / 32)": numbered(
-                (means / 32).round().clamp(max=7)
-            ),
-            "the 255 is spread over 0 to 7 and rounded; the eight bins have the same width, 32": numbered(
-                (means / 255 * 7).round()
-            ),
-            "each pixel is cut before the mean; average first": numbered(
-                (pixels(images, size) / 32).floor().clamp(max=7).mean(2).floor()
-            ),
-            "it is the median colour; take the mean": numbered((median / 32).floor().clamp(max=7)),
-            "it is the first pixel of each patch; take the mean": numbered(
-                (pixels(images, size)[:, :, 0] / 32).floor().clamp(max=7)
-            ),
-            "the brightest value of each channel is taken; take the mean": numbered(
-                (pixels(images, size).amax(2) / 32).floor().clamp(max=7)
-            ),
-            "the patches come column by column; they come row by row": rearrange(
-                right, "b (i j) -> b (j i)", i=rows
-            ),
-            "it is still a grid: flatten it to (B, N)": right.view(batch, rows, columns),
-            "these are three levels a patch; make one number of them": bins.long(),
-            "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": (
-                (means / 16).floor().long() * torch.tensor([256, 16, 1])
-            ).sum(-1),
-            "the numbers begin at 1; they begin at 0": right + 1,
-            "the images are taken to be from 0 to 1; they are from 0 to 255": numbered(
-                (means * 8).floor().clamp(max=7)
-            ),
-        }
-        label = f"images of shape {tuple(images.shape)}, patch_size {size}"
-        cases.append(Case((images, size), right, mistakes, label))
-    judge_function(TARGETS, function, lambda images, size: images, cases, [])
+    patches = torch.rand(batch, rows * columns, 1, 3) * 255
+    patches = (patches + 120 * torch.randn(batch, rows * columns, size * size, 3)).clamp(0, 255)
+    patches[:, 0], patches[:, 1] = 0.0, 255.0  # the first and the last colour
+    images = rearrange(patches, "b (i j) (p q) c -> b c (i p) (j q)", i=rows, p=size)
+    means = _pixels(images, size).mean(2)
+    bins = (means / 32).floor().clamp(max=7)
+    right = _numbered(bins)
+    median = _pixels(images, size).median(2).values
+    mistakes = {
+        "red counts least and blue most; it is 64 r + 8 g + b": _numbered(bins.flip(-1)),
+        "the channels are added without 64 and 8, so that colours share a number": bins.sum(-1).long(),
+        "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": (
+            bins.long() * torch.tensor([100, 10, 1])
+        ).sum(-1),
+        "the mean is rounded to a level; cut it: floor(mean / 32)": _numbered(
+            (means / 32).round().clamp(max=7)
+        ),
+        "the 255 is spread over 0 to 7 and rounded; the eight bins have the same width, 32": _numbered(
+            (means / 255 * 7).round()
+        ),
+        "each pixel is cut before the mean; average first": _numbered(
+            (_pixels(images, size) / 32).floor().clamp(max=7).mean(2).floor()
+        ),
+        "it is the median colour; take the mean": _numbered((median / 32).floor().clamp(max=7)),
+        "it is the first pixel of each patch; take the mean": _numbered(
+            (_pixels(images, size)[:, :, 0] / 32).floor().clamp(max=7)
+        ),
+        "the brightest value of each channel is taken; take the mean": _numbered(
+            (_pixels(images, size).amax(2) / 32).floor().clamp(max=7)
+        ),
+        "the patches come column by column; they come row by row": rearrange(
+            right, "b (i j) -> b (j i)", i=rows
+        ),
+        "it is still a grid: flatten it to (B, N)": right.view(batch, rows, columns),
+        "these are three levels a patch; make one number of them": bins.long(),
+        "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": (
+            (means / 16).floor().long() * torch.tensor([256, 16, 1])
+        ).sum(-1),
+        "the numbers begin at 1; they begin at 0": right + 1,
+        "the images are taken to be from 0 to 1; they are from 0 to 255": _numbered(
+            (means * 8).floor().clamp(max=7)
+        ),
+    }
+    return Case((images, size), right, mistakes)
 
 
-@check(CORRUPTED)
-def corrupted(function: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]) -> None:
+def _by(
+    mask: Tensor, other: Tensor, embeddings: Tensor, token: Tensor, others: Tensor
+) -> Tensor:  # where each stands
+    return torch.where(mask[..., None], token, torch.where((other & ~mask)[..., None], others, embeddings))
+
+
+def _corrupted(
+    embeddings: Tensor, mask_token: Tensor, others: Tensor, chosen: Tensor, fate: Tensor
+) -> Tensor:
+    middle = chosen & (fate >= 0.8) & (fate < 0.9)
+    return _by(chosen & (fate < 0.8), middle, embeddings, mask_token, others)
+
+
+@function_check("(B, N, D)", 'chapter 11, "What is shown"', _corrupted, [(2, 40, 3), (3, 30, 4), (1, 60, 5)])
+def corrupted(batch: int, count: int, dim: int) -> Case:
     """Check a function ``(embeddings, mask_token, others, chosen, fate)`` that corrupts patches (B.1.2).
 
     Embeddings and those of other patches are (B, N, D), the mask token (D,), `chosen` (B, N) is true where a
     patch is corrupted, and `fate` (B, N) has numbers in [0, 1): below 0.8 the mask token stands there, below
     0.9 the other patch, else the patch itself.
-
-    Raises:
-        CheckFailed: if it differs; the message names patches that were not chosen, or shares that changed
-            places.
     """
-
-    def by(
-        mask: Tensor, other: Tensor, embeddings: Tensor, token: Tensor, others: Tensor
-    ) -> Tensor:  # where each stands
-        return torch.where(
-            mask[..., None], token, torch.where((other & ~mask)[..., None], others, embeddings)
-        )
-
-    def ours(embeddings: Tensor, token: Tensor, others: Tensor, chosen: Tensor, fate: Tensor) -> Tensor:
-        middle = chosen & (fate >= 0.8) & (fate < 0.9)
-        return by(chosen & (fate < 0.8), middle, embeddings, token, others)
-
-    cases = []
-    for batch, count, dim in [(2, 40, 3), (3, 30, 4), (1, 60, 5)]:
-        embeddings, others = torch.randn(batch, count, dim), torch.randn(batch, count, dim)
-        token = torch.randn(dim)
-        chosen = torch.rand(batch, count).argsort(1) < count // 2
-        fate = torch.rand(batch, count).argsort(1) / count  # every tenth is there
-        values = (embeddings, token, others)
-        low, high = fate < 0.8, fate >= 0.9
-        never = torch.zeros_like(chosen)
-        right = ours(*values, chosen, fate)
-        mistakes = {
-            "patches that were not chosen are corrupted, too": by(low, ~low & ~high, *values),
-            "the patches that were not chosen are corrupted, and the chosen ones are left": ours(
-                *values, ~chosen, fate
-            ),
-            "every chosen patch is masked; one in ten is replaced and one in ten left": by(
-                chosen, never, *values
-            ),
-            "no patch is replaced by another": by(chosen & low, never, *values),
-            "no patch is left as it is: those above 0.9 are replaced, too": by(
-                chosen & low, chosen & ~low, *values
-            ),
-            "no patch is left as it is: those above 0.9 are masked": by(
-                chosen & (low | high), chosen & ~low & ~high, *values
-            ),
-            "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": by(
-                chosen & ~low & ~high, chosen & low, *values
-            ),
-            "the order is turned round: 0.1 and 0.2 are the limits here": by(
-                chosen & (fate >= 0.2), chosen & (fate < 0.1), *values
-            ),
-            "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": by(
-                chosen & low, chosen & high, *values
-            ),
-            "the mask token is added to the patch; it takes its place": torch.where(
-                (chosen & low)[..., None], embeddings + token, right
-            ),
-            "zeros stand where the mask token belongs": torch.where(
-                (chosen & low)[..., None], torch.zeros(dim), right
-            ),
-            "the other patch is added; it takes the place": torch.where(
-                (chosen & ~low & ~high)[..., None], embeddings + others, right
-            ),
-            "only the corrupted patches are returned; the others belong to the sequence": right[chosen],
-            "nothing is corrupted": embeddings.clone(),
-        }
-        label = f"embeddings of shape {tuple(embeddings.shape)}, half of them chosen"
-        cases.append(Case((*values, chosen, fate), right, mistakes, label))
-    judge_function(CORRUPTED, function, ours, cases, [])
+    embeddings, others = torch.randn(batch, count, dim), torch.randn(batch, count, dim)
+    token = torch.randn(dim)
+    chosen = torch.rand(batch, count).argsort(1) < count // 2
+    fate = torch.rand(batch, count).argsort(1) / count  # every tenth is there
+    values = (embeddings, token, others)
+    low, high = fate < 0.8, fate >= 0.9
+    never = torch.zeros_like(chosen)
+    right = _corrupted(*values, chosen, fate)
+    mistakes = {
+        "patches that were not chosen are corrupted, too": _by(low, ~low & ~high, *values),
+        "the patches that were not chosen are corrupted, and the chosen ones are left": _corrupted(
+            *values, ~chosen, fate
+        ),
+        "every chosen patch is masked; one in ten is replaced and one in ten left": _by(
+            chosen, never, *values
+        ),
+        "no patch is replaced by another": _by(chosen & low, never, *values),
+        "no patch is left as it is: those above 0.9 are replaced, too": _by(
+            chosen & low, chosen & ~low, *values
+        ),
+        "no patch is left as it is: those above 0.9 are masked": _by(
+            chosen & (low | high), chosen & ~low & ~high, *values
+        ),
+        "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": _by(
+            chosen & ~low & ~high, chosen & low, *values
+        ),
+        "the order is turned round: 0.1 and 0.2 are the limits here": _by(
+            chosen & (fate >= 0.2), chosen & (fate < 0.1), *values
+        ),
+        "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": _by(
+            chosen & low, chosen & high, *values
+        ),
+        "the mask token is added to the patch; it takes its place": torch.where(
+            (chosen & low)[..., None], embeddings + token, right
+        ),
+        "zeros stand where the mask token belongs": torch.where(
+            (chosen & low)[..., None], torch.zeros(dim), right
+        ),
+        "the other patch is added; it takes the place": torch.where(
+            (chosen & ~low & ~high)[..., None], embeddings + others, right
+        ),
+        "only the corrupted patches are returned; the others belong to the sequence": right[chosen],
+        "nothing is corrupted": embeddings.clone(),
+    }
+    return Case((*values, chosen, fate), right, mistakes)
 
 
-@check(MASKED_LOSS)
-def masked_loss(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+def _masked_loss(logits: Tensor, targets: Tensor, chosen: Tensor) -> Tensor:
+    return F.cross_entropy(logits[chosen], targets[chosen])
+
+
+@function_check(
+    "a single number", 'chapter 11, "What counts"', _masked_loss, [(2, 10, 7), (3, 8, 5), (4, 12, 9)]
+)
+def masked_loss(batch: int, count: int, classes: int) -> Case:
     """Check a function ``(logits, targets, chosen)``: the mean cross-entropy of the chosen patches alone.
 
     Logits are (B, N, K), targets (B, N) class numbers, `chosen` (B, N) is true for as many patches of each
     image; the result is a single number.
-
-    Raises:
-        CheckFailed: if it differs; the message names a mean over other patches, or a sum.
     """
+    logits = 2 * torch.randn(batch, count, classes)
+    targets = torch.randint(classes, (batch, count))
+    chosen = torch.rand(batch, count).argsort(1) < count // 3 + 1  # not half: more of one kind
+    each = F.cross_entropy(logits.mT, targets, reduction="none")
+    right = _masked_loss(logits, targets, chosen)
+    zeroed = F.cross_entropy((logits * chosen[..., None]).flatten(0, 1), targets.flatten())
+    mistakes = {
+        "all patches count; only the corrupted ones may": each.mean(),
+        "the patches that the model sees count; the corrupted ones may": each[~chosen].mean(),
+        "the losses are added up; take their mean": each[chosen].sum(),
+        "the sum is divided by all patches; divide by the corrupted ones": (each * chosen).mean(),
+        "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
+        "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
+        "softmax is taken twice: cross_entropy takes logits": F.cross_entropy(
+            logits[chosen].softmax(-1), targets[chosen]
+        ),
+        "the sign is turned": -right,
+        "these are the losses of the single patches; return their mean": each[chosen],
+        "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
+        "this is the share of right answers; return the loss": (logits.argmax(-1) == targets)[chosen]
+        .float()
+        .mean(),
+        "the loss is in bits; it is in nats, with the natural logarithm": right / torch.tensor(2.0).log(),
+        "the first half of the patches counts; those that `chosen` marks do": each[:, : count // 2].mean(),
+    }
+    return Case((logits, targets, chosen), right, mistakes)
 
-    def ours(logits: Tensor, targets: Tensor, chosen: Tensor) -> Tensor:
-        return F.cross_entropy(logits[chosen], targets[chosen])
 
-    cases = []
-    for batch, count, classes in [(2, 10, 7), (3, 8, 5), (4, 12, 9)]:
-        logits = 2 * torch.randn(batch, count, classes)
-        targets = torch.randint(classes, (batch, count))
-        chosen = torch.rand(batch, count).argsort(1) < count // 3 + 1  # not half: more of one kind
-        each = F.cross_entropy(logits.mT, targets, reduction="none")
-        right = ours(logits, targets, chosen)
-        zeroed = F.cross_entropy((logits * chosen[..., None]).flatten(0, 1), targets.flatten())
-        mistakes = {
-            "all patches count; only the corrupted ones may": each.mean(),
-            "the patches that the model sees count; the corrupted ones may": each[~chosen].mean(),
-            "the losses are added up; take their mean": each[chosen].sum(),
-            "the sum is divided by all patches; divide by the corrupted ones": (each * chosen).mean(),
-            "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
-            "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
-            "softmax is taken twice: cross_entropy takes logits": F.cross_entropy(
-                logits[chosen].softmax(-1), targets[chosen]
-            ),
-            "the sign is turned": -right,
-            "these are the losses of the single patches; return their mean": each[chosen],
-            "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
-            "this is the share of right answers; return the loss": (logits.argmax(-1) == targets)[chosen]
-            .float()
-            .mean(),
-            "the loss is in bits; it is in nats, with the natural logarithm": right / torch.tensor(2.0).log(),
-            "the first half of the patches counts; those that `chosen` marks do": each[
-                :, : count // 2
-            ].mean(),
-        }
-        label = f"logits of shape {tuple(logits.shape)}, {int(chosen[0].sum())} patches of each image chosen"
-        cases.append(Case((logits, targets, chosen), right, mistakes, label))
-    judge_function(MASKED_LOSS, function, ours, cases, [])
+def _visible_only(tokens: Tensor, hidden: Tensor) -> Tensor:
+    return tokens[~hidden].view(len(tokens), -1, tokens.shape[-1])
+
+
+@function_check(
+    "(B, visible, D)",
+    'chapter 11, "Pixels instead of colours"',
+    _visible_only,
+    [(2, 8, 3, 0.75), (3, 12, 2, 0.5), (4, 9, 5, 0.3)],
+)
+def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
+    """Check a function ``(tokens, hidden)`` that keeps the visible patches of each image, in their order.
+
+    Tokens are (B, N, D), `hidden` (B, N) is true for as many patches of each image; the result is
+    (B, visible, D).
+    """
+    tokens = torch.randn(batch, count, dim)
+    hidden = torch.rand(batch, count).argsort(1) < round(share * count)
+    right, visible = _visible_only(tokens, hidden), count - round(share * count)
+    first = torch.stack([tokens[i, ~hidden[0]] for i in range(batch)])
+    mistakes = {
+        "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
+        "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
+        "the images are run together: (B, visible, D)": tokens[~hidden],
+        "the first patches of each image are kept, whichever they are": tokens[:, :visible],
+        "the last patches of each image are kept, whichever they are": tokens[:, count - visible :],
+        "all images lose the patches of the first": first,
+        "the patches come in reverse order": right.flip(1),
+        "the axes have changed places: (B, visible, D)": right.mT,
+        "nothing is left out": tokens.clone(),
+        "these are the means of the visible patches; keep each": right.mean(1),
+        "these are the places of the visible patches; return the patches": (~hidden)
+        .nonzero()[:, 1]
+        .view(batch, -1)
+        .to(tokens.dtype),
+        "the images have changed places": right.flip(0),
+    }
+    return Case((tokens, hidden), right, mistakes)
+
+
+def _pieces(images: Tensor, size: int, side: int) -> Tensor:
+    """The mean colours of side x side pieces of each patch, (B, N, pieces, C)."""
+    order = "b c (i u p) (j v q) -> b (i j) (u v) c"
+    return reduce(images, order, "mean", u=side, v=side, p=size // side, q=size // side)
+
+
+@function_check(
+    "(B, N, 16), 16 colour numbers for each patch",
+    'chapter 11, exercise "Sixteen colours a patch"',
+    lambda images, patch_size: _cut(_pieces(images, patch_size, 4)),
+    [(2, 2, 3, 8), (1, 3, 2, 4), (2, 1, 2, 12)],
+    exact=True,
+    gradients=False,
+)
+def downsized_targets(batch: int, rows: int, columns: int, size: int) -> Case:
+    """Check a function ``(images, patch_size)``: each patch as 4 x 4 colours of 3 bits a channel (B.1.2).
+
+    Images are (B, 3, H, W) floats from 0 to 255, the patch size a multiple of 4; the result is (B, N, 16),
+    the pieces of a patch row by row.
+    """
+    images = torch.rand(batch, 3, rows * size, columns * size) * 255
+    coarse = 255 * torch.rand(batch, 3, rows * size // 2, columns * size // 2)
+    images = ((images - 127) * 0.5 + coarse.repeat(1, 1, 2, 2)).clamp(0, 255)
+    means = _pieces(images, size, 4)
+    right, levels = _cut(means), (means / 32).floor().clamp(max=7)
+    sampled = images[..., :: size // 4, :: size // 4]  # the first pixel of each piece
+    mistakes = {
+        "the pieces of a patch come column by column; they come row by row": rearrange(
+            right, "b n (u v) -> b n (v u)", u=4
+        ),
+        "the patches come column by column; they come row by row": rearrange(
+            right, "b (i j) s -> b (j i) s", i=rows
+        ),
+        "all pieces of the image come in one grid; keep the 16 of a patch together": rearrange(
+            right, "b (i j) (u v) -> b (i u j v)", i=rows, u=4
+        ).view(right.shape),
+        "it is one colour a patch; 4 x 4 of them are wanted": _cut(_pieces(images, size, 1))[..., 0],
+        "these are 2 x 2 colours a patch; 4 x 4 are wanted": _cut(_pieces(images, size, 2)),
+        "the first pixel of each piece is taken; take the mean": _cut(_pieces(sampled, 4, 4)),
+        "the mean is rounded to a level; cut it: floor(mean / 32)": _numbered(
+            (means / 32).round().clamp(max=7)
+        ),
+        "red counts least and blue most; it is 64 r + 8 g + b": _cut(means.flip(-1)),
+        "these are three levels a piece; make one number of them": levels.long(),
+        "the pieces are still a square: flatten them to 16": right.view(*right.shape[:2], 4, 4),
+        "patches and pieces have changed places: (B, N, 16)": right.mT,
+        "patches and pieces are run together: (B, N, 16)": right.flatten(1),
+        "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
+    }
+    return Case((images, size), right, mistakes)
+
+
+def _standardised_patches(patches: Tensor) -> Tensor:
+    mean = patches.mean(-1, keepdim=True)
+    return (patches - mean) / (patches.var(-1, keepdim=True, correction=0) + 1e-6).sqrt()
+
+
+@function_check(
+    "(B, N, P P C)",
+    'chapter 11, exercise "Each patch by itself"',
+    _standardised_patches,
+    [(2, 3, 4, 0.03), (3, 2, 3, 0.01), (1, 4, 2, 0.02)],
+)
+def standardised_patches(batch: int, count: int, size: int, scale: float) -> Case:
+    """Check a function ``(patches)`` that brings each patch (B, N, P P C) to mean 0 and variance 1.
+
+    The variance is that of all values of the patch, with 1e-6 added to it.
+    """
+    patches = scale * (torch.randn(batch, count, size * size * 3) + torch.randn(batch, count, 1))
+    mean = patches.mean(-1, keepdim=True)
+    variance = patches.var(-1, keepdim=True, correction=0)
+    centred = patches - mean
+    colours = patches.view(batch, count, -1, 3)
+    each = (colours - colours.mean(2, keepdim=True)) / (
+        colours.var(2, keepdim=True, correction=0) + 1e-6
+    ).sqrt()
+    whole = (patches - patches.mean((1, 2), keepdim=True)) / (
+        patches.var((1, 2), keepdim=True, correction=0) + 1e-6
+    ).sqrt()
+    over_patches = (patches - patches.mean(1, keepdim=True)) / (
+        patches.var(1, keepdim=True, correction=0) + 1e-6
+    ).sqrt()
+    mistakes = {
+        "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
+        "it is not divided by the deviation": centred,
+        "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
+        "each colour is brought to mean 0 by itself; all values of a patch go together": each.flatten(2),
+        "all patches of an image go together; each has its own mean and variance": whole,
+        "it runs over the patches; it runs over the values of one patch": over_patches,
+        "1e-6 is added to the deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
+        "the sum of squares is divided by one less than their number (torch's usual); divide by their "
+        "number": centred / (patches.var(-1, keepdim=True) + 1e-6).sqrt(),
+        "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),
+        "it is scaled to 0 to 1; take mean and variance": (patches - patches.amin(-1, keepdim=True))
+        / (patches.amax(-1, keepdim=True) - patches.amin(-1, keepdim=True)),
+        "it has length 1 and not variance 1": centred / centred.norm(dim=-1, keepdim=True),
+        "the sign is turned": -_standardised_patches(patches),
+    }
+    return Case((patches,), _standardised_patches(patches), mistakes)

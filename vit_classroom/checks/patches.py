@@ -1,37 +1,14 @@
 """Checks of chapter 1: cutting into patches and embedding them."""
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from torch import Tensor, nn
+from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function, judge_module
-from vit_classroom.checks.report import Case, Piece, randomise
+from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.report import Case, draw, randomise
 from vit_classroom.checks.starts import spread_like_linear
 from vit_from_scratch.model import patches
-
-PATCHIFY = Piece(
-    "patchify",
-    "patchify(images, patch_size)",
-    "(B, N, P P C)",
-    'chapter 1, "Without the loop"',
-    exact=True,
-)
-UNPATCHIFY = Piece(
-    "unpatchify",
-    "unpatchify(patches, patch_size, grid)",
-    "(B, C, H, W)",
-    'chapter 1, "Without the loop"',
-    exact=True,
-)
-EMBEDDING = Piece(
-    "PatchEmbedding",
-    "PatchEmbedding(patch_size, channels, dim)",
-    "(B, N, D)",
-    'chapter 1, "The finished class"',
-)
 
 ORDERS = {
     "b (gh gw) (c p1 p2)": "inside a patch the channels come first; the paper's order is rows, columns, "
@@ -47,21 +24,21 @@ ORDERS = {
     "rows; the order is (gh gw) (p1 p2 c)",
 }
 """What each wrong order of axes is called. Patches are cut by it, or put together again."""
+
+
 STRIDED = (
     "a patch gathers pixels that lie a grid apart; take neighbours: (gh p1) (gw p2), not (p1 gh) (p2 gw)"
 )
+
+
 RESHAPED = (
-    "reshape alone keeps the pixels in the order of memory; axes have to change places first, so that P "
+    "reshape alone keeps the pixels in the order of memory; axes have to change places first, so that P rows "
+    "and P columns of one patch come together"
 )
-RESHAPED += "rows and P columns of one patch come together"
 
 
 def _shapes() -> list[tuple[int, int, int, int, int]]:
     """Draw batch, channels, rows and columns of the grid, and P: grey and colour, square and not."""
-
-    def draw(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, ()))
-
     rows = draw(2, 4)
     return [
         (1, 1, 2, 2, 2),
@@ -76,8 +53,13 @@ def _scale() -> float:
     return float(10 ** (2 * torch.rand(()) - 1))
 
 
-def _label(images: Tensor, size: int) -> str:
-    return f"images of shape {tuple(images.shape)} and patch_size {size}"
+def _wrong_cuts(images: Tensor, size: int) -> dict[str, Tensor]:
+    """What each wrong order of axes makes of images."""
+    sizes = {"p1": size, "p2": size}
+    cuts = {
+        said: rearrange(images, f"b c (gh p1) (gw p2) -> {order}", **sizes) for order, said in ORDERS.items()
+    }
+    return cuts | {STRIDED: rearrange(images, "b c (p1 gh) (p2 gw) -> b (gh gw) (p1 p2 c)", **sizes)}
 
 
 def _reshaped(images: Tensor, size: int) -> dict[str, Tensor]:
@@ -87,94 +69,117 @@ def _reshaped(images: Tensor, size: int) -> dict[str, Tensor]:
     return {RESHAPED: images.reshape(len(images), count, -1), f"{RESHAPED} (channels were moved)": last}
 
 
-@check(PATCHIFY)
-def patchify(function: Callable[[Tensor, int], Tensor]) -> None:
-    """Check a function like :func:`vit_from_scratch.model.patches.patchify`.
-
-    Raises:
-        CheckFailed: if it differs; the message names the order of axes where that is the reason.
-    """
-    cases = []
-    for batch, channels, rows, columns, size in _shapes():
-        images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
-        mistakes = {
-            sentence: rearrange(images, f"b c (gh p1) (gw p2) -> {order}", p1=size, p2=size)
-            for order, sentence in ORDERS.items()
-        }
-        mistakes[STRIDED] = rearrange(images, "b c (p1 gh) (p2 gw) -> b (gh gw) (p1 p2 c)", p1=size, p2=size)
-        right = patches.patchify(images, size)
-        swapped = "the last two axes are swapped: one row for each patch, (B, N, P P C)"
-        mistakes |= {
-            swapped: right.mT,
-            f"{swapped}. F.unfold puts channels first besides": F.unfold(images, size, stride=size),
-        }
-        cases.append(Case((images, size), right, mistakes | _reshaped(images, size), _label(images, size)))
-    judge_function(PATCHIFY, function, patches.patchify, cases, [patches.patchify])
+@function_check(
+    "(B, N, P P C)",
+    'chapter 1, "Without the loop"',
+    patches.patchify,
+    _shapes,
+    answers=[patches.patchify],
+    exact=True,
+)
+def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
+    """Check a function like :func:`vit_from_scratch.model.patches.patchify`."""
+    images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
+    right = patches.patchify(images, size)
+    swapped = "the last two axes are swapped: one row for each patch, (B, N, P P C)"
+    mistakes = _wrong_cuts(images, size) | {
+        swapped: right.mT,
+        f"{swapped}. F.unfold puts channels first besides": F.unfold(images, size, stride=size),
+    }
+    return Case((images, size), right, mistakes | _reshaped(images, size))
 
 
-@check(UNPATCHIFY)
-def unpatchify(function: Callable[[Tensor, int, tuple[int, int]], Tensor]) -> None:
-    """Check a function like :func:`vit_from_scratch.model.patches.unpatchify`.
+@function_check(
+    "(B, C, H, W)",
+    'chapter 1, "Without the loop"',
+    patches.unpatchify,
+    _shapes,
+    answers=[patches.unpatchify],
+    exact=True,
+)
+def unpatchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
+    """Check a function like :func:`vit_from_scratch.model.patches.unpatchify`."""
+    images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
+    cut = patches.patchify(images, size)
+    sizes = {"gh": rows, "gw": columns, "p1": size, "p2": size}
+    mistakes = {
+        sentence: rearrange(cut, f"{order} -> b c (gh p1) (gw p2)", **sizes)
+        for order, sentence in ORDERS.items()
+    }
+    mistakes[STRIDED] = rearrange(cut, "b (gh gw) (p1 p2 c) -> b c (p1 gh) (p2 gw)", **sizes)
+    mistakes[RESHAPED] = cut.reshape(images.shape)
+    mistakes["rows and columns of the image are swapped: the result is (B, C, H, W)"] = images.mT
+    mistakes["channels come last: the result is (B, C, H, W)"] = images.permute(0, 2, 3, 1)
+    return Case((cut, size, (rows, columns)), images, mistakes)
 
-    Raises:
-        CheckFailed: if patches of an image do not come back as that image, to the last bit.
-    """
-    cases = []
-    for batch, channels, rows, columns, size in _shapes():
-        images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
-        cut = patches.patchify(images, size)
-        sizes = {"gh": rows, "gw": columns, "p1": size, "p2": size}
-        mistakes = {
-            sentence: rearrange(cut, f"{order} -> b c (gh p1) (gw p2)", **sizes)
-            for order, sentence in ORDERS.items()
-        }
-        mistakes[STRIDED] = rearrange(cut, "b (gh gw) (p1 p2 c) -> b c (p1 gh) (p2 gw)", **sizes)
-        mistakes[RESHAPED] = cut.reshape(images.shape)
-        mistakes["rows and columns of the image are swapped: the result is (B, C, H, W)"] = images.mT
-        mistakes["channels come last: the result is (B, C, H, W)"] = images.permute(0, 2, 3, 1)
-        label = f"{_label(images, size)}, cut into a grid of {rows} x {columns}"
-        cases.append(Case((cut, size, (rows, columns)), images, mistakes, label))
-    judge_function(UNPATCHIFY, function, patches.unpatchify, cases, [patches.unpatchify])
 
-
-@check(EMBEDDING)
-def patch_embedding(cls: Callable[[int, int, int], object]) -> None:
+@class_check(
+    "PatchEmbedding(patch_size, channels, dim)",
+    "(B, N, D)",
+    'chapter 1, "The finished class"',
+    lambda *sizes: randomise(patches.PatchEmbedding(*sizes)),
+    (4, 3, 10),
+    [(2, 3), (3, 2)],
+    starts=[spread_like_linear("projection.weight")],
+)
+def patch_embedding(reference: patches.PatchEmbedding, rows: int, columns: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.patches.PatchEmbedding`.
 
     It is called as ``cls(patch_size, channels, dim)``; its linear layer is named ``projection``.
-
-    Raises:
-        CheckFailed: if parameters or results differ, or the first weights are no start to learn from.
     """
-    reference = patches.PatchEmbedding(4, 3, 10)
-    randomise(reference)
-    layer = reference.projection
-
-    def cases() -> list[Case]:
-        found = []
-        for rows, columns in ((2, 3), (3, 2)):
-            images = _scale() * torch.randn(2, 3, 4 * rows, 4 * columns)
-            mistakes = {
-                sentence: layer(rearrange(images, f"b c (gh p1) (gw p2) -> {order}", p1=4, p2=4))
-                for order, sentence in ORDERS.items()
-            }
-            mistakes[STRIDED] = layer(
-                rearrange(images, "b c (p1 gh) (p2 gw) -> b (gh gw) (p1 p2 c)", p1=4, p2=4)
-            )
-            for sentence, reshaped in _reshaped(images, 4).items():
-                mistakes[sentence] = layer(reshaped)
-            right = reference(images)
-            mistakes["a ReLU follows the projection; equation 1 is linear"] = right.relu()
-            mistakes["a GELU follows the projection; equation 1 is linear"] = F.gelu(right)
-            mistakes["the bias is not added"] = right - layer.bias
-            mistakes["the bias is added twice"] = right + layer.bias
-            mistakes["the embeddings are normalised; equation 1 has no norm"] = F.layer_norm(right, (10,))
-            mistakes["the last two axes are swapped: one row for each patch, (B, N, D)"] = right.mT
-            found.append(Case((images,), right, mistakes, _label(images, 4)))
-        return found
-
-    judge_module(EMBEDDING, cls, (4, 3, 10), reference, cases, _look_at_start)
+    images = _scale() * torch.randn(2, 3, 4 * rows, 4 * columns)
+    layer, right = reference.projection, reference(images)
+    wrong = _wrong_cuts(images, 4) | _reshaped(images, 4)
+    mistakes = {sentence: layer(cut) for sentence, cut in wrong.items()} | {
+        "a ReLU follows the projection; equation 1 is linear": right.relu(),
+        "a GELU follows the projection; equation 1 is linear": F.gelu(right),
+        "the bias is not added": right - layer.bias,
+        "the bias is added twice": right + layer.bias,
+        "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, (10,)),
+        "the last two axes are swapped: one row for each patch, (B, N, D)": right.mT,
+    }
+    return Case((images,), right, mistakes)
 
 
-def _look_at_start(module: nn.Module) -> None:
-    spread_like_linear(EMBEDDING, module, ["projection.weight"])
+def _overlapping_patches(images: Tensor, patch_size: int, stride: int) -> Tensor:
+    return _windows(images, patch_size, stride, "b (gh gw) (p1 p2 c)")
+
+
+@function_check(
+    "(B, N, P P C)",
+    'chapter 1, exercise "Patches that overlap"',
+    _overlapping_patches,
+    [(1, 1, 6, 6, 2, 1), (2, 3, 12, 15, 6, 3), (3, 2, 11, 9, 5, 2), (2, 3, 14, 12, 5, 3)],
+    exact=True,
+)
+def overlapping_patches(batch: int, channels: int, height: int, width: int, size: int, stride: int) -> Case:
+    """Check a function ``(images, patch_size, stride)`` that cuts overlapping patches, (B, N, P P C).
+
+    Images are (B, C, H, W). A window of P x P pixels moves by ``stride``; windows that would not fit are left
+    out. Patches come row by row, the values of each as ``patchify`` orders them.
+    """
+    images = torch.randn(batch, channels, height, width)
+    order = "b (gh gw) (p1 p2 c)"
+    right = _windows(images, size, stride, order)
+    unfolded = F.unfold(images, size, stride=stride)
+    mistakes = {sentence: _windows(images, size, stride, wrong) for wrong, sentence in ORDERS.items()} | {
+        "the last two axes are swapped: one row for each patch, (B, N, P P C)": right.mT,
+        "the last two axes are swapped, and F.unfold puts channels first inside a patch": unfolded,
+        "the rows of F.unfold are cut anew by reshape; its last two axes have to change places": (
+            unfolded.reshape(right.shape)
+        ),
+        "the stride is not used: the patches lie side by side": _windows(images, size, size, order),
+        "the windows move by patch_size - stride; the stride itself is the step": _windows(
+            images, size, size - stride, order
+        ),
+        "patch_size and stride have changed places": _windows(images, stride, size, order),
+        "the images are padded; windows that would not fit are left out": _windows(
+            F.pad(images, [size // 2] * 4), size, stride, order
+        ),
+    }
+    return Case((images, size, stride), right, mistakes)
+
+
+def _windows(images: Tensor, size: int, stride: int, order: str) -> Tensor:
+    cut = images.unfold(2, size, stride).unfold(3, size, stride)
+    return rearrange(cut, f"b c gh gw p1 p2 -> {order}")

@@ -1,7 +1,8 @@
 """Compare a reader's result with the expected one, and put the difference into words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from vit_classroom.checks.sandbox import CheckFailed
 
+Layers = TypeVar("Layers", bound=nn.Module)
 TOLERANCE = 1e-5
 """A reader's float32 result may differ from ours by rounding only: this share of the largest value."""
 
@@ -18,10 +20,10 @@ class Piece:
     """What a reader is asked to write.
 
     Attributes:
-        name: of the function or class.
         call: how a check calls it.
         result: the shape of what it returns, in the book's letters.
         where: where to read again.
+        title: its name in messages, if not the one in `call`.
         exact: whether it only moves values about, so that not even rounding may differ.
         pair: whether a pair that begins with the result is as good.
         number: whether a plain number is as good as a tensor that holds one.
@@ -29,14 +31,24 @@ class Piece:
             of number will do.
     """
 
-    name: str
     call: str
     result: str
     where: str
+    title: str = ""
     exact: bool = False
     pair: bool = False
     number: bool = False
     gradients: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the function or class."""
+        return self.title or self.call.partition("(")[0]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The names of what a function is called with."""
+        return self.call.partition("(")[2].rstrip(")").split(", ")
 
     def failed(self, *sentences: str, label: str = "") -> CheckFailed:
         """Put what was found into one message; of several sentences each fits."""
@@ -55,13 +67,25 @@ class Case:
         inputs: what the piece is called with.
         expected: ours.
         mistakes: what well-known mistakes would have given, by a sentence that names each.
-        label: the input in words.
+        note: what its shapes do not say of the input.
     """
 
     inputs: tuple[object, ...]
     expected: Tensor
     mistakes: Mapping[str, Tensor] = field(default_factory=dict)
-    label: str = ""
+    note: str = ""
+
+    def label(self, names: Sequence[str]) -> str:
+        """Describe the input in words."""
+        parts = [_described(name, value) for name, value in zip(names, self.inputs, strict=False)]
+        return ", ".join([*parts, self.note] if self.note else parts)
+
+
+def _described(name: str, value: object) -> str:
+    if not isinstance(value, Tensor):
+        return f"{name} {value}"
+    short = value.ndim == 1 and len(value) < 9 and not value.is_floating_point()
+    return f"{name} {value.tolist()}" if short else f"{name} of shape {tuple(value.shape)}"
 
 
 @dataclass
@@ -124,9 +148,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()
     return Verdict(
         plain=f"the shape is right, the values are not: {right:.0%} of them agree, and at {place} it has "
-        f"{got[place].item():.5g} where {expected[place].item():.5g} is expected. Compare the two step by "
-        f"step "
-        "on a small input."
+        f"{got[place].item():.5g} where {expected[place].item():.5g} is expected. Compare the two "
+        "step by step on a small input."
     )
 
 
@@ -148,10 +171,25 @@ def _other_kind(piece: Piece, got: object, printed: str) -> str:
     return f"it returned {type(got).__name__}: expected a tensor, {piece.result}."
 
 
-def randomise(module: nn.Module, seed: int = 0) -> nn.Module:
+def randomise(module: Layers, seed: int = 0) -> Layers:
     """Give every parameter of a module random values, so that no zero hides a mistake."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
     return module.eval()
+
+
+def number(value: float) -> Tensor:
+    """Return a number in the form in which plain numbers are judged."""
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
+def numbers(values: Mapping[str, float]) -> dict[str, Tensor]:
+    """Return what mistakes give, in the form in which plain numbers are judged."""
+    return {sentence: number(value) for sentence, value in values.items()}
+
+
+def draw(low: int, high: int) -> int:
+    """Draw a whole number, both ends included."""
+    return int(torch.randint(low, high + 1, ()))

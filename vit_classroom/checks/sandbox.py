@@ -18,11 +18,17 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+import vit_classroom
+import vit_from_scratch
+
 LIMIT_SECONDS = 10.0
 """How long one call of a reader's function may take."""
 LONGEST_OUTPUT = 10_000
 """Characters of what a reader's code prints that are kept."""
-PACKAGE = str(Path(__file__).resolve().parent.parent)
+OWN_FOLDERS = tuple(
+    str(Path(file).resolve().parent) for file in (vit_classroom.__file__, vit_from_scratch.__file__)
+)
+"""Where an error arises that is not in a line of the reader's own."""
 
 
 class CheckFailed(AssertionError):
@@ -171,7 +177,7 @@ def place_of(error: BaseException) -> str:
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(PACKAGE) and "site-packages" not in file and "/lib/python" not in file:
+        if not file.startswith(OWN_FOLDERS) and "site-packages" not in file and "/lib/python" not in file:
             line = linecache.getline(file, trace.tb_lineno).strip()
             found = f" (in line {trace.tb_lineno}" + (f": {line})" if line else ")")
         trace = trace.tb_next

@@ -8,205 +8,141 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from vit_classroom.checks.judging import check, judge_function
-from vit_classroom.checks.report import Case, Piece
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
 from vit_from_scratch.training.muon import COEFFICIENTS, ROUNDS, orthogonalise
 
-MIXUP = Piece("mixup", "mixup(values, partners, share)", "(B, ...)", 'chapter 9, "Remedy 1: show it more"')
-NEIGHBOURS = Piece(
-    "neighbours",
-    "neighbours(hidden, kernel, bias, rows)",
-    "(B, N, M)",
-    'chapter 9, "Remedy 2: locality inside the MLP"',
-)
-ORTHOGONALISED = Piece(
-    "orthogonalised",
-    "orthogonalised(gradient, rounds)",
-    "(rows, columns)",
-    'chapter 9, "Remedy 5: a better optimiser"',
-    gradients=False,
-)
-MUON_STEP = Piece(
-    "muon_step",
-    "muon_step(weight, gradient, rate, parts)",
-    "(rows, columns)",
-    'chapter 9, exercise "A step of Muon"',
-    gradients=False,
-)
-ERASE = Piece(
-    "erase",
-    "erase(images, centres, share)",
-    "(B, C, H, W)",
-    'chapter 9, exercise "Cutout by hand"',
-    exact=True,
-    gradients=False,
-)
+
+def _mixup(values: Tensor, partners: Tensor, share: Tensor) -> Tensor:
+    kept = share.view(-1, *[1] * (values.ndim - 1))
+    return kept * values + (1 - kept) * values[partners]
 
 
-@check(MIXUP)
-def mixup(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+@function_check("(B, ...)", 'chapter 9, "Remedy 1: show it more"', _mixup, [(4, 3, 5, 6), (6, 10), (5, 2, 3)])
+def mixup(shape: tuple[int, ...]) -> Case:
     """Check a function ``(values, partners, share)`` that blends each of a batch with its partner.
 
     Values are (B, ...): images, or shares of classes; partners (B,) are places in the batch; share (B,) is
     what is kept of a value, the rest is its partner's.
-
-    Raises:
-        CheckFailed: if it differs; the message names changed shares, or one share for all.
     """
-
-    def ours(values: Tensor, partners: Tensor, share: Tensor) -> Tensor:
-        kept = share.view(-1, *[1] * (values.ndim - 1))
-        return kept * values + (1 - kept) * values[partners]
-
-    cases = []
-    for shape in [(4, 3, 5, 6), (6, 10), (5, 2, 3)]:
-        count = shape[0]
-        values, share = torch.randn(shape), 0.1 + 0.8 * torch.rand(count)
+    count = shape[0]
+    values, share = torch.randn(shape), 0.1 + 0.8 * torch.rand(count)
+    partners = torch.randperm(count)
+    while (partners == torch.arange(count)).any() or torch.equal(partners.argsort(), partners):
         partners = torch.randperm(count)
-        while (partners == torch.arange(count)).any() or torch.equal(partners.argsort(), partners):
-            partners = torch.randperm(count)
-        one = torch.full_like(share, share[0].item())
-        kept = share.view(-1, *[1] * (len(shape) - 1))
-        mistakes = {
-            "the shares have changed places: a value keeps `share`, its partner gives the rest": ours(
-                values, partners, 1 - share
-            ),
-            "the share of the first pair is used for all; each pair has its own": ours(values, partners, one),
-            "the mean of all shares is used; each pair has its own": ours(
-                values, partners, share.mean().expand(count)
-            ),
-            "the partners are the batch turned round; take values[partners]": ours(
-                values, torch.arange(count).flip(0), share
-            ),
-            "the partners are the neighbours in the batch; take values[partners]": ours(
-                values, torch.arange(count).roll(1), share
-            ),
-            "the partners are used the wrong way round: partners[i] is where the partner of i stands": ours(
-                values, partners.argsort(), share
-            ),
-            "the partner comes in whole; it gives 1 - share": kept * values + values[partners],
-            "the value stays whole; it keeps its share": values + (1 - kept) * values[partners],
-            "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
-            + kept[partners] * values[partners],
-            "both are multiplied by the same share; the partner gives 1 - share": kept
-            * (values + values[partners]),
-            "the values come back as they are": values,
-            "these are the partners; blend them with the values": values[partners],
-        }
-        label = f"values of shape {shape}, partners {partners.tolist()}"
-        cases.append(Case((values, partners, share), ours(values, partners, share), mistakes, label))
-    judge_function(MIXUP, function, ours, cases, [])
+    one = torch.full_like(share, share[0].item())
+    kept = share.view(-1, *[1] * (len(shape) - 1))
+    mistakes = {
+        "the shares have changed places: a value keeps `share`, its partner gives the rest": _mixup(
+            values, partners, 1 - share
+        ),
+        "the share of the first pair is used for all; each pair has its own": _mixup(values, partners, one),
+        "the mean of all shares is used; each pair has its own": _mixup(
+            values, partners, share.mean().expand(count)
+        ),
+        "the partners are the batch turned round; take values[partners]": _mixup(
+            values, torch.arange(count).flip(0), share
+        ),
+        "the partners are the neighbours in the batch; take values[partners]": _mixup(
+            values, torch.arange(count).roll(1), share
+        ),
+        "the partners are used the wrong way round: partners[i] is where the partner of i stands": _mixup(
+            values, partners.argsort(), share
+        ),
+        "the partner comes in whole; it gives 1 - share": kept * values + values[partners],
+        "the value stays whole; it keeps its share": values + (1 - kept) * values[partners],
+        "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
+        + kept[partners] * values[partners],
+        "both are multiplied by the same share; the partner gives 1 - share": kept
+        * (values + values[partners]),
+        "the values come back as they are": values,
+        "these are the partners; blend them with the values": values[partners],
+    }
+    return Case((values, partners, share), _mixup(values, partners, share), mistakes)
 
 
-@check(NEIGHBOURS)
-def neighbours(function: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -> None:
+def _neighbours(hidden: Tensor, kernel: Tensor, bias: Tensor, rows: int) -> Tensor:
+    image = hidden.mT.unflatten(2, (rows, -1))
+    return _depthwise(F.pad(image, (1, 1, 1, 1)), kernel, bias).flatten(2).mT
+
+
+@function_check(
+    "(B, N, M)",
+    'chapter 9, "Remedy 2: locality inside the MLP"',
+    _neighbours,
+    [(2, 3, 4, 5), (3, 5, 3, 4), (1, 4, 3, 6)],
+)
+def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
     """Check a function that lets each patch see its eight neighbours, hidden value by hidden value.
 
     It is called as ``(hidden, kernel, bias, rows)``: hidden values (B, N, M) of a grid of so many rows, a
     kernel (M, 1, 3, 3) and a bias (M,); the result is (B, N, M).
-
-    Raises:
-        CheckFailed: if it differs; the message names rows and columns that changed places, or a reshape.
     """
-    cases = []
-    for batch, rows, columns, width in [(2, 3, 4, 5), (3, 5, 3, 4), (1, 4, 3, 6)]:
-        hidden, bias = torch.randn(batch, rows * columns, width), torch.randn(width)
-        kernel = torch.randn(width, 1, 3, 3)
+    hidden, bias = torch.randn(batch, rows * columns, width), torch.randn(width)
+    kernel = torch.randn(width, 1, 3, 3)
 
-        def on_grid(
-            tokens: Tensor = hidden,
-            kernel: Tensor = kernel,
-            bias: Tensor | None = bias,
-            rows: int = rows,
-            order: str = "gh gw",
-            mode: str = "constant",
-        ) -> Tensor:
-            image = rearrange(tokens, f"b ({order}) m -> b m gh gw", gh=rows)
-            padded = F.pad(image, (1, 1, 1, 1), mode=mode)
-            return rearrange(_depthwise(padded, kernel, bias), f"b m gh gw -> b ({order}) m")
+    def on_grid(
+        tokens: Tensor = hidden,
+        kernel: Tensor = kernel,
+        bias: Tensor | None = bias,
+        rows: int = rows,
+        order: str = "gh gw",
+        mode: str = "constant",
+    ) -> Tensor:
+        image = rearrange(tokens, f"b ({order}) m -> b m gh gw", gh=rows)
+        padded = F.pad(image, (1, 1, 1, 1), mode=mode)
+        return rearrange(_depthwise(padded, kernel, bias), f"b m gh gw -> b ({order}) m")
 
-        right = on_grid()
-        image = rearrange(hidden, "b (gh gw) m -> b m gh gw", gh=rows)
-        reshaped = hidden.reshape(batch, width, rows, columns)
-        seen = _depthwise(F.pad(reshaped, (1, 1, 1, 1)), kernel, bias)
-        mistakes = {
-            "rows and columns of the grid have changed places": on_grid(rows=columns),
-            "the tokens are read column by column; they come row by row": on_grid(order="gw gh"),
-            "the tokens are reshaped to the grid without moving the hidden values: (B, N, M) has to become "
-            "(B, M, N) first": seen.flatten(2).mT,
-            "the tokens are reshaped to the grid and back without moving the hidden values: (B, N, M) has to "
-            "become (B, M, N) first": seen.reshape(batch, -1, width),
-            "the result is reshaped to tokens without moving the hidden values to the end": _depthwise(
-                F.pad(image, (1, 1, 1, 1)), kernel, bias
-            ).reshape(batch, -1, width),
-            "the result is still a grid; make tokens of it, (B, N, M)": rearrange(
-                right, "b (gh gw) m -> b m gh gw", gh=rows
-            ),
-            "the bias is missing": on_grid(bias=None),
-            "what it read is added; that is left to the caller": hidden + right,
-            "a GELU follows; that is left to the caller": F.gelu(right),
-            "the kernel is turned round; F.conv2d takes it as it is": on_grid(kernel=kernel.flip(2, 3)),
-            "the kernel is transposed": on_grid(kernel=kernel.mT),
-            "the grid's border is repeated; pad with zeros": on_grid(mode="replicate"),
-            "the grid's border joins the other side; pad with zeros": on_grid(mode="circular"),
-            "there is no padding, and the border is lost; take padding=1": _depthwise(image, kernel, bias)
-            .flatten(2)
-            .mT,
-            "the hidden values are added up; each has a kernel and a result of its own (groups=M)": on_grid(
-                bias=None
-            ).sum(-1, keepdim=True)
-            + bias,
-            "all hidden values share the first kernel; each has its own": on_grid(
-                kernel=kernel[:1].expand(width, 1, 3, 3)
-            ),
-        }
-        label = f"hidden values of shape {tuple(hidden.shape)}, {rows} rows of {columns}"
-        cases.append(Case((hidden, kernel, bias, rows), right, mistakes, label))
-
-    def ours(hidden: Tensor, kernel: Tensor, bias: Tensor, rows: int) -> Tensor:
-        image = hidden.mT.unflatten(2, (rows, -1))
-        return _depthwise(F.pad(image, (1, 1, 1, 1)), kernel, bias).flatten(2).mT
-
-    judge_function(NEIGHBOURS, function, ours, cases, [])
+    right = on_grid()
+    image = rearrange(hidden, "b (gh gw) m -> b m gh gw", gh=rows)
+    reshaped = hidden.reshape(batch, width, rows, columns)
+    seen = _depthwise(F.pad(reshaped, (1, 1, 1, 1)), kernel, bias)
+    mistakes = {
+        "rows and columns of the grid have changed places": on_grid(rows=columns),
+        "the tokens are read column by column; they come row by row": on_grid(order="gw gh"),
+        "the tokens are reshaped to the grid without moving the hidden values: (B, N, M) has to become "
+        "(B, M, N) first": seen.flatten(2).mT,
+        "the tokens are reshaped to the grid and back without moving the hidden values: (B, N, M) has to "
+        "become (B, M, N) first": seen.reshape(batch, -1, width),
+        "the result is reshaped to tokens without moving the hidden values to the end": _depthwise(
+            F.pad(image, (1, 1, 1, 1)), kernel, bias
+        ).reshape(batch, -1, width),
+        "the result is still a grid; make tokens of it, (B, N, M)": rearrange(
+            right, "b (gh gw) m -> b m gh gw", gh=rows
+        ),
+        "the bias is missing": on_grid(bias=None),
+        "what it read is added; that is left to the caller": hidden + right,
+        "a GELU follows; that is left to the caller": F.gelu(right),
+        "the kernel is turned round; F.conv2d takes it as it is": on_grid(kernel=kernel.flip(2, 3)),
+        "the kernel is transposed": on_grid(kernel=kernel.mT),
+        "the grid's border is repeated; pad with zeros": on_grid(mode="replicate"),
+        "the grid's border joins the other side; pad with zeros": on_grid(mode="circular"),
+        "there is no padding, and the border is lost; take padding=1": _depthwise(image, kernel, bias)
+        .flatten(2)
+        .mT,
+        "the hidden values are added up; each has a kernel and a result of its own (groups=M)": on_grid(
+            bias=None
+        ).sum(-1, keepdim=True)
+        + bias,
+        "all hidden values share the first kernel; each has its own": on_grid(
+            kernel=kernel[:1].expand(width, 1, 3, 3)
+        ),
+    }
+    return Case((hidden, kernel, bias, rows), right, mistakes)
 
 
 def _depthwise(image: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv2d(image, kernel, bias, groups=len(kernel))
 
 
-@check(ORTHOGONALISED)
-def orthogonalised(function: Callable[[Tensor, int], Tensor]) -> None:
-    """Check a function ``(gradient, rounds)`` that takes a matrix through rounds of Muon's polynomial.
-
-    The matrix is (rows, columns), in float32; the package's own works in bfloat16.
-
-    Raises:
-        CheckFailed: if it differs; the message names a missing norm, or powers value by value.
-    """
-    cases = []
-    # What one wrong round gives can still be told apart; after five many are infinite.
-    for rows, columns, scale, rounds in [(3, 5, 0.02, 1), (4, 4, 0.1, 2), (5, 3, 1e-3, ROUNDS)]:
-        gradient = scale * _well_conditioned(rows, columns)
-        label = f"a gradient of shape ({rows}, {columns}) and length {gradient.norm():.2g}, rounds={rounds}"
-        right, mistakes = _rounds(gradient, rounds), _wrong_rounds(gradient, rounds)
-        cases.append(Case((gradient, rounds), right, mistakes, label))
-    judge_function(ORTHOGONALISED, function, _rounds, cases, [orthogonalise])
-
-
-def _well_conditioned(rows: int, columns: int) -> Tensor:
-    """A random matrix whose singular values lie between 0.3 and 1, so that no rounding error grows."""
-    u, _, v = torch.linalg.svd(torch.randn(rows, columns), full_matrices=False)
-    return u * torch.linspace(1.0, 0.3, min(rows, columns)) @ v
-
-
 def _rounds(
-    matrix: Tensor,
-    rounds: int = ROUNDS,
+    gradient: Tensor,
+    rounds: int,
     norm: Callable[[Tensor], Tensor] = torch.linalg.norm,
     polynomial: Callable[[Tensor, Tensor, float, float, float], Tensor] | None = None,
 ) -> Tensor:
     a, b, c = COEFFICIENTS
-    x = matrix / norm(matrix)
+    x = gradient / norm(gradient)
     for _ in range(rounds):
         gram = x @ x.T
         if polynomial is not None:
@@ -214,6 +150,30 @@ def _rounds(
         else:
             x = a * x + (b * gram + c * gram @ gram) @ x
     return x
+
+
+@function_check(
+    "(rows, columns)",
+    'chapter 9, "Remedy 5: a better optimiser"',
+    _rounds,
+    [(3, 5, 0.02, 1), (4, 4, 0.1, 2), (5, 3, 1e-3, ROUNDS)],
+    answers=[orthogonalise],
+    gradients=False,
+)
+def orthogonalised(rows: int, columns: int, scale: float, rounds: int) -> Case:
+    """Check a function ``(gradient, rounds)`` that takes a matrix through rounds of Muon's polynomial.
+
+    The matrix is (rows, columns), in float32; the package's own works in bfloat16.
+    """
+    gradient = scale * _well_conditioned(rows, columns)
+    right, mistakes = _rounds(gradient, rounds), _wrong_rounds(gradient, rounds)
+    return Case((gradient, rounds), right, mistakes)
+
+
+def _well_conditioned(rows: int, columns: int) -> Tensor:
+    """A random matrix whose singular values are between 0.3 and 1, so that no rounding error grows."""
+    u, _, v = torch.linalg.svd(torch.randn(rows, columns), full_matrices=False)
+    return u * torch.linspace(1.0, 0.3, min(rows, columns)) @ v
 
 
 def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
@@ -274,158 +234,155 @@ def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
     }
 
 
-@check(MUON_STEP)
-def muon_step(function: Callable[[Tensor, Tensor, float, int], Tensor]) -> None:
+def _muon_step(weight: Tensor, gradient: Tensor, rate: float, parts: int) -> Tensor:
+    made = [_rounds(part, ROUNDS) for part in gradient.chunk(parts)]
+    rows, columns = made[0].shape
+    return weight - rate * max(1.0, rows / columns) ** 0.5 * torch.cat(made)
+
+
+@function_check(
+    "(rows, columns)",
+    'chapter 9, exercise "A step of Muon"',
+    _muon_step,
+    [(3, 4, 4, 0.1), (2, 6, 4, 0.5), (1, 3, 5, 0.02)],
+    answers=[orthogonalise],
+    gradients=False,
+)
+def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
     """Check a function ``(weight, gradient, rate, parts)`` that takes a step of Muon without momentum.
 
     The matrix (rows, columns) holds equal parts, one below the other, as queries, keys and values do; each
     part's gradient is made orthogonal for itself, and a part with more rows than columns moves further by
     sqrt(rows / columns). It returns the new weight.
-
-    Raises:
-        CheckFailed: if it differs; the message names parts that were taken as one, or a factor that is off.
     """
-    cases = []
-    for parts, rows, columns, rate in [(3, 4, 4, 0.1), (2, 6, 4, 0.5), (1, 3, 5, 0.02)]:
-        strengths = [1.0, 0.3, 3.0][:parts]
-        gradient = torch.cat([0.1 * strength * _well_conditioned(rows, columns) for strength in strengths])
-        weight = torch.randn(parts * rows, columns)
-        stretch = max(1.0, rows / columns) ** 0.5
-        whole = max(1.0, parts * rows / columns) ** 0.5
-        made = torch.cat([_rounds(part) for part in gradient.chunk(parts)])
-        step = rate * stretch * made
-        fused = rate * _rounds(gradient)
-        exact = []
-        for part in gradient.chunk(parts):
-            u, _, v = torch.linalg.svd(part, full_matrices=False)
-            exact.append(rate * stretch * u @ v)
-        interleaved = torch.empty_like(made)
-        for first in range(parts):
-            interleaved[first::parts] = rate * stretch * _rounds(gradient[first::parts])
-        mistakes = {
-            "the matrix is made orthogonal as one; take its parts one by one": weight - whole * fused,
-            "the matrix is made orthogonal as one, without the factor sqrt(rows / columns); take its "
-            "parts one by one": weight - fused,
-            "the matrix is made orthogonal as one, with a part's factor; take its parts one by one": weight
-            - stretch * fused,
-            "the factor sqrt(rows / columns) of a part with more rows than columns is missing": weight
-            - rate * made,
-            "the factor is that of the whole matrix; take rows and columns of a part": weight
-            - rate * whole * made,
-            "the factor lacks its root": weight - rate * stretch**2 * made,
-            "the factor is turned round: sqrt(rows / columns)": weight
-            - rate * max(1.0, columns / rows) ** 0.5 * made,
-            "the factor is below 1 where a part has more columns than rows; it is at least 1": weight
-            - rate * (rows / columns) ** 0.5 * made,
-            "the weight climbs along the gradient; take the step away": weight + step,
-            "the gradient is used as it is; make its parts orthogonal": weight - rate * stretch * gradient,
-            "a part takes every so many rows; parts stand one below the other": weight - interleaved,
-            "the parts are made orthogonal exactly, U V^T; asked for are five rounds": weight
-            - torch.cat(exact),
-            "that is the step; return the weight after it": step,
-            "that is the change; return the weight after it": -step,
-            "the rate is missing": weight - stretch * made,
-        }
-        if columns % parts == 0:
-            sides = [_rounds(part) for part in gradient.chunk(parts, dim=1)]
-            mistakes["the matrix is cut into columns; its parts stand one below the other"] = weight - (
-                rate * max(1.0, parts * parts * rows / columns) ** 0.5 * torch.cat(sides, dim=1)
-            )
-        label = f"a weight of shape ({parts * rows}, {columns}), {parts} part{'s' * (parts > 1)}, rate {rate}"
-        right = _muon_step(weight, gradient, rate, parts)
-        cases.append(Case((weight, gradient, rate, parts), right, mistakes, label))
-    judge_function(MUON_STEP, function, _muon_step, cases, [orthogonalise])
-
-
-def _muon_step(weight: Tensor, gradient: Tensor, rate: float, parts: int) -> Tensor:
-    made = [_rounds(part) for part in gradient.chunk(parts)]
-    rows, columns = made[0].shape
-    return weight - rate * max(1.0, rows / columns) ** 0.5 * torch.cat(made)
-
-
-@check(ERASE)
-def erase(function: Callable[[Tensor, Tensor, float], Tensor]) -> None:
-    """Check a function ``(images, centres, share)`` that sets a square of each image to 127.5.
-
-    Images are (B, C, S, S), centres (B, 2) hold a row and a column in pixels, 0 to S, fractions included; the
-    side of the square is a share of S, and a pixel is inside if its own middle is.
-
-    Raises:
-        CheckFailed: if it differs; the message names a cross, one square for all, or a border crossed.
-    """
-    cases = []
-    for batch, channels, side, share in [(6, 3, 12, 0.4), (5, 1, 9, 0.5), (7, 2, 15, 0.25)]:
-        images = 255 * torch.rand(batch, channels, side, side)
-        centres = side * torch.rand(batch, 2)
-        centres[0] = 0.5 * share * side * torch.rand(2)  # over the border
-        half = share * side / 2
-        middles = torch.arange(side) + 0.5
-
-        def near(axis: int, reach: float, places: Tensor = middles, centres: Tensor = centres) -> Tensor:
-            return (places - centres[:, axis, None]).abs() <= reach
-
-        def filled(inside: Tensor, value: float = 127.5, images: Tensor = images) -> Tensor:
-            return images.masked_fill(inside, value)
-
-        def square(
-            reach: float, places: Tensor = middles, axes: tuple[int, int] = (0, 1), centres: Tensor = centres
-        ) -> Tensor:
-            down, right = (near(axis, reach, places, centres) for axis in axes)
-            return down[:, None, :, None] & right[:, None, None, :]
-
-        inside = square(half)
-        wrapped, begun = images.clone(), images.clone()
-        for image, corner, (row, column) in zip(wrapped, begun, centres.tolist(), strict=True):
-            top, bottom = (math.ceil(row - half - 0.5), math.floor(row + half - 0.5) + 1)
-            left, right = (math.ceil(column - half - 0.5), math.floor(column + half - 0.5) + 1)
-            image[:, top:bottom, left:right] = 127.5  # a negative index counts from the end
-            rows, columns = (((middles >= start) & (middles <= start + 2 * half)) for start in (row, column))
-            corner[:, rows[:, None] & columns] = 127.5
-        lines = near(0, half)[:, None, :, None] | near(1, half)[:, None, None, :]
-        only_first = inside & (torch.arange(channels) == 0)[:, None, None]
-        mistakes = {
-            "all images lose the same square; each has its own centre": filled(
-                square(half, centres=centres[:1].expand(batch, 2))
-            ),
-            "row and column have changed places; a centre is (row, column)": filled(
-                square(half, axes=(1, 0))
-            ),
-            "the square is twice too wide; half of its side lies on each side of the centre": filled(
-                square(2 * half)
-            ),
-            "the square is half as wide as it must be": filled(square(half / 2)),
-            "a cross is erased; a pixel is inside if its row and its column are: & in place of |": (
-                filled(lines)
-            ),
-            "only rows are looked at": filled(near(0, half)[:, None, :, None].expand_as(lines)),
-            "only columns are looked at": filled(near(1, half)[:, None, None, :].expand_as(lines)),
-            "the erased pixels become 0; they become 127.5": filled(inside, 0.0),
-            "the erased pixels become 127; they become 127.5": filled(inside, 127.0),
-            "the erased pixels become 128; they become 127.5": filled(inside, 128.0),
-            "the erased pixels become 0.5; they become 127.5": filled(inside, 0.5),
-            "the erased pixels become 1; they become 127.5": filled(inside, 1.0),
-            "the square is kept, and all around it erased": filled(~inside),
-            "only the first channel is erased": filled(only_first),
-            "pixel i is taken to lie at i; its middle lies at i + 0.5": filled(square(half, middles - 0.5)),
-            "the square begins at the centre; half of it lies before": begun,
-            "a square that reaches over the border is lost, or wraps: a negative index counts from the end": (
-                wrapped
-            ),
-            "a circle is erased; asked for is a square": filled(
-                (
-                    (middles - centres[:, 0, None])[:, None, :, None] ** 2
-                    + (middles - centres[:, 1, None])[:, None, None, :] ** 2
-                )
-                <= half**2
-            ),
-            "nothing is erased": images,
-        }
-        label = f"images of shape {tuple(images.shape)}, share {share}"
-        cases.append(Case((images, centres, share), _erased(images, centres, share), mistakes, label))
-    judge_function(ERASE, function, _erased, cases, [])
+    strengths = [1.0, 0.3, 3.0][:parts]
+    gradient = torch.cat([0.1 * strength * _well_conditioned(rows, columns) for strength in strengths])
+    weight = torch.randn(parts * rows, columns)
+    stretch = max(1.0, rows / columns) ** 0.5
+    whole = max(1.0, parts * rows / columns) ** 0.5
+    made = torch.cat([_rounds(part, ROUNDS) for part in gradient.chunk(parts)])
+    step = rate * stretch * made
+    fused = rate * _rounds(gradient, ROUNDS)
+    exact = []
+    for part in gradient.chunk(parts):
+        u, _, v = torch.linalg.svd(part, full_matrices=False)
+        exact.append(rate * stretch * u @ v)
+    interleaved = torch.empty_like(made)
+    for first in range(parts):
+        interleaved[first::parts] = rate * stretch * _rounds(gradient[first::parts], ROUNDS)
+    mistakes = {
+        "the matrix is made orthogonal as one; take its parts one by one": weight - whole * fused,
+        "the matrix is made orthogonal as one, without the factor sqrt(rows / columns); take its "
+        "parts one by one": weight - fused,
+        "the matrix is made orthogonal as one, with a part's factor; take its parts one by one": weight
+        - stretch * fused,
+        "the factor sqrt(rows / columns) of a part with more rows than columns is missing": weight
+        - rate * made,
+        "the factor is that of the whole matrix; take rows and columns of a part": weight
+        - rate * whole * made,
+        "the factor lacks its root": weight - rate * stretch**2 * made,
+        "the factor is turned round: sqrt(rows / columns)": weight
+        - rate * max(1.0, columns / rows) ** 0.5 * made,
+        "the factor is below 1 where a part has more columns than rows; it is at least 1": weight
+        - rate * (rows / columns) ** 0.5 * made,
+        "the weight climbs along the gradient; take the step away": weight + step,
+        "the gradient is used as it is; make its parts orthogonal": weight - rate * stretch * gradient,
+        "a part takes every so many rows; parts stand one below the other": weight - interleaved,
+        "the parts are made orthogonal exactly, U V^T; asked for are five rounds": weight - torch.cat(exact),
+        "that is the step; return the weight after it": step,
+        "that is the change; return the weight after it": -step,
+        "the rate is missing": weight - stretch * made,
+    }
+    if columns % parts == 0:
+        sides = [_rounds(part, ROUNDS) for part in gradient.chunk(parts, dim=1)]
+        mistakes["the matrix is cut into columns; its parts stand one below the other"] = weight - (
+            rate * max(1.0, parts * parts * rows / columns) ** 0.5 * torch.cat(sides, dim=1)
+        )
+    right = _muon_step(weight, gradient, rate, parts)
+    return Case((weight, gradient, rate, parts), right, mistakes)
 
 
 def _erased(images: Tensor, centres: Tensor, share: float) -> Tensor:
     side = images.shape[-1]
     near = (torch.arange(side) + 0.5 - centres[:, :, None]).abs() <= share * side / 2  # (B, 2, S)
     return images.masked_fill((near[:, 0, :, None] & near[:, 1, None, :])[:, None], 127.5)
+
+
+@function_check(
+    "(B, C, H, W)",
+    'chapter 9, exercise "Cutout by hand"',
+    _erased,
+    [(6, 3, 12, 0.4), (5, 1, 9, 0.5), (7, 2, 15, 0.25)],
+    exact=True,
+    gradients=False,
+)
+def erase(batch: int, channels: int, side: int, share: float) -> Case:
+    """Check a function ``(images, centres, share)`` that sets a square of each image to 127.5.
+
+    Images are (B, C, S, S), centres (B, 2) hold a row and a column in pixels, 0 to S, fractions included; the
+    side of the square is a share of S, and a pixel is inside if its own middle is.
+    """
+    images = 255 * torch.rand(batch, channels, side, side)
+    centres = side * torch.rand(batch, 2)
+    centres[0] = 0.5 * share * side * torch.rand(2)  # over the border
+    half = share * side / 2
+    middles = torch.arange(side) + 0.5
+
+    def near(axis: int, reach: float, places: Tensor = middles, centres: Tensor = centres) -> Tensor:
+        return (places - centres[:, axis, None]).abs() <= reach
+
+    def filled(inside: Tensor, value: float = 127.5) -> Tensor:
+        return images.masked_fill(inside, value)
+
+    def square(
+        reach: float, places: Tensor = middles, axes: tuple[int, int] = (0, 1), centres: Tensor = centres
+    ) -> Tensor:
+        down, right = (near(axis, reach, places, centres) for axis in axes)
+        return down[:, None, :, None] & right[:, None, None, :]
+
+    inside = square(half)
+    wrapped, begun = images.clone(), images.clone()
+    for image, corner, (row, column) in zip(wrapped, begun, centres.tolist(), strict=True):
+        top, bottom = (math.ceil(row - half - 0.5), math.floor(row + half - 0.5) + 1)
+        left, right = (math.ceil(column - half - 0.5), math.floor(column + half - 0.5) + 1)
+        image[:, top:bottom, left:right] = 127.5  # a negative index counts from the end
+        rows, columns = (((middles >= start) & (middles <= start + 2 * half)) for start in (row, column))
+        corner[:, rows[:, None] & columns] = 127.5
+    lines = near(0, half)[:, None, :, None] | near(1, half)[:, None, None, :]
+    only_first = inside & (torch.arange(channels) == 0)[:, None, None]
+    mistakes = {
+        "all images lose the same square; each has its own centre": filled(
+            square(half, centres=centres[:1].expand(batch, 2))
+        ),
+        "row and column have changed places; a centre is (row, column)": filled(square(half, axes=(1, 0))),
+        "the square is twice too wide; half of its side lies on each side of the centre": filled(
+            square(2 * half)
+        ),
+        "the square is half as wide as it must be": filled(square(half / 2)),
+        "a cross is erased; a pixel is inside if its row and its column are: & in place of |": (
+            filled(lines)
+        ),
+        "only rows are looked at": filled(near(0, half)[:, None, :, None].expand_as(lines)),
+        "only columns are looked at": filled(near(1, half)[:, None, None, :].expand_as(lines)),
+        "the erased pixels become 0; they become 127.5": filled(inside, 0.0),
+        "the erased pixels become 127; they become 127.5": filled(inside, 127.0),
+        "the erased pixels become 128; they become 127.5": filled(inside, 128.0),
+        "the erased pixels become 0.5; they become 127.5": filled(inside, 0.5),
+        "the erased pixels become 1; they become 127.5": filled(inside, 1.0),
+        "the square is kept, and all around it erased": filled(~inside),
+        "only the first channel is erased": filled(only_first),
+        "pixel i is taken to lie at i; its middle lies at i + 0.5": filled(square(half, middles - 0.5)),
+        "the square begins at the centre; half of it lies before": begun,
+        "a square that reaches over the border is lost, or wraps: a negative index counts from the end": (
+            wrapped
+        ),
+        "a circle is erased; asked for is a square": filled(
+            (
+                (middles - centres[:, 0, None])[:, None, :, None] ** 2
+                + (middles - centres[:, 1, None])[:, None, None, :] ** 2
+            )
+            <= half**2
+        ),
+        "nothing is erased": images,
+    }
+    return Case((images, centres, share), _erased(images, centres, share), mistakes)

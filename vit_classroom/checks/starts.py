@@ -1,71 +1,88 @@
 """Look at the values with which a reader's layers begin: their distribution, not only their size."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from vit_classroom.checks.report import Piece
 
+ENOUGH = 200
+"""Fewer values do not tell from which distribution they come."""
+Start = Callable[[Piece, nn.Module], None]
 
-def starts_at_zero(piece: Piece, module: nn.Module, names: Sequence[str], why: str) -> None:
-    """See that parameters begin with 0.
 
-    Raises:
-        CheckFailed: one does not.
+def starts_at_zero(*names: str, why: str) -> Start:
+    """Return what sees that parameters begin with 0."""
+
+    def look(piece: Piece, module: nn.Module) -> None:
+        for name in names:
+            if module.get_parameter(name).any():
+                raise piece.failed(f"{name} begins at other values than 0: {why}")
+
+    return look
+
+
+def starts_normal(*names: str, deviation: float = 0.02) -> Start:
+    """Return what sees that parameters begin as normal numbers around 0, all of them drawn anew.
+
+    Args:
+        names: of the parameters.
+        deviation: their standard deviation.
     """
-    for name in names:
-        if module.get_parameter(name).any():
-            raise piece.failed(f"{name} begins at other values than 0: {why}")
+
+    def look(piece: Piece, module: nn.Module) -> None:
+        for name in names:
+            values = module.get_parameter(name).detach().double().flatten()
+            if len(values) < ENOUGH:
+                continue
+            found = _what_is_not_normal(values, deviation)
+            if found:
+                wanted = f"expected normal numbers around 0 with a deviation of {deviation}"
+                raise piece.failed(f"{name} begins {found[0]}: {wanted}{found[1]}")
+
+    return look
 
 
-def starts_normal(piece: Piece, module: nn.Module, name: str, deviation: float) -> None:
-    """See that a parameter begins as normal numbers around 0, all of them drawn anew.
-
-    Raises:
-        CheckFailed: the mean, the deviation or the form is another, or values repeat.
-    """
-    values = module.get_parameter(name).detach().double().flatten()
-    wanted = f"expected normal numbers around 0 with a deviation of {deviation}"
+def _what_is_not_normal(values: Tensor, deviation: float) -> tuple[str, str] | None:
+    """Say how values differ from normal numbers, in words, and what to add; None if they do not."""
     found = values.std().item()
     if not values.isfinite().all() or not found:
-        raise piece.failed(f"{name} begins as {_constant(values)}: {wanted}")
+        return f"as {_constant(values)}", ""
     if abs(found / deviation - 1) > 5 / (2 * len(values)) ** 0.5:
-        raise piece.failed(f"{name} begins with a deviation of {found:.3g}: {wanted}")
+        return f"with a deviation of {found:.3g}", ""
     if abs(values.mean().item()) > 5 * deviation / len(values) ** 0.5:
-        raise piece.failed(f"{name} begins around {values.mean().item():.3g}: {wanted}")
+        return f"around {values.mean().item():.3g}", ""
     if len(values.unique()) < 0.9 * len(values):
-        raise piece.failed(f"{name} begins with values that repeat: {wanted}, each drawn for itself")
+        return "with values that repeat", ", each drawn for itself"
     flatness = (
         (values - values.mean()) ** 4
     ).mean().item() / found**4  # 3 for normal, 1.8 for uniform numbers
     if abs(flatness - 3) > 5 * (24 / len(values)) ** 0.5:
-        kind = "uniform" if flatness < 2.2 else "not normal"
-        raise piece.failed(f"{name} begins with numbers that are {kind}: {wanted}")
+        return f"with numbers that are {'uniform' if flatness < 2.2 else 'not normal'}", ""
+    return None
 
 
-def spread_like_linear(piece: Piece, module: nn.Module, names: Sequence[str]) -> None:
-    """See that weights begin as random numbers of a size from which learning starts.
+def spread_like_linear(*names: str) -> Start:
+    """Return what sees that weights begin as random numbers of a size from which learning starts.
 
     Any of the usual rules is right (PyTorch's own, Xavier's, LeCun's): within five times of 1 / sqrt(inputs).
-
-    Raises:
-        CheckFailed: they do not.
     """
-    for name in names:
-        weight = module.get_parameter(name).detach()
-        usual = (weight[0].numel()) ** -0.5
-        found = weight.double().std().item()
-        if not weight.isfinite().all() or not found:
-            raise piece.failed(
-                f"{name} begins as {_constant(weight)}: expected random numbers, or all values learn the same"
-            )
-        if not usual / 5 < found < 5 * usual:
-            raise piece.failed(
-                f"{name} begins with a deviation of {found:.3g}: expected about {usual:.2g}, 1 / "
-                f"sqrt(inputs); "
-                "nn.Linear does it by itself"
-            )
+
+    def look(piece: Piece, module: nn.Module) -> None:
+        for name in names:
+            weight = module.get_parameter(name).detach()
+            usual, found = weight[0].numel() ** -0.5, weight.double().std().item()
+            if not weight.isfinite().all() or not found:
+                wanted = "expected random numbers, or all values learn the same"
+                raise piece.failed(f"{name} begins as {_constant(weight)}: {wanted}")
+            if not usual / 5 < found < 5 * usual:
+                raise piece.failed(
+                    f"{name} begins with a deviation of {found:.3g}: expected about {usual:.2g}, 1 / "
+                    "sqrt(inputs); nn.Linear does it by itself"
+                )
+
+    return look
 
 
 def _constant(values: Tensor) -> str:

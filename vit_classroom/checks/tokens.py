@@ -1,50 +1,42 @@
-"""Check of chapter 2: class token and positions."""
+"""Checks of chapter 2: class token and positions."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
-from vit_classroom.checks.judging import check, judge_module
+from vit_classroom.checks.judging import class_check, hand_made_check, judge_module
 from vit_classroom.checks.report import Case, Piece, randomise
-from vit_classroom.checks.starts import starts_at_zero, starts_normal
+from vit_classroom.checks.starts import Start, starts_at_zero, starts_normal
 from vit_from_scratch.model import tokens
 from vit_from_scratch.model.config import ViTConfig
 
-SEQUENCE = Piece(
-    "TokenSequence", "TokenSequence(num_patches, dim)", "(B, N + 1, D)", 'chapter 2, "Equation 1"'
+CONFIG = ViTConfig(image_size=6, patch_size=1, channels=1, dim=64, depth=1, heads=2, mlp_dim=8)
+ZERO = "the reference code begins it at 0"
+
+
+@class_check(
+    "TokenSequence(num_patches, dim)",
+    "(B, N + 1, D)",
+    'chapter 2, "Equation 1"',
+    lambda num_patches, dim: randomise(tokens.TokenSequence(CONFIG)),
+    (36, 64),
+    [1, 4],
+    starts=[starts_at_zero("class_token", why=ZERO), starts_normal("position")],
 )
-
-
-@check(SEQUENCE)
-def token_sequence(cls: Callable[[int, int], object]) -> None:
+def token_sequence(reference: tokens.TokenSequence, batch: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.tokens.TokenSequence`.
 
     It is called as ``cls(num_patches, dim)``; parameters ``class_token`` (1, 1, D) and ``position``
     (1, N + 1, D).
-
-    Raises:
-        CheckFailed: if parameters or results differ, or the initial values are not the reference's.
     """
-    side, width = 6, 64
-    count = side**2
-    config = ViTConfig(image_size=side, patch_size=1, channels=1, dim=width, depth=1, heads=2, mlp_dim=8)
-    reference = tokens.TokenSequence(config)
-    randomise(reference)
-
-    def cases() -> list[Case]:
-        found = []
-        for batch in (1, 4):
-            embeddings = torch.randn(batch, count, width)
-            mistakes = with_class_token(reference, embeddings)
-            label = f"embeddings of shape {tuple(embeddings.shape)}"
-            found.append(Case((embeddings,), reference(embeddings), mistakes, label))
-        return found
-
-    judge_module(SEQUENCE, cls, (count, width), reference, cases, _look_at_start)
+    embeddings = torch.randn(batch, 36, 64)
+    return Case((embeddings,), reference(embeddings), _with_class_token(reference, embeddings))
 
 
-def with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tensor]:
+def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tensor]:
     """What each wrong way from embeddings to N + 1 tokens gives."""
     first, position = reference.get_parameter("class_token"), reference.get_parameter("position")
     class_token = first.expand(len(embeddings), 1, -1)
@@ -81,6 +73,105 @@ def with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tens
     }
 
 
-def _look_at_start(module: nn.Module) -> None:
-    starts_at_zero(SEQUENCE, module, ["class_token"], "the reference code begins it at 0")
-    starts_normal(SEQUENCE, module, "position", 0.02)
+OPTION = Piece(
+    "TokenSequenceWithOption(num_patches, dim, class_token)",
+    "(B, T, D)",
+    'chapter 2, exercise "Without a class token"',
+)
+Mistakes = Callable[[nn.Module, Tensor], dict[str, Tensor]]
+
+
+class _GridPosition(nn.Module):
+    """One vector for each row and one for each column; a place has their sum."""
+
+    def __init__(self, rows: int, columns: int, dim: int) -> None:
+        super().__init__()
+        self.row = nn.Parameter(0.02 * torch.randn(rows, dim))
+        self.column = nn.Parameter(0.02 * torch.randn(columns, dim))
+
+    def forward(self) -> Tensor:
+        """Return the positions, (1, N, D)."""
+        return rearrange(self.row[:, None] + self.column, "gh gw d -> 1 (gh gw) d")
+
+
+@class_check(
+    "GridPosition(rows, columns, dim)",
+    "(1, N, D)",
+    'chapter 2, exercise "Rows and columns apart"',
+    lambda *sizes: randomise(_GridPosition(*sizes)),
+    [(12, 9, 256), (3, 4, 8)],
+    [()],
+    starts=[starts_normal("row", "column")],
+)
+def grid_position(reference: _GridPosition) -> Case:
+    """Check a class of positions that are the sum of a row's vector and a column's.
+
+    It is called as ``cls(rows, columns, dim)``; parameters ``row`` (rows, D) and ``column`` (columns, D),
+    which start as N(0, 0.02); ``forward()`` takes nothing and returns (1, N, D), row by row.
+    """
+    down, across = torch.broadcast_tensors(reference.row[:, None], reference.column)
+    grid, joined = down + across, torch.cat([down, across], dim=-1)  # the paper joins them, twice as wide
+    flat = {
+        "the places come column by column; let the rows run slowest": grid.transpose(0, 1),
+        "the places have only their row's vector: add the column's": down,
+        "the places have only their column's vector: add the row's": across,
+        "row and column are joined side by side; here they are added": joined,
+        "row and column are multiplied; here they are added": down * across,
+        "row and column are averaged; here they are added": grid / 2,
+        "the column's vector is taken away; here it is added": down - across,
+    }
+    mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {
+        "the grid is not flattened: the result is (1, N, D)": grid,
+        "the grid is not flattened: the result is (1, N, D), N in place of rows and columns": grid[None],
+        "the first axis is missing: (1, N, D) can be added to any batch": grid.flatten(0, 1),
+    }
+    return Case((), reference(), mistakes, f"{len(reference.row)} rows and {len(reference.column)} columns")
+
+
+def _without_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tensor]:
+    position = reference.get_parameter("position")
+    zeros = torch.zeros_like(embeddings[:, :1])
+    placed = embeddings + position
+    return {
+        "the positions are not added": embeddings,
+        "the positions are added twice": placed + position,
+        "each token gets the position of the one before it": embeddings + position.roll(1, dims=1),
+        "each token gets the position of the one after it": embeddings + position.roll(-1, dims=1),
+        "every token gets the same position, the first": embeddings + position[:, :1],
+        "the first patch gets no position; without a class token it is a token like any other": torch.cat(
+            [embeddings[:, :1], placed[:, 1:]], 1
+        ),
+        "the first patch is lost; without a class token place 0 is a patch": placed[:, 1:],
+        "a token of zeros still stands in front; leave it out": torch.cat([zeros, placed], 1),
+        "the tokens are averaged; that is the part of the model's other end": placed.mean(1),
+    }
+
+
+@hand_made_check(OPTION)
+def optional_class_token(cls: object) -> None:
+    """Check a class like the one of :func:`token_sequence` that can leave its class token out.
+
+    It is called with the keywords ``num_patches, dim, class_token``. With ``class_token=True`` it is that
+    class; with False its only parameter is ``position`` (1, N, D), and it maps (B, N, D) to (B, N, D).
+    """
+    starts = [starts_at_zero("class_token", why=ZERO), starts_normal("position")]
+    size = {"image_size": 5, "dim": 128}
+    _judge_option(OPTION, cls, dataclasses.replace(CONFIG, **size), _with_class_token, starts)
+    without = dataclasses.replace(
+        OPTION, result="(B, N, D)", title="TokenSequenceWithOption(..., class_token=False)"
+    )
+    config = dataclasses.replace(CONFIG, **size, class_token=False, pool="gap")
+    _judge_option(without, cls, config, _without_class_token, starts[1:])
+
+
+def _judge_option(
+    piece: Piece, cls: object, config: ViTConfig, mistakes: Mistakes, starts: Sequence[Start]
+) -> None:
+    reference = randomise(tokens.TokenSequence(config))
+
+    def cases() -> list[Case]:
+        drawn = [torch.randn(batch, config.num_patches, config.dim) for batch in (1, 3)]
+        return [Case((z,), reference(z), mistakes(reference, z)) for z in drawn]
+
+    arguments = {"num_patches": config.num_patches, "dim": config.dim, "class_token": config.class_token}
+    judge_module(piece, cls, arguments, reference, cases, starts)

@@ -131,7 +131,7 @@ def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, handed_in):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "is no folder"),
+        (["nowhere"], "is not a folder"),
         (["."], "holds no notebook"),
         ([".", "--chapter", "99"], "unknown chapter '99'"),
         ([".", "--jobs", "0"], "--jobs 0: expected more than 0"),

@@ -3,17 +3,11 @@
 import re
 from pathlib import Path
 
-import bank_build
-import bank_inspect
-import bank_masked
-import bank_scale
-import bank_train
-import bank_transfer
+import banks
 import pytest
-import right_answers
 import torch
-import wrong_answers
 from attacks import ATTACKS
+from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
@@ -23,9 +17,6 @@ from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remo
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
 CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
-BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
-RIGHT = {check: piece for bank in (right_answers, *BANKS) for check, piece in bank.RIGHT.items()}
-WRONG = [answer for bank in (wrong_answers, *BANKS) for answer in bank.WRONG]
 
 
 def points(marks):
@@ -174,19 +165,13 @@ def process():
     """A student's process with the bank of mistakes in it."""
     student = StudentProcess(Limits(seconds=60))
     student.start()
-    folders = {module.__file__.rpartition("/")[0] for module in BANKS}
-    folders |= {wrong_answers.__file__.rpartition("/")[0]}
-    right, wrong = (
-        [first.__name__, *(bank.__name__ for bank in BANKS)] for first in (right_answers, wrong_answers)
-    )
     source = (
-        f"import sys, warnings\nwarnings.simplefilter('ignore')\nsys.path += {sorted(folders)}\n"
-        f"import torch, {', '.join({*right, *wrong})}\nfrom vit_classroom.checks import sandbox\n"
+        f"import sys, warnings\nsys.path.append({str(Path(banks.__file__).parent)!r})\n"
+        "warnings.simplefilter('ignore')\n"
+        "import torch\nfrom banks import RIGHT, WRONG\nfrom vit_classroom.checks import sandbox\n"
         "torch.optim.AdamW([torch.ones(1, requires_grad=True)]).step()\n"  # imports for seconds
         "sandbox.LIMIT_SECONDS = 0.5\n"
-        f"WRONG = [answer for bank in ({', '.join(wrong)}) for answer in bank.WRONG]\n"
-        f"RIGHT = {{}}\nfor bank in ({', '.join(right)}):\n"
-        "    RIGHT |= {check.__name__: pieces for check, pieces in bank.RIGHT.items()}"
+        "RIGHT = {check.__name__: pieces for check, pieces in RIGHT.items()}"
     )
     reply, _ = student.ask({"do": "run", "source": source, "place": "bank"})
     assert "error" not in reply

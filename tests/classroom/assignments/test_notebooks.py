@@ -77,12 +77,12 @@ def test_earlier_answers_are_code_that_runs():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{", "is no Jupyter notebook"),
-        (b"[]", "is no Jupyter notebook"),
-        (b"{}", "is no Jupyter notebook"),
-        (b'{"cells": 3}', "is no Jupyter notebook"),
-        (b'{"cells": [{}]}', "is no Jupyter notebook"),
-        (b"\xff\xfe", "is no Jupyter notebook"),
+        (b"{", "is not a Jupyter notebook"),
+        (b"[]", "is not a Jupyter notebook"),
+        (b"{}", "is not a Jupyter notebook"),
+        (b'{"cells": 3}', "is not a Jupyter notebook"),
+        (b'{"cells": [{}]}', "is not a Jupyter notebook"),
+        (b"\xff\xfe", "is not a Jupyter notebook"),
         (None, "cannot be read: No such file"),
     ],
 )

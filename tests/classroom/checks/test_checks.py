@@ -5,25 +5,16 @@ import random
 import re
 from collections import Counter
 
-import bank_build
-import bank_inspect
-import bank_masked
-import bank_scale
-import bank_train
-import bank_transfer
 import numpy as np
 import pytest
-import right_answers
 import torch
-import wrong_answers
-from right_answers import Mlp, MlpWithDropout, attention_by_einsum, patchify_by_permute
+from bank_attention import attention_by_einsum
+from bank_encoder import Mlp, MlpWithDropout
+from bank_patches import patchify_by_permute
+from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
-
-BANKS = (bank_build, bank_inspect, bank_masked, bank_scale, bank_train, bank_transfer)
-RIGHT = right_answers.RIGHT | {check: pieces for bank in BANKS for check, pieces in bank.RIGHT.items()}
-WRONG = wrong_answers.WRONG + [answer for bank in BANKS for answer in bank.WRONG]
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
@@ -62,7 +53,7 @@ def test_of_two_sentences_that_fit_both_are_said():
     from vit_classroom.checks.report import Case, Piece
 
     x = torch.randn(3, 4)
-    piece = Piece("double", "double(x)", "(3, 4)", "chapter 0")
+    piece = Piece("double(x)", "(3, 4)", "chapter 0")
     case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
     with pytest.raises(
         checks.CheckFailed, match="either of these fits:\n  or it is one more\n  or it is squared"
@@ -90,8 +81,8 @@ def test_an_error_is_shown_with_its_line():
 
 def test_a_check_says_what_it_takes():
     signature = inspect.signature(checks.attention)
-    function, seed = signature.parameters.values()
-    assert (function.name, function.kind) == ("function", inspect.Parameter.POSITIONAL_ONLY)
+    theirs, seed = signature.parameters.values()
+    assert (theirs.name, theirs.kind) == ("theirs", inspect.Parameter.POSITIONAL_ONLY)
     assert (seed.name, seed.kind, seed.default) == ("seed", inspect.Parameter.KEYWORD_ONLY, None)
 
 

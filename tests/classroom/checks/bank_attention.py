@@ -1,0 +1,390 @@
+"""Right and wrong answers to the pieces of chapter 3."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+from variations import with_forward
+
+from vit_classroom import checks
+from vit_from_scratch import model
+
+
+def attention_by_einsum(q, k, v):
+    scores = torch.einsum("...id,...jd->...ij", q, k) * q.shape[-1] ** -0.5
+    return torch.einsum("...ij,...jd->...id", scores.softmax(-1), v)
+
+
+def attention_in_loops(q, k, v):
+    rows = []
+    for i in range(q.shape[-2]):
+        scores = (q[..., i : i + 1, :] * k).sum(-1) / math.sqrt(q.shape[-1])
+        weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+        rows.append((weights[..., None] * v).sum(-2))
+    return torch.stack(rows, dim=-2)
+
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.projection = nn.Linear(dim, dim)
+
+    def forward(self, tokens):
+        q, k, v = rearrange(self.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=self.heads)
+        return self.projection(rearrange(attention_by_einsum(q, k, v), "b h t dh -> b t (h dh)"))
+
+
+class AttentionHeadByHead(Attention):
+    def forward(self, tokens):
+        q, k, v = self.qkv(tokens).chunk(3, dim=-1)
+        width = tokens.shape[-1] // self.heads
+        parts = zip(q.split(width, -1), k.split(width, -1), v.split(width, -1), strict=True)
+        return self.projection(torch.cat([attention_by_einsum(*part) for part in parts], dim=-1)), None
+
+
+class AttentionOfTorch(Attention):
+    def forward(self, tokens):
+        q, k, v = self.qkv(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return self.projection(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+def scores(q, k):
+    return q @ k.mT / math.sqrt(q.shape[-1])
+
+
+def heads_of(self, tokens, pattern="qkv h dh", heads=None):
+    count = heads or self.heads
+    return rearrange(self.qkv(tokens), f"b t ({pattern}) -> qkv b h t dh", qkv=3, h=count)
+
+
+def joined(self, gathered, pattern="(h dh)"):
+    return self.projection(rearrange(gathered, f"b h t dh -> b t {pattern}"))
+
+
+def attention_class(compute):
+    return with_forward(Attention, compute)
+
+
+def scaled_by(power_of_width):
+    def forward(self, tokens):
+        q, k, v = heads_of(self, tokens)
+        return joined(self, (q @ k.mT * power_of_width(tokens.shape[-1], q.shape[-1])).softmax(-1) @ v)
+
+    return attention_class(forward)
+
+
+def softmax_over(axis):
+    def forward(self, tokens):
+        q, k, v = heads_of(self, tokens)
+        return joined(self, scores(q, k).softmax(axis) @ v)
+
+    return attention_class(forward)
+
+
+class AttentionInThreeLayers(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+        self.projection = nn.Linear(dim, dim)
+
+
+class AttentionWithoutBias(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+
+
+def masked_by_filling(q, k, v, real):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return scores.masked_fill(~real[:, None, None], -math.inf).softmax(dim=-1) @ v
+
+
+def masked_by_torch(q, k, v, real):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=real[:, None, None, :])
+
+
+def masked_image_by_image(q, k, v, real):
+    return torch.stack(
+        [
+            attention_by_einsum(q[i], k[i][:, real[i]], v[i][:, real[i]])  # padding is cut away
+            for i in range(len(q))
+        ]
+    )
+
+
+def masked_by_renormalising(q, k, v, real):
+    weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) * real[:, None, None, :]
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def masked_by_adding(q, k, v, real):
+    bias = torch.zeros(real.shape).masked_fill(~real, -1e9)
+    return (q @ k.mT * q.shape[-1] ** -0.5 + bias[:, None, None, :]).softmax(-1) @ v
+
+
+def masking(change):
+    def attention(q, k, v, real):
+        return change(q @ k.mT / math.sqrt(q.shape[-1]), real[:, None, None, :], v)
+
+    return attention
+
+
+def on_queries(value):
+    def attention(q, k, v, real):
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        return scores.masked_fill(~real[:, None, :, None], value).softmax(-1) @ v
+
+    return attention
+
+
+def on_both(q, k, v, real):
+    pairs = real[:, None, :, None] & real[:, None, None, :]
+    return (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~pairs, -math.inf).softmax(-1) @ v
+
+
+def streamed(q, k, v):
+    scale = q.shape[-1] ** -0.5
+    highest = torch.full((*q.shape[:-1], 1), -math.inf)
+    total, gathered = torch.zeros_like(highest), torch.zeros_like(q)
+    for j in range(k.shape[-2]):
+        score = (q * k[..., j : j + 1, :]).sum(-1, keepdim=True) * scale
+        higher = torch.maximum(highest, score)
+        shrink, share = torch.exp(highest - higher), torch.exp(score - higher)
+        total = total * shrink + share
+        gathered = gathered * shrink + share * v[..., j : j + 1, :]
+        highest = higher
+    return gathered / total
+
+
+def streamed_from_the_first(q, k, v):
+    def score(j):
+        return torch.einsum("...id,...d->...i", q, k[..., j, :]) / math.sqrt(q.shape[-1])
+
+    mean, log_total = v[..., :1, :].expand_as(q), score(0)
+    for j in range(1, k.shape[-2]):
+        new_total = torch.logaddexp(log_total, score(j))
+        mean = torch.lerp(mean, v[..., j : j + 1, :], (score(j) - new_total).exp()[..., None])
+        log_total = new_total
+    return mean
+
+
+def streamed_query_by_query(q, k, v):
+    rows = []
+    for i in range(q.shape[-2]):
+        scores = [(q[..., i, :] * k[..., j, :]).sum(-1) / math.sqrt(q.shape[-1]) for j in range(k.shape[-2])]
+        highest = torch.stack(scores).amax(0)
+        shares = [(score - highest).exp() for score in scores]
+        rows.append(
+            sum(share[..., None] * v[..., j, :] for j, share in enumerate(shares)) / sum(shares)[..., None]
+        )
+    return torch.stack(rows, dim=-2)
+
+
+def streaming(
+    shrink_total=True, shrink_gathered=True, start=-math.inf, divide=True, scaled=True, over=False, first=0
+):
+    def attention(q, k, v):
+        highest = torch.full((*q.shape[:-1], 1), start)
+        total, gathered = torch.zeros_like(highest), torch.zeros_like(q)
+        for j in range(first, k.shape[-2]):
+            score = (q * k[..., j : j + 1, :]).sum(-1, keepdim=True)
+            score = score / math.sqrt(q.shape[-1]) if scaled else score
+            higher = torch.maximum(highest, score)
+            shrink, share = torch.exp(highest - higher), torch.exp(score - higher)
+            shrink = 1 / shrink if over and j else shrink
+            total = total * (shrink if shrink_total else 1) + share
+            gathered = gathered * (shrink if shrink_gathered else 1) + share * v[..., j : j + 1, :]
+            highest = higher
+        return gathered / total if divide else gathered
+
+    return attention
+
+
+def streamed_without_maximum(q, k, v):
+    total, gathered = 0, 0
+    for j in range(k.shape[-2]):
+        share = ((q * k[..., j : j + 1, :]).sum(-1, keepdim=True) / math.sqrt(q.shape[-1])).exp()
+        total, gathered = total + share, gathered + share * v[..., j : j + 1, :]
+    return gathered / total
+
+
+RIGHT = {
+    checks.attention: (attention_by_einsum, attention_in_loops, F.scaled_dot_product_attention),
+    checks.multi_head_attention: (Attention, AttentionHeadByHead, AttentionOfTorch),
+    checks.masked_attention: (
+        masked_by_filling,
+        masked_by_torch,
+        masked_image_by_image,
+        masked_by_renormalising,
+        masked_by_adding,
+    ),
+    checks.streamed_attention: (
+        streamed,
+        streamed_from_the_first,
+        streamed_query_by_query,
+        F.scaled_dot_product_attention,
+    ),
+}
+
+WRONG = {
+    checks.attention: [
+        (lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "not divided"),
+        (lambda q, k, v: (q @ k.mT * q.shape[-1] ** 0.5).softmax(-1) @ v, "equation 6 divides"),
+        (lambda q, k, v: (q @ k.mT / q.shape[-1]).softmax(-1) @ v, "divided by Dh"),
+        (lambda q, k, v: (q @ k.mT / q.shape[-2] ** 0.5).softmax(-1) @ v, "the number of tokens"),
+        (lambda q, k, v: scores(q, k).softmax(-2) @ v, "rows must sum to 1"),
+        (lambda q, k, v: scores(q, k).softmax(0) @ v, "rows must sum to 1"),
+        (lambda q, k, v: scores(q, k) @ v, "the softmax is missing"),
+        (lambda q, k, v: (q @ k.mT).softmax(-1) / q.shape[-1] ** 0.5 @ v, "after the softmax"),
+        (lambda q, k, v: scores(k, q).softmax(-1) @ v, "queries and keys have changed places"),
+        (lambda q, k, v: scores(q, k).softmax(-1).mT @ v, "weights are transposed"),
+        (lambda q, k, v: scores(q, k).softmax(-1) @ k, "keys stand where the values belong"),
+        (lambda q, k, v: scores(q, k).softmax(-1) @ q, "queries stand where the values belong"),
+        (lambda q, k, v: scores(q, k).softmax(-1), "these are the weights A"),
+        (lambda q, k, v: v, "values come out as they went in"),
+        (lambda q, k, v: scores(q, k).sigmoid() @ v, "a sigmoid stands"),
+        (lambda q, k, v: scores(q, k).log_softmax(-1) @ v, ""),
+        (lambda q, k, v: scores(q, k).softmax(-1) @ v.mT, "RuntimeError|returned shape"),
+        (lambda q, k, v: q @ k.T, "RuntimeError|returned shape|UserWarning"),
+        (lambda q, k, v: F.dropout(attention_by_einsum(q, k, v)), ""),
+        (lambda q, k, v: attention_by_einsum(q, k, v).detach(), "no gradient can flow back"),
+        (lambda q, k, v: attention_by_einsum(q.detach(), k, v), "input 1 receives no gradient"),
+        (lambda q, k, v: attention_by_einsum(q, k, v.clone().data), "input 3 receives no gradient"),
+        (lambda q, k, v: attention_by_einsum(q.div_(q.shape[-1] ** 0.5), k, v), "changes its input"),
+        (model.attention.explicit_attention, "the package's own"),
+    ],
+    checks.masked_attention: [
+        (lambda q, k, v, real: attention_by_einsum(q, k, v), "the mask is not used"),
+        (masking(lambda s, real, v: s.masked_fill(real, -math.inf).softmax(-1) @ v), "upside down"),
+        (masking(lambda s, real, v: (s.softmax(-1) * real) @ v), "taken away after the softmax"),
+        (
+            lambda q, k, v, real: attention_by_einsum(q, k, v * real[:, None, :, None]),
+            "taken away after the sof",
+        ),
+        (masking(lambda s, real, v: (s * real).softmax(-1) @ v), r"exp\(0\) = 1 a share"),
+        (
+            lambda q, k, v, real: attention_by_einsum(q, k * real[:, None, :, None], v),
+            r"exp\(0\) = 1 a share",
+        ),
+        (
+            masking(lambda s, real, v: (s + real).softmax(-1) @ v),
+            "the mask is added to the scores as 0 and 1",
+        ),
+        (on_queries(-1e9), "the mask falls on the queries"),
+        (on_queries(-math.inf), "the mask falls on the queries.*nothing but -inf"),
+        (on_both, "falls on queries and keys"),
+        (
+            lambda q, k, v, real: masked_by_filling(q, k, v, real) * real[:, None, :, None],
+            "padding's own rows are set to 0",
+        ),
+        (
+            lambda q, k, v, real: (q @ k.mT).masked_fill(~real[:, None, None], -math.inf).softmax(-1) @ v,
+            r"not divided by sqrt\(Dh\)",
+        ),
+        (
+            masking(lambda s, real, v: s.masked_fill(~real, -math.inf).softmax(-2).nan_to_num() @ v),
+            "over the quer",
+        ),
+        (
+            lambda q, k, v, real: (q @ k.mT).masked_fill(~real, -math.inf).softmax(-1) @ v,
+            "stopped with RuntimeError",
+        ),
+        (lambda q, k, v: v, r"cannot be called as masked_attention\(q, k, v, real\)"),
+        (lambda q, k, v, real: model.attention.explicit_attention(q, k, v), "the package's own"),
+    ],
+    checks.multi_head_attention: [
+        (scaled_by(lambda dim, width: dim**-0.5), r"divided by sqrt\(D\)"),
+        (scaled_by(lambda dim, width: 1.0), "not divided"),
+        (scaled_by(lambda dim, width: 1 / width), "divided by Dh"),
+        (softmax_over(-2), "softmax runs over the queries"),
+        (softmax_over(1), "softmax runs over the heads"),
+        (
+            attention_class(lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x, heads=1)))),
+            "all heads work as one",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x, "qkv dh h")), "(dh h)")
+            ),
+            "every h-th value",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x, "h qkv dh")))
+            ),
+            "interleaved head by head",
+        ),
+        (
+            attention_class(lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x)), "(dh h)")),
+            "joined in the wrong order",
+        ),
+        (
+            attention_class(
+                lambda self, x: self.projection(attention_by_einsum(*heads_of(self, x)).reshape(x.shape))
+            ),
+            "without moving the heads' axis back",
+        ),
+        (
+            attention_class(
+                lambda self, x: rearrange(attention_by_einsum(*heads_of(self, x)), "b h t dh -> b t (h dh)")
+            ),
+            "output projection",
+        ),
+        (
+            attention_class(lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x)[[1, 0, 2]]))),
+            "queries and keys have changed places",
+        ),
+        (
+            attention_class(lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x)[[0, 1, 1]]))),
+            "keys stand where the values belong",
+        ),
+        (
+            attention_class(lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x)[[0, 2, 1]]))),
+            "values come before the keys",
+        ),
+        (attention_class(lambda self, x: Attention.forward(self, x) + x), "the input is added"),
+        (
+            attention_class(
+                lambda self, x: self.projection(
+                    attention_by_einsum(*heads_of(self, x)).mean(1).repeat(1, 1, 3)
+                )
+            ),
+            "heads are averaged",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(
+                    self, attention_by_einsum(heads_of(self, x)[0].detach(), *heads_of(self, x)[1:])
+                )
+            ),
+            "gradient of input 1 is not",
+        ),
+        (attention_class(lambda self, x: None), "is a return missing"),
+        (AttentionInThreeLayers, r"missing +qkv.weight"),
+        (AttentionWithoutBias, r"missing +qkv.bias"),
+        (model.MultiHeadSelfAttention, "the package's own"),
+    ],
+    checks.streamed_attention: [
+        (
+            streaming(shrink_total=False, shrink_gathered=False),
+            "is not rescaled when a larger score arrives: mul",
+        ),
+        (streaming(shrink_total=False), "the sum of weights is not rescaled"),
+        (streaming(shrink_gathered=False), "the gathered values are not rescaled"),
+        (streaming(over=True), "upside down"),
+        (streaming(start=0.0), "running maximum begins at 0"),
+        (streaming(divide=False), "are not divided by the sum"),
+        (streaming(scaled=False), r"not divided by sqrt\(Dh\)"),
+        (streaming(first=1), "the first key is left out"),
+        (streamed_without_maximum, "no maximum is taken off before exp"),
+        (lambda q, k, v: streamed(q, k[..., :-1, :], v[..., :-1, :]), "the last key is left out"),
+        (lambda q, k, v: v.mean(-2, keepdim=True).expand_as(v), "averaged without weights"),
+        (lambda q, k, v: attention_by_einsum(q, k, v).detach(), "no gradient can flow back"),
+        (model.attention.explicit_attention, "the package's own"),
+    ],
+}
+"""Each wrong answer, and a pattern of what is said about it."""

@@ -1,0 +1,243 @@
+"""Right and wrong answers to the pieces of chapter 10."""
+
+import torch
+from einops import rearrange, reduce
+
+from vit_classroom import checks
+
+
+# Fewer colours
+def grey_by_view(weight, patch_size):
+    return weight.view(len(weight), patch_size**2, 3).sum(-1)
+
+
+def grey_by_reduce(weight, patch_size):
+    return reduce(weight, "d (p c) -> d p", "sum", c=3)
+
+
+def grey_by_slices(weight, patch_size):
+    return weight[:, 0::3] + weight[:, 1::3] + weight[:, 2::3]
+
+
+def grey_by_product(weight, patch_size):
+    thrice = torch.eye(patch_size**2).repeat_interleave(3, dim=0)  # (P P 3, P P)
+    return weight @ thrice
+
+
+# Few labels
+def squares_by_inverse(features, targets, penalty):
+    matrix = features.T @ features + penalty * torch.eye(features.shape[1], dtype=features.dtype)
+    return matrix.inverse() @ features.T @ targets
+
+
+def squares_by_rows(features, targets, penalty):
+    """The smaller system when there are fewer images than features; the same answer."""
+    gram = features @ features.T + penalty * torch.eye(len(features), dtype=features.dtype)
+    return features.T @ torch.linalg.solve(gram, targets)
+
+
+def squares_by_more_rows(features, targets, penalty):
+    """The penalty as further images: sqrt(penalty) times the unit vectors, all with target 0."""
+    width = features.shape[1]
+    more = penalty**0.5 * torch.eye(width, dtype=features.dtype)
+    none = torch.zeros(width, targets.shape[1], dtype=targets.dtype)
+    return torch.linalg.lstsq(torch.cat([features, more]), torch.cat([targets, none])).solution
+
+
+def squares_by_singular_values(features, targets, penalty):
+    u, s, v = torch.linalg.svd(features, full_matrices=False)
+    return v.T @ torch.diag(s / (s**2 + penalty)) @ u.T @ targets
+
+
+def squares_with(change):
+    """Return an answer with the matrix, the right side and the result open to mistakes."""
+
+    def function(features, targets, penalty):
+        return change(features, targets, penalty, torch.eye(features.shape[1], dtype=features.dtype))
+
+    return function
+
+
+# Nearest mean
+def means_of(features, labels):
+    return torch.stack([features[labels == k].mean(0) for k in range(int(labels.max()) + 1)])
+
+
+def nearest_by_cdist(features, labels, queries):
+    return torch.cdist(queries, means_of(features, labels)).argmin(1)
+
+
+def nearest_by_sums(features, labels, queries):
+    classes = int(labels.max()) + 1
+    sums = torch.zeros(classes, features.shape[1]).index_add_(0, labels, features)
+    means = sums / labels.bincount()[:, None]
+    return ((queries[:, None] - means) ** 2).sum(-1).argmin(1)
+
+
+def nearest_in_loops(features, labels, queries):
+    means = means_of(features, labels)
+    return torch.tensor([min(range(len(means)), key=lambda k: (q - means[k]).norm()) for q in queries])
+
+
+def nearest_by_products(features, labels, queries):
+    """The squared distance less what all classes share: |m|^2 - 2 q m."""
+    means = means_of(features.double(), labels)
+    return (means.square().sum(1) - 2 * queries.double() @ means.T).argmin(1)
+
+
+def unit(values):
+    return values / values.norm(dim=1, keepdim=True)
+
+
+# Averages of weights
+def polyak_by_loop(weights, decay):
+    mean = weights[0]
+    for now in weights[1:]:
+        mean = decay * mean + (1 - decay) * now
+    return mean
+
+
+def polyak_by_lerp(weights, decay):
+    mean = weights[0]
+    for step in range(1, len(weights)):
+        mean = torch.lerp(mean, weights[step], 1 - decay)
+    return mean
+
+
+def polyak_by_powers(weights, decay):
+    steps = len(weights)
+    shares = (1 - decay) * decay ** torch.arange(steps - 1, -1, -1.0)
+    shares[0] = decay ** (steps - 1)
+    return torch.einsum("s,s...->...", shares, weights)
+
+
+def from_zero(weights, decay):
+    mean = torch.zeros_like(weights[0])
+    for now in weights:
+        mean = decay * mean + (1 - decay) * now
+    return mean
+
+
+# Decay towards the start
+def towards_by_difference(weight, start, rate, decay):
+    return weight - rate * decay * (weight - start)
+
+
+def towards_by_shares(weight, start, rate, decay):
+    return (1 - rate * decay) * weight + rate * decay * start
+
+
+def towards_by_lerp(weight, start, rate, decay):
+    return torch.lerp(weight, start, rate * decay)
+
+
+RIGHT = {
+    checks.grey_weight: (grey_by_view, grey_by_reduce, grey_by_slices, grey_by_product),
+    checks.least_squares: (
+        squares_by_inverse,
+        squares_by_rows,
+        squares_by_more_rows,
+        squares_by_singular_values,
+    ),
+    checks.nearest_mean: (nearest_by_cdist, nearest_by_sums, nearest_in_loops, nearest_by_products),
+    checks.polyak: (polyak_by_loop, polyak_by_lerp, polyak_by_powers),
+    checks.decay_to_start: (towards_by_difference, towards_by_shares, towards_by_lerp),
+}
+
+WRONG = {
+    checks.decay_to_start: [
+        (lambda w, s, r, d: w - r * d * w, "a decay towards zero"),
+        (lambda w, s, r, d: w + r * d * (w - s), "away from the start"),
+        (lambda w, s, r, d: w - d * (w - s), "the learning rate is missing"),
+        (lambda w, s, r, d: w - r * (w - s), "the decay is missing"),
+        (lambda w, s, r, d: -r * d * (w - s), "this is the step"),
+        (lambda w, s, r, d: r * d * (w - s), "without its sign"),
+        (lambda w, s, r, d: s * 1, "jumps to the start"),
+        (lambda w, s, r, d: s - r * d * (w - s), "begins from the start"),
+        (lambda w, s, r, d: s + r * d * (w - s), "moves the start"),
+        (lambda w, s, r, d: w - r * d * s, "the start is subtracted"),
+        (lambda w, s, r, d: (1 - r * d) * w + s, "and the start is added"),
+        (lambda w, s, r, d: w - 2 * r * d * (w - s), "twice too large"),
+        (lambda w, s, r, d: w - r * d * (w - s).sign(), "shortened to its sign"),
+        (lambda w, s, r, d: w * 1, "comes back as it is"),
+        (lambda w, s, r, d: w.sub_(r * d * (w - s)), "changes its input"),
+    ],
+    checks.grey_weight: [
+        (lambda w, p: grey_by_view(w, p) / 3, "it is the mean over the colours"),
+        (lambda w, p: w.view(len(w), -1, 3).mean(-1), "it is the mean over the colours"),
+        (lambda w, p: w.view(len(w), -1, 3) @ torch.tensor([0.299, 0.587, 0.114]), "as the eye does"),
+        (lambda w, p: w.view(len(w), 3, -1).sum(1), "read colour by colour"),
+        (lambda w, p: w.view(len(w), 3, -1).mean(1), "averaged, and read colour by colour"),
+        (lambda w, p: w[:, ::3], "only the first colour"),
+        (lambda w, p: w[:, 1::3], "only the second colour"),
+        (lambda w, p: w[:, : p * p], "only the first third"),
+        (lambda w, p: w.sum(0, keepdim=True), "runs over the outputs"),
+        (lambda w, p: w.sum(1, keepdim=True), "all weights of an output are added"),
+        (lambda w, p: grey_by_view(w, p)[..., None], "the colours' axis is still there"),
+        (lambda w, p: grey_by_view(w, p).view(-1, p, p), "it is still a kernel"),
+        (
+            lambda w, p: rearrange(grey_by_view(w, p), "d (p q) -> d (q p)", p=p),
+            "rows and columns of the patch",
+        ),
+        (lambda w, p: grey_by_view(w, p).T, "it is transposed"),
+        (lambda w, p: grey_by_view(w, p).detach(), "no gradient can flow back"),
+        (lambda w, p: None, "is a return missing"),
+    ],
+    checks.least_squares: [
+        (squares_with(lambda x, y, p, e: torch.linalg.pinv(x) @ y), "the penalty is missing"),
+        (lambda x, y, p: squares_by_inverse(x, y, p**2), "the penalty is squared"),
+        (lambda x, y, p: squares_by_inverse(x, y, p * len(x)), "the mean of the errors"),
+        (lambda x, y, p: squares_by_inverse(x, y, p / len(x)), "divided by the number of images"),
+        (lambda x, y, p: squares_by_inverse(x, y, 2 * p), "taken twice"),
+        (squares_with(lambda x, y, p, e: torch.linalg.solve(x.T @ x + p, x.T @ y)), "goes on the diagonal"),
+        (squares_with(lambda x, y, p, e: torch.linalg.solve(x.T @ x - p * e, x.T @ y)), "is subtracted"),
+        (squares_with(lambda x, y, p, e: x.T @ y), "still to be divided by"),
+        (squares_with(lambda x, y, p, e: (x.T @ x + p * e) @ (x.T @ y)), "not inverted"),
+        (squares_with(lambda x, y, p, e: x.T @ y / ((x * x).sum(0) + p)[:, None]), "only the diagonal"),
+        (lambda x, y, p: squares_by_inverse(x, y, p).T, "it is transposed"),
+        (lambda x, y, p: x @ squares_by_inverse(x, y, p), "these are the predictions"),
+        (lambda x, y, p: -squares_by_inverse(x, y, p), "the sign is turned"),
+        (lambda x, y, p: squares_by_inverse(x - x.mean(0), y, p), "the features are centred first"),
+        (lambda x, y, p: squares_by_inverse(x, y - y.mean(0), p), "the targets are centred first"),
+        (lambda x, y, p: squares_by_inverse(x.sub_(0.0).mul_(2), y, p), "changes its input"),
+    ],
+    checks.nearest_mean: [
+        (lambda f, y, q: y[torch.cdist(q, f).argmin(1)], "the nearest single image decides"),
+        (lambda f, y, q: torch.cdist(q, means_of(f, y)).argmax(1), "farthest is taken"),
+        (lambda f, y, q: (q @ means_of(f, y).T).argmax(1), "the largest dot product"),
+        (lambda f, y, q: (unit(q) @ unit(means_of(f, y)).T).argmax(1), "the cosine decides"),
+        (
+            lambda f, y, q: torch.cdist(q, means_of(f, y) * y.bincount()[:, None]).argmin(1),
+            "the sums of the classes",
+        ),
+        (lambda f, y, q: torch.cdist(q, means_of(f, y), p=1).argmin(1), "value by value"),
+        (lambda f, y, q: torch.cdist(q, means_of(f, y)), "these are the distances; return"),
+        (lambda f, y, q: torch.cdist(q, means_of(f, y)).min(1).values, "distances to the nearest mean"),
+        (lambda f, y, q: means_of(f, y)[nearest_by_cdist(f, y, q)], "these are class means"),
+        (lambda f, y, q: torch.cdist(q, f).argmin(1), "the number of the nearest image"),
+        (lambda f, y, q: torch.cdist(q, means_of(f, y)).argmin(0), "for each class a query"),
+        (
+            lambda f, y, q: torch.stack(
+                [torch.cdist(q, f)[:, y == k].mean(1) for k in range(int(y.max()) + 1)], 1
+            ).argmin(1),
+            "least mean distance",
+        ),
+        (lambda f, y, q: None, "is a return missing"),
+    ],
+    checks.polyak: [
+        (lambda w, d: polyak_by_loop(w, 1 - d), "the shares have changed places"),
+        (from_zero, "the mean begins at zero; it begins"),
+        (lambda w, d: from_zero(w, d) / (1 - d ** len(w)), "as in Adam"),
+        (lambda w, d: w.mean(0), "all weights count alike"),
+        (lambda w, d: w[-1] * 1, "these are the last weights"),
+        (lambda w, d: w[0] * 1, "these are the first weights"),
+        (lambda w, d: polyak_by_loop(w[:-1], d), "the last weights are left out"),
+        (lambda w, d: polyak_by_loop(w[1:], d), "the first weights are left out"),
+        (lambda w, d: d * w[-2] + (1 - d) * w[-1], "only the last two are mixed"),
+        (lambda w, d: polyak_by_loop(w.flip(0), d), "backwards"),
+        (lambda w, d: sum(d ** (len(w) - 1 - k) * w[k] for k in range(len(w))), "come in whole"),
+        (lambda w, d: torch.stack([polyak_by_loop(w[: k + 1], d) for k in range(len(w))]), "after all steps"),
+        (lambda w, d: polyak_by_loop(w.detach(), d), "no gradient can flow back"),
+    ],
+}
+"""Each wrong answer, and a pattern of what is said about it."""

@@ -1,0 +1,335 @@
+"""Right and wrong answers to the pieces of chapter 2."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from variations import with_forward, with_start
+
+from vit_classroom import checks
+
+
+class Sequence(nn.Module):
+    def __init__(self, num_patches, dim):
+        super().__init__()
+        self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
+
+    def forward(self, embeddings):
+        first = self.class_token.expand(len(embeddings), -1, -1)
+        return torch.cat([first, embeddings], dim=1) + self.position
+
+
+class SequenceInParts(Sequence):
+    def __init__(self, num_patches, dim):
+        super().__init__(num_patches, dim)
+        nn.init.trunc_normal_(self.position, std=0.02)
+
+    def forward(self, embeddings):
+        first = (self.class_token + self.position[:, :1]).repeat(len(embeddings), 1, 1)
+        return torch.cat([first, embeddings + self.position[:, 1:]], dim=1)
+
+
+class SequenceByPadding(Sequence):
+    def forward(self, embeddings):
+        padded = F.pad(embeddings, (0, 0, 1, 0))
+        marked = F.pad(self.class_token, (0, 0, 0, embeddings.shape[1]))
+        return padded + marked + self.position
+
+
+def sequence(forward):
+    return with_forward(Sequence, forward)
+
+
+def first_of(self, embeddings):
+    return self.class_token.expand(len(embeddings), -1, -1)
+
+
+class SequenceOfBuffers(Sequence):
+    def __init__(self, num_patches, dim):
+        nn.Module.__init__(self)
+        self.register_buffer("class_token", torch.zeros(1, 1, dim))
+        self.register_buffer("position", 0.02 * torch.randn(1, num_patches + 1, dim))
+
+
+class SequenceOfPlainTensors(Sequence):
+    def __init__(self, num_patches, dim):
+        nn.Module.__init__(self)
+        self.class_token = torch.zeros(1, 1, dim)
+        self.position = 0.02 * torch.randn(1, num_patches + 1, dim)
+
+
+class SequenceOfNPositions(nn.Module):
+    def __init__(self, num_patches, dim):
+        super().__init__()
+        self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches, dim))
+
+
+def repeat_one_row(module):
+    with torch.no_grad():
+        module.position.copy_(module.position[:, :1].expand_as(module.position).clone())
+
+
+class GridPosition(nn.Module):
+    def __init__(self, rows, columns, dim):
+        super().__init__()
+        self.row = nn.Parameter(0.02 * torch.randn(rows, dim))
+        self.column = nn.Parameter(0.02 * torch.randn(columns, dim))
+
+    def forward(self):
+        return (self.row[:, None] + self.column[None]).flatten(0, 1)[None]
+
+
+class GridPositionByRepeating(GridPosition):
+    def __init__(self, rows, columns, dim):
+        super().__init__(rows, columns, dim)
+        for table in (self.row, self.column):
+            nn.init.trunc_normal_(table, std=0.02)
+
+    def forward(self):
+        rows, columns = len(self.row), len(self.column)
+        return (self.row.repeat_interleave(columns, dim=0) + self.column.repeat(rows, 1)).unsqueeze(0)
+
+
+class GridPositionInLoops(GridPosition):
+    def forward(self):
+        return torch.stack([row + column for row in self.row for column in self.column])[None]
+
+
+class GridPositionByIndex(GridPosition):
+    def forward(self):
+        places = torch.arange(len(self.row) * len(self.column))
+        width = len(self.column)
+        return F.embedding(places // width, self.row)[None] + F.embedding(places % width, self.column)[None]
+
+
+def grid(forward):
+    return with_forward(GridPosition, forward)
+
+
+class GridOfFullTables(GridPosition):
+    def __init__(self, rows, columns, dim):
+        nn.Module.__init__(self)
+        self.position = nn.Parameter(0.02 * torch.randn(1, rows * columns, dim))
+
+
+class GridOfPlainTensors(GridPosition):
+    def __init__(self, rows, columns, dim):
+        nn.Module.__init__(self)
+        self.row, self.column = 0.02 * torch.randn(rows, dim), 0.02 * torch.randn(columns, dim)
+
+
+def joined(self):
+    rows, columns = len(self.row), len(self.column)
+    both = [self.row[:, None].expand(-1, columns, -1), self.column.expand(rows, -1, -1)]
+    return torch.cat(both, dim=-1).flatten(0, 1)[None]
+
+
+class SequenceWithOption(nn.Module):
+    def __init__(self, num_patches, dim, class_token=True):
+        super().__init__()
+        self.class_token = nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None
+        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + class_token, dim))
+
+    def forward(self, z):
+        if self.class_token is not None:
+            z = torch.cat([self.class_token.expand(len(z), -1, -1), z], dim=1)
+        return z + self.position
+
+
+class SequenceOfAList(nn.Module):
+    def __init__(self, num_patches, dim, class_token):
+        super().__init__()
+        self.wanted = class_token
+        if class_token:
+            self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.position = nn.Parameter(torch.empty(1, num_patches + int(class_token), dim).normal_(std=0.02))
+
+    def forward(self, embeddings):
+        first = [self.class_token.repeat(len(embeddings), 1, 1)] if self.wanted else []
+        return torch.cat([*first, embeddings], dim=1).add(self.position)
+
+
+class SequenceWithAnEmptyToken(nn.Module):
+    def __init__(self, num_patches, dim, class_token):
+        super().__init__()
+        self.register_parameter("class_token", nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None)
+        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + class_token, dim))
+
+    def forward(self, embeddings):
+        count = self.position.shape[1] - embeddings.shape[1]
+        z = F.pad(embeddings, (0, 0, count, 0))
+        if count:
+            z = z + F.pad(self.class_token, (0, 0, 0, embeddings.shape[1]))
+        return self.position + z
+
+
+def option(forward):
+    return with_forward(SequenceWithOption, forward)
+
+
+class AlwaysAToken(SequenceWithOption):
+    def __init__(self, num_patches, dim, class_token):
+        super().__init__(num_patches, dim, True)
+
+
+class OneRowTooMany(SequenceWithOption):
+    def __init__(self, num_patches, dim, class_token):
+        super().__init__(num_patches, dim, class_token)
+        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
+
+
+class SkipsPlaceZero(SequenceWithOption):
+    def forward(self, z):
+        result = super().forward(z)
+        return result if self.class_token is not None else result[:, 1:]
+
+
+class KeepsAnEmptyPlace(SequenceWithOption):
+    def forward(self, z):
+        result = super().forward(z)
+        return result if self.class_token is not None else F.pad(result, (0, 0, 1, 0))
+
+
+class FirstPatchWithoutPosition(SequenceWithOption):
+    def forward(self, z):
+        result = super().forward(z)
+        return result if self.class_token is not None else torch.cat([z[:, :1], result[:, 1:]], dim=1)
+
+
+class AveragesAtOnce(SequenceWithOption):
+    def forward(self, z):
+        result = super().forward(z)
+        return result if self.class_token is not None else result.mean(1)
+
+
+class NoPositionsWithoutAToken(SequenceWithOption):
+    def forward(self, z):
+        return super().forward(z) if self.class_token is not None else z
+
+
+class TokenLast(SequenceWithOption):
+    def forward(self, z):
+        if self.class_token is not None:
+            z = torch.cat([z, self.class_token.expand(len(z), -1, -1)], dim=1)
+        return z + self.position
+
+
+class UsesATokenThatIsNotThere(SequenceWithOption):
+    def forward(self, z):
+        return torch.cat([self.class_token.expand(len(z), -1, -1), z], dim=1) + self.position
+
+
+FALSE = r"class_token=False\): "
+
+
+RIGHT = {
+    checks.token_sequence: (Sequence, SequenceInParts, SequenceByPadding),
+    checks.grid_position: (GridPosition, GridPositionByRepeating, GridPositionInLoops, GridPositionByIndex),
+    checks.optional_class_token: (SequenceWithOption, SequenceOfAList, SequenceWithAnEmptyToken),
+}
+
+WRONG = {
+    checks.grid_position: [
+        (grid(lambda self: (self.column[:, None] + self.row).flatten(0, 1)[None]), "column by column"),
+        (
+            grid(lambda self: (self.row[:, None] + 0 * self.column).flatten(0, 1)[None]),
+            "only their row's vector",
+        ),
+        (grid(lambda self: (0 * self.row[:, None] + self.column).flatten(0, 1)[None]), "only their column's"),
+        (grid(joined), "joined side by side"),
+        (grid(lambda self: (self.row[:, None] * self.column).flatten(0, 1)[None]), "are multiplied"),
+        (grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)[None] / 2), "are averaged"),
+        (grid(lambda self: self.row[:, None] + self.column), "is not flattened"),
+        (grid(lambda self: (self.row[:, None] + self.column)[None]), "is not flattened.*N in place of"),
+        (grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)), "first axis is missing"),
+        (grid(lambda self: (self.row + self.column).flatten()[None]), "stopped with RuntimeError"),
+        (GridOfFullTables, r"missing +row \(12, 256\)(.|\n)*unexpected position"),
+        (GridOfPlainTensors, "row is a plain tensor"),
+        (with_start(GridPosition, lambda m: nn.init.zeros_(m.row)), "row begins as nothing but zeros"),
+        (with_start(GridPosition, lambda m: nn.init.normal_(m.column)), "column begins with a deviation"),
+        (
+            grid(lambda self: (self.row.data[:, None] + self.column).flatten(0, 1)[None]),
+            "row receives no gradient",
+        ),
+    ],
+    checks.optional_class_token: [
+        (AlwaysAToken, FALSE + r"it has other parameters(.|\n)*unexpected class_token"),
+        (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 128\)"),
+        (SkipsPlaceZero, FALSE + "the first patch is lost"),
+        (KeepsAnEmptyPlace, FALSE + "a token of zeros still stands in front"),
+        (FirstPatchWithoutPosition, FALSE + "the first patch gets no position"),
+        (AveragesAtOnce, FALSE + "the tokens are averaged"),
+        (NoPositionsWithoutAToken, FALSE + "the positions are not added"),
+        (UsesATokenThatIsNotThere, FALSE + "it stopped with AttributeError"),
+        (TokenLast, "TokenSequenceWithOption: the class token stands last"),
+        (option(lambda self, z: z), "TokenSequenceWithOption: "),
+        (SequenceWithOption(25, 32), "hand in the class itself, as `TokenSequenceWithOption`"),
+    ],
+    checks.token_sequence: [
+        (
+            sequence(lambda self, x: torch.cat([x, first_of(self, x)], 1) + self.position),
+            "class token stands last",
+        ),
+        (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1)), "positions are not added"),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x + self.position[:, 1:]], 1)),
+            "class token gets no position",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x + self.position[:, :-1]], 1)),
+            "positions from 0 on, and the class token none",
+        ),
+        (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) * self.position), "are multiplied"),
+        (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) - self.position), "are taken away"),
+        (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) + 2 * self.position), "added twice"),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) + self.position.roll(1, 1)),
+            "position of the one before",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) + self.position[:, :1]),
+            "the same position, the first",
+        ),
+        (sequence(lambda self, x: x + self.position[:, 1:]), "no class token in the result"),
+        (sequence(lambda self, x: x + self.class_token + self.position[:, 1:]), "is added to the patches"),
+        (
+            sequence(lambda self, x: torch.cat([torch.zeros_like(x[:, :1]), x], 1) + self.position),
+            "is not the parameter",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([self.class_token, x], 1) + self.position),
+            "stopped with RuntimeError",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) + self.position.detach()),
+            "position receives no gradient",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x).data, x], 1) + self.position),
+            "class_token receives no gradient",
+        ),
+        (sequence(lambda self, x: Sequence.forward(self, x).detach()), "no gradient can flow back"),
+        (sequence(lambda self, x: Sequence.forward(self, x.mul_(2))), "changes its input"),
+        (sequence(lambda self, x: Sequence.forward(self, x) * math.nan), "values are NaN"),
+        (SequenceOfBuffers, "class_token is a buffer"),
+        (SequenceOfPlainTensors, "class_token is a plain tensor: wrap it in nn.Parameter"),
+        (SequenceOfNPositions, r"position has shape \(1, 36, 64\), expected \(1, 37, 64\)"),
+        (with_start(Sequence, lambda m: m.position.requires_grad_(False)), "position is frozen"),
+        (
+            with_start(Sequence, lambda m: nn.init.uniform_(m.position, -0.0346, 0.0346)),
+            "uniform: expected normal numbers",
+        ),
+        (with_start(Sequence, lambda m: nn.init.normal_(m.position)), r"a deviation of (1|0\.9)"),
+        (with_start(Sequence, lambda m: nn.init.zeros_(m.position)), "nothing but zeros"),
+        (with_start(Sequence, lambda m: nn.init.normal_(m.position, 0.01, 0.02)), "begins around"),
+        (with_start(Sequence, repeat_one_row), "values that repeat|deviation"),
+        (
+            with_start(Sequence, lambda m: nn.init.normal_(m.class_token, std=0.02)),
+            "class_token begins at other values than 0",
+        ),
+    ],
+}
+"""Each wrong answer, and a pattern of what is said about it."""

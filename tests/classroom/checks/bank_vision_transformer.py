@@ -1,0 +1,402 @@
+"""Right and wrong answers to the pieces of chapter 5."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from bank_encoder import Block, Encoder, run, without_grad
+from bank_patches import Embedding
+from bank_tokens import Sequence, SequenceWithOption
+from einops import rearrange
+from torch import nn
+from variations import then, with_forward, with_start
+
+from vit_classroom import checks
+from vit_from_scratch import model
+from vit_from_scratch.model.cost import count_parameters, forward_flops, parameters_of
+
+
+class ViT(nn.Module):
+    def __init__(self, image_size, patch_size, channels, dim, depth, heads, mlp_dim, num_classes):
+        super().__init__()
+        self.patch_embedding = Embedding(patch_size, channels, dim)
+        self.tokens = Sequence((image_size // patch_size) ** 2, dim)
+        self.encoder = Encoder(dim, depth, heads, mlp_dim)
+        self.head = nn.Linear(dim, num_classes)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, images):
+        return self.head(self.encoder(self.tokens(self.patch_embedding(images)))[:, 0])
+
+
+class ViTOfThePackagesPieces(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        config = model.ViTConfig(**fields)
+        self.patch_embedding = model.PatchEmbedding(fields["patch_size"], fields["channels"], fields["dim"])
+        self.tokens, self.encoder = model.TokenSequence(config), model.Encoder(config)
+
+
+class ViTThatNormsOnlyTheClassToken(ViT):
+    def forward(self, images):
+        z = self.tokens(self.patch_embedding(images))
+        for block in self.encoder.blocks:
+            z = block(z)
+        return F.linear(self.encoder.norm(z[:, 0]), self.head.weight, self.head.bias)
+
+
+def vit(forward):
+    return with_forward(ViT, forward)
+
+
+def encoded(self, images):
+    return self.encoder(self.tokens(self.patch_embedding(images)))
+
+
+def through(self, images, blocks, norm_each=False):
+    z = self.tokens(self.patch_embedding(images))
+    for one in blocks:
+        z = self.encoder.norm(one(z)) if norm_each else one(z)
+    return z
+
+
+def logits_of(self, z):
+    return self.head(self.encoder.norm(z)[:, 0])
+
+
+def vit_then(change):
+    return vit(lambda self, images: change(ViT.forward(self, images)))
+
+
+class OneBlockManyTimes(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        one = Block(fields["dim"], fields["heads"], fields["mlp_dim"])
+        self.encoder.blocks = nn.ModuleList([one] * fields["depth"])
+
+
+class BlocksInAList(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        blocks = [Block(fields["dim"], fields["heads"], fields["mlp_dim"]) for _ in range(fields["depth"])]
+        del self.encoder.blocks
+        self.encoder.blocks = blocks
+
+
+class EncoderOfOne(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.encoder = Encoder(fields["dim"], 1, fields["heads"], fields["mlp_dim"])
+
+
+def all_eps(eps):
+    def change(module):
+        for layer in module.modules():
+            if isinstance(layer, nn.LayerNorm):
+                layer.eps = eps
+
+    return with_start(ViT, change)
+
+
+def parameters_by_formula(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    tokens = (image_size // patch_size) ** 2 + 1
+    block = 4 * dim * dim + 2 * dim * mlp_dim + 9 * dim + mlp_dim
+    embedding = patch_size**2 * channels * dim + dim
+    return embedding + dim + tokens * dim + depth * block + 2 * dim + dim * num_classes + num_classes
+
+
+def parameters_of_layers(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    """Builds the layers and counts."""
+
+    def count(*layers):
+        return sum(p.numel() for layer in layers for p in layer.parameters())
+
+    norm = nn.LayerNorm(dim)
+    block = count(nn.MultiheadAttention(dim, 1), norm, norm)
+    block += count(nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim))
+    positions = ((image_size // patch_size) ** 2 + 1) * dim
+    ends = count(nn.Conv2d(channels, dim, patch_size), norm, nn.Linear(dim, num_classes))
+    return float(ends + positions + dim + depth * block)
+
+
+def parameters_of_shapes(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    grid = image_size // patch_size
+    once = [(dim, patch_size, patch_size, channels), (dim,), (dim,), (grid * grid + 1, dim), (2, dim)]
+    once += [(num_classes, dim + 1)]
+    each = [(2, dim), (3, dim, dim + 1), (dim, dim + 1), (2, dim), (mlp_dim, dim + 1), (dim, mlp_dim + 1)]
+    return np.int64(sum(np.prod(s) for s in once) + depth * sum(np.prod(s) for s in each))
+
+
+def counted(extra):
+    """Return a count that is off by `extra` of N, P, C, D, L, M and K."""
+
+    def predicted(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+        sizes = (image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)
+        patches = (image_size // patch_size) ** 2
+        return parameters_by_formula(*sizes) + extra(
+            patches, patch_size, channels, dim, depth, mlp_dim, num_classes
+        )
+
+    return predicted
+
+
+def prints_the_count(*sizes):
+    print(parameters_by_formula(*sizes))
+
+
+def of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    sizes = dict(zip(("channels", "dim", "depth", "mlp_dim"), (channels, dim, depth, mlp_dim), strict=True))
+    return parameters_of(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
+
+
+def counted_by_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    return count_parameters(nn.Linear(dim, num_classes))
+
+
+def operations_by_formula(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    patches = (image_size // patch_size) ** 2
+    tokens = patches + 1
+    block = tokens * dim * (4 * dim + 2 * mlp_dim + 2 * tokens)
+    return 2 * (patches * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+
+
+def operations_of_products(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    def product(rows, inner, columns):
+        return 2.0 * rows * inner * columns
+
+    tokens = 1 + (image_size // patch_size) ** 2
+    total = product(tokens - 1, channels * patch_size * patch_size, dim) + product(1, dim, num_classes)
+    for _ in range(depth):
+        total += 3 * product(tokens, dim, dim) + product(tokens, dim, tokens) + product(tokens, tokens, dim)
+        total += product(tokens, dim, dim) + product(tokens, dim, mlp_dim) + product(tokens, mlp_dim, dim)
+    return total
+
+
+def operations_of_tensors(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    patches = torch.tensor(image_size // patch_size) ** 2
+    tokens = patches + 1
+    shapes = torch.tensor([3 * dim * dim, dim * dim, dim * mlp_dim, dim * mlp_dim])
+    block = (tokens * shapes).sum() + 2 * dim * tokens**2
+    return 2 * (patches * dim * channels * patch_size**2 + depth * block + dim * num_classes)
+
+
+def operations(change):
+    """Return a count that is off by `change` of N, T, P P C, D, L, M and K, in multiply-adds."""
+
+    def predicted(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+        sizes = (image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)
+        n = (image_size // patch_size) ** 2
+        off = change(n, n + 1, patch_size**2 * channels, dim, depth, mlp_dim, num_classes)
+        return operations_by_formula(*sizes) + 2 * off
+
+    return predicted
+
+
+def operations_without_class_token(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    n = (image_size // patch_size) ** 2
+    block = n * dim * (4 * dim + 2 * mlp_dim + 2 * n)
+    return 2 * (n * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+
+
+def operations_of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    sizes = dict(zip(("channels", "dim", "depth", "mlp_dim"), (channels, dim, depth, mlp_dim), strict=True))
+    return forward_flops(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
+
+
+def features(self, images):
+    return self.encoder(self.tokens(self.patch_embedding(images)))
+
+
+class MeanViT(ViT):
+    def forward(self, images):
+        return self.head(features(self, images)[:, 1:].mean(dim=1))
+
+
+class MeanOfAnswers(ViT):
+    def forward(self, images):
+        return self.head(features(self, images))[:, 1:].mean(dim=1)
+
+
+class MeanBySubtraction(ViT):
+    def forward(self, images):
+        encoded = features(self, images)
+        return self.head((encoded.sum(1) - encoded[:, 0]) / (encoded.shape[1] - 1))
+
+
+class MeanByPooling(ViT):
+    def forward(self, images):
+        grid = rearrange(features(self, images)[:, 1:], "b (gh gw) d -> b d gh gw", gh=4)
+        return self.head(F.adaptive_avg_pool2d(grid, 1).flatten(1))
+
+
+def mean_vit(forward):
+    return with_forward(ViT, forward)
+
+
+def before_the_norm(self, images):
+    z = self.tokens(self.patch_embedding(images))
+    return run(self.encoder.blocks, z)
+
+
+class MeanWithoutClassToken(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.tokens = SequenceWithOption(16, fields["dim"], class_token=False)
+
+    def forward(self, images):
+        return self.head(features(self, images).mean(1))
+
+
+RIGHT = {
+    checks.vision_transformer: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
+    checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
+    checks.predicted_operations: (operations_by_formula, operations_of_products, operations_of_tensors),
+    checks.mean_vit: (MeanViT, MeanOfAnswers, MeanBySubtraction, MeanByPooling),
+}
+
+WRONG = {
+    checks.mean_vit: [
+        (ViT, "the head reads the class token"),
+        (mean_vit(lambda self, x: self.head(features(self, x).mean(1))), "the class token is in the mean"),
+        (mean_vit(lambda self, x: self.head(features(self, x)[:, :-1].mean(1))), "leaves the last patch out"),
+        (
+            mean_vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x)[:, 1:].mean(1)))),
+            "taken before the final norm; the norm comes first",
+        ),
+        (
+            mean_vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x).mean(1)))),
+            "mean of all tokens is taken before the final norm",
+        ),
+        (
+            mean_vit(lambda self, x: self.head(before_the_norm(self, x)[:, 1:].mean(1))),
+            "final norm is missing",
+        ),
+        (
+            mean_vit(lambda self, x: self.head(self.encoder.norm(features(self, x)[:, 1:].mean(1)))),
+            "final norm is applied twice",
+        ),
+        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].sum(1))), "reads the sum"),
+        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].amax(1))), "reads the largest value"),
+        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:])), "the head reads every patch"),
+        (mean_vit(lambda self, x: features(self, x)[:, 1:].mean(1)), "the head is not called"),
+        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].mean(-1))), "stopped with RuntimeError"),
+        (mean_vit(lambda self, x: MeanViT.forward(self, x).softmax(-1)), "a softmax follows"),
+        (MeanWithoutClassToken, r"missing +tokens.class_token"),
+    ],
+    checks.predicted_operations: [
+        (operations_without_class_token, "class token is missing: T = N"),
+        (then(operations_by_formula, lambda x: x // 2), "a multiply-add counts once"),
+        (then(operations_by_formula, lambda x: 2 * x), "here they count twice"),
+        (operations(lambda n, t, v, d, depth, m, k: v * d), "class token is cut and embedded"),
+        (operations(lambda n, t, v, d, depth, m, k: -2 * t * t * d * depth), "both products with the T x T"),
+        (
+            operations(lambda n, t, v, d, depth, m, k: -t * t * d * depth),
+            "one of the two products with the T x T",
+        ),
+        (operations(lambda n, t, v, d, depth, m, k: -2 * t * d * d * depth), "are one product with D x D"),
+        (operations(lambda n, t, v, d, depth, m, k: -t * d * d * depth), "the output projection"),
+        (operations(lambda n, t, v, d, depth, m, k: -t * d * m * depth), "the MLP has one product here"),
+        (operations(lambda n, t, v, d, depth, m, k: (t - 1) * d * k), "the head reads every token"),
+        (operations(lambda n, t, v, d, depth, m, k: -d * k), "the head is missing"),
+        (operations(lambda n, t, v, d, depth, m, k: -n * v * d), "the patch embedding is missing"),
+        (
+            operations(lambda n, t, v, d, depth, m, k: (1 - depth) * t * d * (4 * d + 2 * m + 2 * t)),
+            "one block only",
+        ),
+        (operations(lambda n, t, v, d, depth, m, k: 1), r"it returned [\d,]+: expected [\d,]+"),
+        (operations_of_the_package, "the package's own"),
+    ],
+    checks.predicted_parameters: [
+        (
+            counted(lambda n, p, c, d, depth, m, k: -d),
+            "the class token is missing.*class token's position is missing",
+        ),
+        (counted(lambda n, p, c, d, depth, m, k: -2 * d), "the final LayerNorm is missing"),
+        (counted(lambda n, p, c, d, depth, m, k: -(n + 1) * d), "the positions are missing"),
+        (counted(lambda n, p, c, d, depth, m, k: -4 * d * depth), "two LayerNorms of each block"),
+        (counted(lambda n, p, c, d, depth, m, k: -4 * d * depth - 2 * d), "no LayerNorm is counted"),
+        (counted(lambda n, p, c, d, depth, m, k: -2 * d * depth - d), r"LayerNorm has D numbers here"),
+        (counted(lambda n, p, c, d, depth, m, k: -3 * d * depth), "qkv has no bias"),
+        (counted(lambda n, p, c, d, depth, m, k: -(d + m) * depth), "MLP's layers have no bias"),
+        (
+            counted(lambda n, p, c, d, depth, m, k: -(d + (5 * d + m) * depth + k)),
+            "no dense layer has a bias",
+        ),
+        (counted(lambda n, p, c, d, depth, m, k: -k), "the head has no bias"),
+        (counted(lambda n, p, c, d, depth, m, k: -2 * d * (d + 1) * depth), "are one matrix of D x D"),
+        (counted(lambda n, p, c, d, depth, m, k: -d * (d + 1) * depth), "output projection of the attention"),
+        (counted(lambda n, p, c, d, depth, m, k: -(m + 1) * d * depth), "MLP has one layer here"),
+        (counted(lambda n, p, c, d, depth, m, k: -(c - 1) * p * p * d), "one channel here"),
+        (
+            lambda size, patch, c, d, depth, m, k: parameters_by_formula(size, patch, c, d, 1, m, k),
+            "one block only: multiply by the depth",
+        ),
+        (counted(lambda n, p, c, d, depth, m, k: 17), r"it returned [\d,]+: expected [\d,]+\."),
+        (prints_the_count, "it prints its result and returns None"),
+        (of_the_package, "the package's own"),
+        (counted_by_the_package, "the package's own"),
+        (lambda image_size: 3, "cannot be called as predicted_parameters"),
+        (12, "it got a int"),
+    ],
+    checks.vision_transformer: [
+        (vit(lambda self, x: self.head(encoded(self, x).mean(1))), "mean of all tokens"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].mean(1))), "mean of the patches"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, -1])), "the last token"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1])), "the first patch"),
+        (vit(lambda self, x: self.head(encoded(self, x).sum(1))), "the sum of all tokens"),
+        (vit(lambda self, x: self.head(encoded(self, x).amax(1))), "the largest value"),
+        (vit(lambda self, x: self.head(encoded(self, x))), "reads every token"),
+        (vit(lambda self, x: encoded(self, x)[:, 0]), "the head is not called"),
+        (vit(lambda self, x: self.head(through(self, x, self.encoder.blocks)[:, 0])), "final LayerNorm"),
+        (
+            vit(lambda self, x: logits_of(self, through(self, x, self.encoder.blocks[:1]))),
+            "only the first block",
+        ),
+        (
+            vit(lambda self, x: logits_of(self, through(self, x, self.encoder.blocks[:-1]))),
+            "last block is left out",
+        ),
+        (
+            vit(lambda self, x: logits_of(self, through(self, x, [self.encoder.blocks[0]] * 3))),
+            "one and the same block",
+        ),
+        (vit(lambda self, x: logits_of(self, through(self, x, reversed(self.encoder.blocks)))), "in reverse"),
+        (vit(lambda self, x: logits_of(self, through(self, x, []))), "blocks are not called"),
+        (
+            vit(lambda self, x: self.head(through(self, x, self.encoder.blocks, norm_each=True)[:, 0])),
+            "follows every block",
+        ),
+        (vit_then(lambda x: x.softmax(-1)), "a softmax follows the head"),
+        (vit_then(lambda x: x.log_softmax(-1)), "a log-softmax follows"),
+        (vit_then(torch.sigmoid), "a sigmoid follows the head"),
+        (vit_then(torch.relu), "a ReLU follows the head"),
+        (vit_then(lambda x: x.argmax(-1)), r"returned torch.int64|returned shape"),
+        (vit_then(torch.Tensor.detach), "no gradient can flow back"),
+        (vit_then(lambda x: x * math.nan), "values are NaN"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 0].tanh())), "a tanh comes before the head"),
+        (vit(lambda self, x: ViT.forward(self, x.div_(255))), "changes its input"),
+        (
+            vit(
+                lambda self, x: (
+                    logits_of(self, through(self, x, self.encoder.blocks) + 0 * self.tokens.position).detach()
+                    + 0 * self.head.bias.sum()
+                )
+            ),
+            "receives no gradient|gradient of",
+        ),
+        (without_grad(ViT), "no gradient can flow back"),
+        (all_eps(1e-5), "eps of LayerNorm is 1e-5"),
+        (OneBlockManyTimes, r"one and the same parameter: `\[layer\] \* L`"),
+        (BlocksInAList, "use nn.ModuleList"),
+        (EncoderOfOne, r"missing +encoder.blocks.1"),
+        (
+            with_start(ViT, lambda m: nn.init.xavier_uniform_(m.head.weight)),
+            "head.weight begins at other values than 0",
+        ),
+        (lambda image_size, patch_size: None, "cannot be called as"),
+        (lambda **fields: model.VisionTransformer(model.ViTConfig(**fields)), "the package's own"),
+    ],
+}
+"""Each wrong answer, and a pattern of what is said about it."""

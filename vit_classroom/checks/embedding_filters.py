@@ -1,0 +1,396 @@
+"""Checks of chapter 16: principal components of filters, and the spaces that they span."""
+
+import itertools
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
+from vit_from_scratch.inspection.embedding_filters import embedding_filter_components
+
+
+def _rows_at_right_angles(*shape: int) -> Tensor:
+    """Draw k orthonormal rows, (..., k, n)."""
+    return torch.linalg.qr(torch.randn(*shape).mT)[0].mT.contiguous()
+
+
+def _clear_order(sizes: Tensor, count: int) -> bool:
+    """Say whether the first singular values are far enough apart for a float32 decomposition."""
+    return bool(((sizes[:count] - sizes[1 : count + 1]) / sizes[0]).min() > 0.05)
+
+
+def _filters(count: int, channels: int, side: int, k: int) -> Tensor:
+    """Draw filters (D, C, P, P) whose first k components are well defined, signs as well."""
+    values = channels * side * side
+    while True:
+        sizes = 0.7 ** torch.arange(min(count, values))
+        patterns = _rows_at_right_angles(len(sizes), values)
+        scale = 10 ** (2 * torch.rand(()) - 1)
+        flat = torch.randn(count, len(sizes)) * sizes @ patterns + 0.5 * torch.randn(values)
+        found = torch.linalg.svd(flat - flat.mean(0), full_matrices=False)
+        two_largest = found.Vh[:k].abs().topk(2, dim=1).values
+        if _clear_order(found.S, k) and (two_largest[:, 0] - two_largest[:, 1]).min() > 0.01:
+            return (scale * flat).unflatten(1, (channels, side, side))
+
+
+def _with_signs(patterns: Tensor) -> Tensor:
+    """Make the entry of largest size in each row positive."""
+    return patterns * patterns.gather(1, patterns.abs().argmax(1, keepdim=True)).sign()
+
+
+def _principal_components(filters: Tensor, k: int) -> Tensor:
+    return embedding_filter_components(filters, k).components
+
+
+@function_check(
+    "(k, C, P, P)",
+    'chapter 16, "Principal components, by hand"',
+    _principal_components,
+    [(14, 2, 2, 3), (11, 1, 3, 2), (40, 3, 3, 2)],
+    answers=[embedding_filter_components],
+    gradients=False,
+)
+def principal_components(count: int, channels: int, side: int, k: int) -> Case:
+    """Check a function like :func:`vit_from_scratch.inspection.embedding_filter_components`.
+
+    It is called as ``function(filters, k)`` with (D, C, P, P); it returns the first k components,
+    (k, C, P, P), of length 1, strongest first, the entry of largest size in each positive.
+    """
+    filters = _filters(count, channels, side, k)
+    shape = filters.shape[1:]
+    flat = filters.double().flatten(1)
+    right = _principal_components(filters, k)
+    _, sizes, all_rows = torch.linalg.svd(flat - flat.mean(0), full_matrices=False)
+    rows = _with_signs(all_rows)
+
+    def of(matrix: Tensor) -> Tensor:
+        return _with_signs(torch.linalg.svd(matrix, full_matrices=False).Vh[:k]).unflatten(1, shape)
+
+    upwards = "the weakest components come first: eigh sorts upwards"
+    spread = flat / flat.std(0)
+    mistakes = {
+        "the mean filter is not taken away": of(flat),
+        "each filter's own mean is taken away (dim=1); take away the mean filter (dim=0)": of(
+            flat - flat.mean(1, keepdim=True)
+        ),
+        "one number is taken away, the mean of everything; take away the mean filter": of(flat - flat.mean()),
+        "the values are divided by their spread; only the mean filter is taken away": of(
+            spread - spread.mean(0)
+        ),
+        "the patterns are the columns of V^T; take its rows": _with_signs(
+            torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
+        ).unflatten(1, shape),
+        upwards: rows.flip(0)[:k].unflatten(1, shape),
+        "the strongest component comes last: eigh sorts upwards": right.flip(0),
+        "the components are multiplied by their sizes; they have length 1": right
+        * sizes[:k, None, None, None],
+        "the components are multiplied by their shares; they have length 1": right
+        * (sizes.square() / sizes.square().sum())[:k, None, None, None],
+        "the components are divided by their largest entry; they have length 1": right
+        / right.flatten(1).amax(1)[:, None, None, None],
+        "the components are flat: the result is (k, C, P, P)": right.flatten(1),
+        "channels come last: the result is (k, C, P, P)": right.movedim(1, 3),
+        "the size of each entry is returned, its sign is lost": right.abs(),
+        "all signs are turned: the entry of largest size is to be positive, not negative": -right,
+    }
+    for signs in itertools.product((1.0, -1.0), repeat=k):
+        turned = [str(n + 1) for n, sign in enumerate(signs) if sign < 0]
+        if 0 < len(turned) < k:
+            name = ("component " if len(turned) == 1 else "components ") + " and ".join(turned)
+            sentence = f"{name}: the sign is to be turned, so that the entry of largest size is positive"
+            mistakes[sentence] = right * torch.tensor(signs)[:, None, None, None]
+    return Case((filters, k), right, mistakes)
+
+
+def _effective(variance: Tensor) -> Tensor:
+    return variance.sum(-1).square() / variance.square().sum(-1)
+
+
+@function_check(
+    "(...), one number for each list of variances",
+    'chapter 16, "How many patterns?"',
+    _effective,
+    [(9,), (3, 7), (2, 4, 5)],
+    gradients=False,
+)
+def participation_ratio(shape: tuple[int, ...]) -> Case:
+    """Check a function that says how many components count: 1 over the sum of the squared shares.
+
+    It is called as ``function(variance)`` with (..., n) of any scale, 0 or more; it returns (...).
+    """
+    variance = 10 ** (2 * torch.rand(()) - 1) * torch.rand(shape) ** 2
+    right, share = _effective(variance), variance / variance.sum(-1, keepdim=True)
+    mistakes = {
+        "the variances are not made shares first: divide by their sum": 1 / variance.square().sum(-1),
+        "this is the sum of the squared shares; the number is 1 over it": share.square().sum(-1),
+        "the squares are averaged; add them up": 1 / share.square().mean(-1),
+        "the shares are not squared": 1 / share.sum(-1),
+        "this is 1 over the largest share; all shares count": 1 / share.amax(-1),
+        "this is the exponential of the entropy; add up squared shares": torch.special.entr(share)
+        .sum(-1)
+        .exp(),
+        "this is the entropy; add up squared shares": torch.special.entr(share).sum(-1),
+        "the root of the sum is taken": share.square().sum(-1).rsqrt(),
+        "the variances are squared before they become shares: they are no singular values": _effective(
+            variance.square()
+        ),
+        "the variances are divided by their largest; divide by their sum": 1
+        / (variance / variance.amax(-1, keepdim=True)).square().sum(-1),
+        "this is the share that counts; the number is not divided by n": right / shape[-1],
+        "a softmax makes the shares; divide by the sum": 1 / variance.softmax(-1).square().sum(-1),
+        "this counts the shares above an even one": (share > 1 / shape[-1]).sum(-1).float(),
+    }
+    if len(shape) > 1:
+        mistakes |= {
+            "all lists are divided by one sum; each has its own": 1
+            / (variance / variance.sum()).square().sum(-1),
+            "everything is one list; return one number for each": _effective(variance.flatten()),
+            "the lists are averaged: return one number for each": right.mean(),
+            "the sums run over the first axis; the list is the last": _effective(variance.movedim(0, -1)),
+        }
+    return Case((variance,), right, mistakes)
+
+
+def _space_overlap(one: Tensor, other: Tensor) -> Tensor:
+    return (one @ other.T).square().sum() / len(one)
+
+
+@function_check(
+    "(), a single number",
+    'chapter 16, "Do they span the same space?"',
+    _space_overlap,
+    [(3, 7), (2, 5), (4, 12)],
+    gradients=False,
+)
+def space_overlap(k: int, width: int) -> Case:
+    """Check a function that measures how far two spaces are the same.
+
+    It is called as ``function(one, other)``, each (k, n) with orthonormal rows; it returns a single number
+    from 0 to 1, the mean squared cosine of the principal angles.
+    """
+    one, other = _rows_at_right_angles(2, k, width)
+    products, right = one @ other.T, _space_overlap(one, other)
+    diagonal = products.diagonal()
+    mistakes = {
+        "the patterns are compared one by one; compare each with each": diagonal.square().mean(),
+        "the patterns are compared one by one, and not squared; compare each with each": diagonal.mean(),
+        "the patterns are compared one by one, by size; compare each with each": diagonal.abs().mean(),
+        "the cosines are not squared": products.sum() / k,
+        "the cosines' sizes are taken; take their squares": products.abs().sum() / k,
+        "the sum is not divided by k": right * k,
+        "the squares are averaged over all pairs; divide their sum by k": right / k,
+        "the norm is not squared": (right * k).sqrt() / k,
+        "the root is taken of the overlap": right.sqrt(),
+        "only the best partner of each pattern counts; all do": products.square().amax(1).mean(),
+        "only the best partner of each pattern counts, by size; all do, squared": products.abs()
+        .amax(1)
+        .mean(),
+        "the product runs over the patterns; `one @ other.T` compares each with each": (one.T @ other)
+        .square()
+        .sum()
+        / k,
+        "the sum is divided by the number of values; divide by k": right * k / width,
+        "this is the spectral norm, the best direction alone; all count": torch.linalg.matrix_norm(
+            products, 2
+        ).square(),
+        "this is the determinant; add up the squares": products.det().abs(),
+        "this is the sum of the principal cosines; take their squares": torch.linalg.svdvals(products).mean(),
+        "this is 1 less the overlap": 1 - right,
+    }
+    return Case((one, other), right, mistakes)
+
+
+def _principal_angles(one: Tensor, other: Tensor) -> Tensor:
+    return torch.linalg.svdvals(one @ other.T).clamp(max=1).acos().rad2deg()
+
+
+@function_check(
+    "(k,), in degrees",
+    'chapter 16, exercise "Angles between spaces"',
+    _principal_angles,
+    [(3, 8), (2, 6), (4, 15)],
+    gradients=False,
+)
+def principal_angles(k: int, width: int) -> Case:
+    """Check a function that finds the angles between two spaces.
+
+    It is called as ``function(one, other)``, each (k, n) with orthonormal rows; it returns (k,), the
+    principal angles in degrees, smallest first.
+    """
+    while True:
+        one, other = _rows_at_right_angles(2, k, width)
+        angles = _principal_angles(one, other)
+        if angles.min() > 10 and angles.max() < 85:  # an angle near 0 or 90 is all rounding
+            break
+    products = one @ other.T
+    cosines, right = torch.linalg.svdvals(products), _principal_angles(one, other)
+    one_by_one = "the patterns are compared one by one; the angles lie between the spaces"
+    mistakes = {
+        "the angles are in radians; turn them into degrees": right.deg2rad(),
+        "the largest comes first; begin with the smallest": right.flip(0),
+        "the angles are in radians, and the largest comes first": right.deg2rad().flip(0),
+        "these are the cosines; take the angles": cosines,
+        "these are the squared cosines; take the angles": cosines.square(),
+        "the cosines are squared before the angles are taken: eigenvalues of M M^T need a root": (
+            cosines.square().acos().rad2deg()
+        ),
+        "the cosines are squared before the angles are taken, and the largest angle comes first: "
+        "eigenvalues of M M^T need a root": cosines.square().acos().rad2deg().flip(0),
+        "the singular values are taken for sines; they are cosines": cosines.asin().rad2deg(),
+        "the singular values are taken for sines, in the other order; they are cosines": cosines.asin()
+        .rad2deg()
+        .flip(0),
+        one_by_one: products.diagonal().clamp(-1, 1).acos().rad2deg(),
+        f"{one_by_one} (sorted)": products.diagonal().clamp(-1, 1).acos().rad2deg().sort().values,
+        f"{one_by_one} (by size)": products.diagonal().abs().acos().rad2deg(),
+        f"{one_by_one} (by size, sorted)": products.diagonal().abs().acos().rad2deg().sort().values,
+        "only the best partner of each pattern counts; the angles lie between the spaces": products.abs()
+        .amax(1)
+        .acos()
+        .rad2deg(),
+        "these are the angles of all pairs; k lie between the spaces": products.acos().rad2deg(),
+        "the lengths of the rows stand for cosines; singular values do": products.norm(dim=1)
+        .clamp(max=1)
+        .acos()
+        .rad2deg(),
+    }
+    return Case((one, other), right, mistakes)
+
+
+def _redraw(patches: Tensor, patterns: Tensor) -> Tensor:
+    rows = torch.linalg.qr(patterns.T)[0].T
+    return patches @ rows.T @ rows
+
+
+@function_check(
+    "(n, v)",
+    'chapter 16, exercise "Redraw from raw filters"',
+    _redraw,
+    [(5, 3, 8), (4, 2, 6), (7, 4, 12)],
+    gradients=False,
+)
+def redraw(count: int, k: int, width: int) -> Case:
+    """Check a function that draws patches as well as it can be done from some patterns.
+
+    It is called as ``function(patches, patterns)``, (n, v) and (k, v); the patterns are neither at right
+    angles nor of length 1. It returns (n, v), for each patch the nearest sum of patterns.
+    """
+    mixing = _rows_at_right_angles(k, k) * torch.linspace(1, 2.5, k) @ _rows_at_right_angles(k, k)
+    patterns = 10 ** (torch.rand(()) - 0.5) * (mixing @ _rows_at_right_angles(k, width))
+    patches = 10 ** (torch.rand(()) - 0.5) * (torch.randn(count, width) + torch.randn(width))
+    right, unit = _redraw(patches, patterns), F.normalize(patterns, dim=1)
+    fitted = patches @ torch.linalg.pinv(patterns)
+    mean = patches.mean(0)
+    mistakes = {
+        "the patterns are taken for orthonormal ones: what they share is drawn twice": patches
+        @ patterns.T
+        @ patterns,
+        "the patterns are brought to length 1, and are still not at right angles": patches @ unit.T @ unit,
+        "the patterns are divided by one length, that of all together": patches
+        @ patterns.T
+        @ patterns
+        / patterns.square().sum(),
+        "these are the coordinates; draw the patches from them": fitted,
+        "these are the dot products with the patterns; draw the patches from them": patches @ patterns.T,
+        "this is what is lost; return what is drawn": patches - right,
+        "the mean patch is taken away first, and not put back": _redraw(patches - mean, patterns),
+        "the mean patch is taken away first and put back; draw the patches as they are": _redraw(
+            patches - mean, patterns
+        )
+        + mean,
+        "the patches come out as they went in": patches,
+        "the dot products are mapped through the inverse of all products of values; the patterns' "
+        "products, patterns @ patterns.T, are what is needed": patches
+        @ torch.linalg.pinv(patterns.T @ patterns),
+        "each patch is drawn from the one pattern that fits best; all may take part": _from_best(
+            patches, unit
+        ),
+        "the coordinates are right, and meet patterns of length 1": fitted @ unit,
+    }
+    return Case((patches, patterns), right, mistakes)
+
+
+def _from_best(patches: Tensor, unit: Tensor) -> Tensor:
+    """Draw each patch from the one pattern of length 1 that comes nearest."""
+    products = patches @ unit.T
+    best = products.abs().argmax(1, keepdim=True)
+    return products.gather(1, best) * unit[best[:, 0]]
+
+
+def _first(flat: Tensor, k: int, centre: Tensor | None = None) -> Tensor:
+    moved = flat - (flat.mean(0) if centre is None else centre)
+    return torch.linalg.svd(moved, full_matrices=False).Vh[:k]
+
+
+def _between(one: Tensor, other: Tensor) -> Tensor:
+    return (one @ other.T).square().sum() / len(one)
+
+
+def _half_overlap(filters: Tensor, k: int) -> Tensor:
+    flat = filters.double().flatten(1)
+    return _between(_first(flat[::2], k), _first(flat[1::2], k))
+
+
+def _is_clear(flat: Tensor, k: int) -> bool:
+    """Say whether a wrong comparison gives another number, and rounding none."""
+    halves = [torch.linalg.svdvals(half - half.mean(0)) for half in (flat[::2], flat[1::2])]
+    one, other = (_first(half, k) for half in (flat[::2], flat[1::2]))
+    apart = _between(one, other) < 0.9 and (one * other).sum(1).square().mean() > 0.02
+    return bool(apart) and all(_clear_order(sizes, k) for sizes in halves)
+
+
+@function_check(
+    "(), a single number",
+    'chapter 16, exercise "Would other filters give the same components?"',
+    _half_overlap,
+    [(20, 2, 2, 2), (17, 1, 4, 3), (24, 3, 2, 2)],
+    gradients=False,
+)
+def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
+    """Check a function that asks two halves of the filters for their components, and compares them.
+
+    It is called as ``function(filters, k)`` with (D, C, P, P); it returns a single number, the overlap of the
+    first k components of filters 0, 2, 4, ... with those of filters 1, 3, 5, ...
+    """
+    while True:
+        filters = _filters(count, channels, side, k)
+        flat = filters.double().flatten(1)
+        if _is_clear(flat, k):
+            break
+    even, odd = flat[::2], flat[1::2]
+    right = _half_overlap(filters, k)
+    both = (_first(even, k), _first(odd, k))
+    diagonal = (both[0] * both[1]).sum(1)
+    rows = [_with_signs(half) for half in both]
+    one_by_one = "the patterns are compared one by one; the spaces are what counts"
+    zero = torch.zeros_like(flat[0])
+    mistakes = {
+        "the mean filter of each half is not taken away": _between(
+            _first(even, k, zero), _first(odd, k, zero)
+        ),
+        "both halves lose the mean of all filters; each has its own": _between(
+            _first(even, k, flat.mean(0)), _first(odd, k, flat.mean(0))
+        ),
+        "the list is cut in the middle; take every second filter": _between(
+            _first(flat[: count // 2], k), _first(flat[count // 2 :], k)
+        ),
+        "one half is compared with all filters; compare the halves": _between(both[0], _first(flat, k)),
+        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": _between(
+            both[1], _first(flat, k)
+        ),
+        "a half is compared with itself": torch.ones_like(right),
+        one_by_one: diagonal.square().mean(),
+        f"{one_by_one} (by size)": diagonal.abs().mean(),
+        f"{one_by_one} (with signs)": (rows[0] * rows[1]).sum(1).mean(),
+        "the overlap is not divided by k": right * k,
+        "the overlap is divided by k twice": right / k,
+        "the root is taken of the overlap": right.sqrt(),
+        "one component too many is taken": _between(_first(even, k + 1), _first(odd, k + 1)),
+        "only the strongest components are compared; take k": _between(_first(even, 1), _first(odd, 1)),
+        "all components are compared; take the first k": _between(
+            _first(even, min(flat.shape)), _first(odd, min(flat.shape))
+        ),
+    }
+    return Case((filters, k), right, mistakes)

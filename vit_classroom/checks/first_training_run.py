@@ -1,0 +1,390 @@
+"""Checks of chapter 8: what a training step is made of."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
+from vit_from_scratch.training.schedules import Decay, schedule_factor
+
+
+@function_check(
+    "(), one number",
+    'chapter 8, "One step by hand"',
+    F.cross_entropy,
+    [((5, 4), 1.0), ((7, 10), 3.0), ((3, 6), 300.0)],
+    call="cross_entropy(logits, labels)",
+)
+def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
+    """Check a function ``(logits, labels)`` that gives the mean cross-entropy of a batch, in nats.
+
+    Logits are (B, K), labels (B,) class numbers; some logits are too large for `exp`.
+    """
+    batch, classes = shape
+    logits, labels = scale * torch.randn(batch, classes), torch.randint(classes, (batch,))
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    shares = logits.softmax(1)
+    of_label = shares.gather(1, labels[:, None])[:, 0]
+    logs = logits.log_softmax(1)
+    target = F.one_hot(labels, classes).float()
+    right = losses.mean()
+    mistakes = {
+        "the losses are added; take their mean": losses.sum(),
+        "there is a loss for each image, and no mean over the batch": losses,
+        "the mean runs over all B x K values; there are B losses": right / classes,
+        "the sign is turned: a loss is minus the logarithm": -right,
+        "the logits go through a softmax twice; log_softmax takes logits": F.cross_entropy(shares, labels),
+        "the logarithm is missing: minus the mean probability is left": -of_label.mean(),
+        "that is the logarithm of a mean; take the mean of logarithms": -of_label.mean().log(),
+        "the softmax is missing: that is minus the mean logit of the right class": -logits.gather(
+            1, labels[:, None]
+        ).mean(),
+        "the softmax runs over the batch; it runs over the classes, dim=1": F.nll_loss(
+            logits.log_softmax(0), labels
+        ),
+        "the logarithm has base 2; nats are natural logarithms": right / torch.tensor(2.0).log(),
+        "the logarithm has base 10; nats are natural logarithms": right / torch.tensor(10.0).log(),
+        "each class gets a sigmoid of its own; the classes share one softmax": (
+            F.binary_cross_entropy_with_logits(logits, target)
+        ),
+        "the logarithms of all classes are added; only the right class counts": -logs.sum(1).mean(),
+        "that is the entropy of the model's answer; weigh its logarithms with the labels": -(
+            (shares * logs).sum(1).mean()
+        ),
+    }
+    if scale > 100:
+        mistakes[
+            "large logits end in no number: exp overflows, or 0 meets the logarithm of 0; log_softmax "
+            "takes both at once"
+        ] = torch.tensor(torch.nan)
+        mistakes[
+            "large logits end in an infinite loss: exp overflows, or a probability rounds to 0; "
+            "log_softmax takes both at once"
+        ] = torch.tensor(torch.inf)
+    return Case((logits, labels), right, mistakes)
+
+
+def _smoothed(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    return F.cross_entropy(logits, labels, label_smoothing=smoothing)
+
+
+@function_check(
+    "(), one number",
+    'chapter 8, "Label smoothing"',
+    _smoothed,
+    [((5, 4), 0.1), ((6, 10), 0.3), ((4, 7), 0.0)],
+)
+def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float) -> Case:
+    """Check a function ``(logits, labels, smoothing)`` that gives the mean loss of smoothed labels."""
+    batch, classes = shape
+    logits, labels = 2 * torch.randn(batch, classes), torch.randint(classes, (batch,))
+    hot = F.one_hot(labels, classes).float()
+    logs = logits.log_softmax(1)
+    right = _smoothed(logits, labels, smoothing)
+
+    def against(target: Tensor) -> Tensor:
+        return -(target * logs).sum(1).mean()
+
+    smooth = (1 - smoothing) * hot + smoothing / classes
+    mistakes = {
+        "the smoothing goes to the wrong classes alone; all K share it": against(
+            (1 - smoothing) * hot + smoothing / (classes - 1) * (1 - hot)
+        ),
+        "the labels are not smoothed": against(hot),
+        "every class gets the whole smoothing; each gets smoothing / K": against(
+            (1 - smoothing) * hot + smoothing
+        ),
+        "the right class keeps its full 1; it gives away the smoothing": against(hot + smoothing / classes),
+        "the wrong classes get nothing; each class gets smoothing / K": against((1 - smoothing) * hot),
+        "the smoothing and what is left have changed places": against(
+            smoothing * hot + (1 - smoothing) / classes
+        ),
+        "the smoothing is always 0.1; take the one that is handed in": against(0.9 * hot + 0.1 / classes),
+        "the losses are added; take their mean": batch * right,
+        "there is a loss for each image, and no mean over the batch": -(smooth * logs).sum(1),
+        "the mean runs over all B x K values; there are B losses": right / classes,
+        "the sign is turned: a loss is minus the logarithm": -right,
+        "the logarithm is missing": -(smooth * logs.exp()).sum(1).mean(),
+        "the entropy of the target is taken away: that is the distance from it (KL), which can reach 0": (
+            right - torch.special.entr(smooth).sum(1).mean()
+        ),
+    }
+    return Case((logits, labels, smoothing), right, mistakes)
+
+
+def _schedule(steps: Tensor, total: int, warmup: int, decay: Decay = "cosine") -> Tensor:
+    return torch.tensor([schedule_factor(int(step), total, warmup, decay) for step in steps])
+
+
+@function_check(
+    "(S,)",
+    'chapter 8, "The loop"',
+    _schedule,
+    [(20, 5), (37, 10), (12, 0)],
+    answers=[schedule_factor],
+    gradients=False,
+)
+def schedule(total: int, warmup: int) -> Case:
+    """Check a function ``(steps, total, warmup)``: a linear warm-up, then half a cosine down to 0.
+
+    Steps are (S,) floats, counted from 0; the result is (S,), what the base rate is multiplied by. Like
+    ``schedule_factor`` for each of them.
+    """
+    steps = torch.arange(float(total))
+    right = _schedule(steps, total, warmup)
+    rising = steps < warmup
+    first = max(warmup, 1)
+    past = (steps - warmup) / (total - warmup)
+    whole = 0.5 * (1 + (torch.pi * steps / total).cos())
+
+    def fall(factors: Tensor) -> Tensor:
+        """The right warm-up, then these."""
+        return torch.where(rising, right, factors)
+
+    mistakes = {
+        "the warm-up begins at a rate of 0 and wastes a step; it is (step + 1) / warmup": (
+            torch.where(rising, steps / first, right)
+        ),
+        "the warm-up begins at a rate of 0 and reaches 1 in its last step; it is (step + 1) / warmup": (
+            torch.where(rising, steps / max(warmup - 1, 1), right)
+        ),
+        "the warm-up is one step too long, and its last factor lies above 1": torch.where(
+            steps <= warmup, (steps + 1) / first, right
+        ),
+        "there is no warm-up": whole,
+        "the factor is 1 during the warm-up; it climbs": torch.where(rising, 1.0, right),
+        "the cosine counts from step 0; it begins where the warm-up ends": fall(whole),
+        "the cosine is stretched over `total` steps; it has total - warmup": fall(
+            0.5 * (1 + (torch.pi * (steps - warmup) / total).cos())
+        ),
+        "the warm-up is multiplied by a cosine that began with it; one follows the other": torch.where(
+            rising, right * whole, whole
+        ),
+        "the cosine falls to -1; half of (1 + cos) ends at 0": fall((torch.pi * past).cos()),
+        "the cosine begins at 2; take half of it": fall(1 + (torch.pi * past).cos()),
+        "a quarter of a wave; it is half a wave, from top to bottom": fall((torch.pi * past / 2).cos()),
+        "the fall is linear; it follows a cosine": _schedule(steps, total, warmup, "linear"),
+        "the factor stays at 1 after the warm-up": fall(torch.ones(total)),
+        "the cosine reaches 0 in the last step; it would do so at step `total`, one later": fall(
+            0.5 * (1 + (torch.pi * (steps - warmup) / max(total - warmup - 1, 1)).cos())
+        ),
+        "the cosine rises; it begins at 1 and falls": fall(0.5 * (1 - (torch.pi * past).cos())),
+        "the cosine is taken of degrees; torch.cos and math.cos take radians": fall(
+            0.5 * (1 + (180 * past).cos())
+        ),
+    }
+    return Case((steps, total, warmup), right, mistakes)
+
+
+def _adam(
+    weight: Tensor,
+    gradients: Tensor,
+    rate: float,
+    decay: float,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    correct_m: bool = True,
+    correct_s: bool = True,
+    coupled: bool = False,
+    first: int = 1,
+    always_first: bool = False,
+    carried: bool = False,
+    eps_in_root: bool = False,
+    root: bool = True,
+    whole: bool = False,
+    anew: bool = False,
+    late: bool = False,
+) -> Tensor:
+    """AdamW, and what it becomes by a mistake."""
+    m, s = torch.zeros_like(weight), torch.zeros_like(weight)
+    shrink = 1 - rate * decay
+    for step, gradient in enumerate(gradients, first):
+        if anew:
+            m, s, step = torch.zeros_like(weight), torch.zeros_like(weight), 1
+        if coupled:
+            gradient, shrink = gradient + decay * weight, 1.0
+        m = beta1 * m + (1.0 if whole else 1 - beta1) * gradient
+        s = beta2 * s + (1 - beta2) * gradient**2
+        power = 1 if always_first else step
+        m_hat = m / (1 - beta1**power) if correct_m else m
+        s_hat = s / (1 - beta2**power) if correct_s else s
+        if carried:
+            m, s = m_hat, s_hat
+        divisor = (s_hat + eps).sqrt() if eps_in_root else (s_hat.sqrt() if root else s_hat) + eps
+        if late:
+            weight = shrink * (weight - rate * m_hat / divisor)
+        else:
+            weight = shrink * weight - rate * m_hat / divisor
+    return weight
+
+
+@function_check(
+    "(n,)",
+    'chapter 8, "AdamW, Adam, SGD"',
+    _adam,
+    [(1, 4, 0.1, 0.3), (3, 5, 0.02, 0.5), (6, 3, 0.1, 0.1)],
+    gradients=False,
+)
+def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
+    """Check a function ``(weight, gradients, rate, decay)`` that takes a step of AdamW for each gradient.
+
+    The weight is (n,), the gradients (S, n), one a step; it returns the weight after the last one, with betas
+    of 0.9 and 0.999 and an eps of 1e-8.
+    """
+    weight = torch.randn(size)
+    gradients = torch.randn(steps, size) * 10 ** torch.empty(size).uniform_(-3, 1)
+    gradients[:, 0] *= 1e-6 / gradients[:, 0].abs().max()  # so small that eps and its place can be seen
+    right = _adam(weight, gradients, rate, decay)
+
+    def variant(gradients: Tensor = gradients, decay: float = decay, **changes: object) -> Tensor:
+        return _adam(weight, gradients, rate, decay, **changes)  # pyright: ignore[reportArgumentType]
+
+    mistakes = {
+        "the decay goes into the gradient, and is divided with it: that is Adam with L2; AdamW shrinks "
+        "the weight itself": variant(coupled=True),
+        "the decay is not multiplied by the rate": variant(decay=decay / rate),
+        "there is no decay": variant(decay=0.0),
+        "the weight grows with the decay: it is multiplied by 1 - rate * decay": variant(decay=-decay),
+        "the decay comes after the step; it shrinks the weight as it was before": variant(late=True),
+        "the means are not corrected for their start at 0": variant(correct_m=False, correct_s=False),
+        "m is not corrected for its start at 0": variant(correct_m=False),
+        "s is not corrected for its start at 0": variant(correct_s=False),
+        "the correction is always that of step 1; take beta to the power of the step": variant(
+            always_first=True
+        ),
+        "the steps are counted from 0, and the first correction divides by 0; count from 1": variant(first=0),
+        "the corrected means go on into the next step; go on with m and s": variant(carried=True),
+        "the betas have changed places: 0.9 for m, 0.999 for s": variant(beta1=0.999, beta2=0.9),
+        "eps stands under the root; it is added to the root": variant(eps_in_root=True),
+        "eps is left out": variant(eps=0.0),
+        "the root is missing: divide by sqrt(s) + eps": variant(root=False),
+        "the gradient is added to m whole; it comes in with a share of 1 - beta1": variant(whole=True),
+        "m is left out: the step goes along the last gradient": variant(beta1=0.0),
+        "m and s begin anew at each step": variant(anew=True),
+        "only the first gradient is used": variant(gradients=gradients[:1]),
+        "only the last gradient is used": variant(gradients=gradients[-1:]),
+        "the weight climbs along the gradient; take the step away": variant(gradients=-gradients),
+        "the gradients are used as they are, as in SGD; divide by the root of s": weight
+        - rate * gradients.sum(0),
+        "the gradients are used as they are, with the decay in them, as SGD does; divide by sqrt(s)": (
+            _descended(weight, gradients, rate, decay)
+        ),
+        "that is the sum of the steps; return the weight after them": right - weight,
+    }
+    return Case((weight, gradients, rate, decay), right, mistakes)
+
+
+def _descended(weight: Tensor, gradients: Tensor, rate: float, decay: float) -> Tensor:
+    """SGD with L2."""
+    for gradient in gradients:
+        weight = weight - rate * (gradient + decay * weight)
+    return weight
+
+
+def _clipped(gradient: Tensor, limit: float) -> Tensor:
+    return gradient * min(1.0, limit / max(gradient.norm().item(), 1e-12))
+
+
+@function_check(
+    "(n,)",
+    'chapter 8, exercise "Shorten a gradient"',
+    _clipped,
+    [(3.0, 0.5), (7.0, 2.0), (0.6, 1.5), (0.0, 1.0)],
+    gradients=False,
+)
+def clipped(length: float, limit: float) -> Case:
+    """Check a function ``(gradient, limit)`` that shortens a gradient (n,) which is longer than a limit."""
+    gradient = length * F.normalize(torch.randn(9), dim=0)
+    norm = gradient.norm()
+    powers = gradient.abs().sum(), gradient.abs().max(), norm**2, gradient.square().mean().sqrt()
+
+    def by(size: Tensor) -> Tensor:
+        return gradient * (limit / size).clamp(max=1.0)
+
+    total, largest, squared, usual = powers
+    mistakes = {
+        "each value is cut off for itself, which turns the gradient; shorten it as a whole": (
+            gradient.clamp(-limit, limit)
+        ),
+        "a gradient shorter than the limit is made longer; it stays as it is": gradient * limit / norm,
+        "the result has length 1; a long gradient gets the limit's, a short one keeps its own": (
+            gradient / norm
+        ),
+        "a long gradient is multiplied by the limit; divide it by its length, too": (
+            gradient * limit if norm > limit else gradient
+        ),
+        "a long gradient is divided by the limit; it is multiplied by limit / length": (
+            gradient / limit if norm > limit else gradient
+        ),
+        "the length is the sum of absolute values; it is the root of the sum of squares": by(total),
+        "the length is the largest value; it is the root of the sum of squares": by(largest),
+        "the length lacks its root: that is the sum of squares": by(squared),
+        "the length is the root of the mean square; add the squares, whatever their number": by(usual),
+        "a long gradient becomes zero; it is shortened": gradient if norm <= limit else 0 * gradient,
+        "nothing is shortened": gradient,
+    }
+    return Case((gradient, limit), _clipped(gradient, limit), mistakes)
+
+
+def _votes(train_images: Tensor, train_labels: Tensor, images: Tensor, k: int, classes: int) -> Tensor:
+    nearest = torch.cdist(images.flatten(1), train_images.flatten(1)).topk(k, largest=False).indices
+    return F.one_hot(train_labels[nearest], classes).float().mean(dim=1)
+
+
+@function_check(
+    "(B, classes)",
+    'chapter 8, exercise "The vote of the neighbours"',
+    _votes,
+    [(30, 4, 3, 3), (40, 5, 6, 5), (25, 3, 1, 4)],
+    gradients=False,
+)
+def votes(count: int, batch: int, k: int, classes: int) -> Case:
+    """Check a function that lets the k nearest training images vote on the class of each image.
+
+    It is called as ``(train_images, train_labels, images, k, classes)``: (N, C, H, W), (N,), (B, C, H, W) and
+    two integers; the result is (B, classes), the share of the k votes that each class gets.
+    """
+    train_images, images = torch.randn(count, 2, 3, 4), 1.5 * torch.randn(batch, 2, 3, 4)
+    train_labels = torch.randint(classes, (count,))
+    flat, seen = images.flatten(1), train_images.flatten(1)
+    distances = torch.cdist(flat, seen)
+
+    def shares(distances: Tensor, k: int = k, labels: Tensor = train_labels) -> Tensor:
+        nearest = distances.argsort(dim=1)[:, :k]
+        return F.one_hot(labels[nearest], classes).float().mean(dim=1)
+
+    right = _votes(train_images, train_labels, images, k, classes)
+    norms = F.normalize(flat, dim=1), F.normalize(seen, dim=1)
+    mistakes = {
+        "these are the k farthest images; topk takes the largest unless largest=False": shares(-distances),
+        "the votes are counted; divide by k": k * right,
+        "the votes are divided by the number of classes; divide by k": k * right / classes,
+        "all votes go to the winner; give each class its share": F.one_hot(right.argmax(1), classes).float(),
+        "only the nearest image votes; k of them do": shares(distances, 1),
+        "one image too few votes": shares(distances, max(k - 1, 1)),
+        "one image too many votes": shares(distances, k + 1),
+        "the nearest image is left out, as if it were the image itself": F.one_hot(
+            train_labels[distances.argsort(dim=1)[:, 1 : k + 1]], classes
+        )
+        .float()
+        .mean(dim=1),
+        "the distance is a sum of absolute differences; add up their squares": shares(
+            torch.cdist(flat, seen, p=1)
+        ),
+        "the distance is the largest difference of a pixel; add up their squares": shares(
+            torch.cdist(flat, seen, p=float("inf"))
+        ),
+        "those with the largest dot product vote; these need not be the nearest": shares(-flat @ seen.T),
+        "the images at the smallest angle vote, which need not be the nearest": shares(
+            -norms[0] @ norms[1].T
+        ),
+        "the images with the smallest dot product vote; take distances": shares(flat @ seen.T),
+        "the differences are added up with their signs; square them first": shares(
+            (flat[:, None] - seen).sum(-1)
+        ),
+        "all training images vote": shares(distances, count),
+    }
+    return Case((train_images, train_labels, images, k, classes), right, mistakes)

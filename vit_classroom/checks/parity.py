@@ -1,0 +1,117 @@
+"""Checks of chapter 6: weights from elsewhere, and positions on another grid."""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
+from vit_from_scratch.model.tokens import resize_positions
+
+
+def _packed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return torch.cat([rearrange(kernel, "d h dh -> (h dh) d") for kernel in (query, key, value)])
+
+
+@function_check(
+    "(3 D, D)",
+    'chapter 6, exercise "Weights from another house"',
+    _packed,
+    [(2, 3), (3, 4), (4, 2)],
+    exact=True,
+)
+def qkv_from_jax(heads: int, width: int) -> Case:
+    """Check a function that packs three kernels of JAX, each (D, h, Dh), as the weight of ``qkv``, (3 D, D).
+
+    A kernel of JAX is (in, out), a weight of ``nn.Linear`` (out, in). The order of the outputs is that of
+    chapter 3: all queries, all keys, all values, in each of them head after head.
+    """
+    dim = heads * width
+    kernels = torch.randn(3, dim, heads, width)
+    query, key, value = kernels.unbind()
+    right = _packed(query, key, value)
+    flat = kernels.flatten(2)  # (3, D, D): in, out
+    mistakes = {
+        "the kernels are not transposed: JAX has (in, out), nn.Linear (out, in)": flat.flatten(0, 1),
+        "the three are joined along the wrong axis, and reshape puts that straight in shape only": (
+            torch.cat(list(flat), dim=1).reshape(right.shape)
+        ),
+        "the result is transposed: JAX has (in, out), and nn.Linear (out, in), here (3 D, D)": right.mT,
+        "in each third the heads are interleaved; put each head's Dh outputs together, (h dh)": rearrange(
+            kernels, "qkv d h dh -> (qkv dh h) d"
+        ),
+        "q, k and v are interleaved head by head; all queries come first": rearrange(
+            kernels, "qkv d h dh -> (h qkv dh) d"
+        ),
+        "q, k and v are interleaved row by row; all queries come first": rearrange(
+            kernels, "qkv d h dh -> (h dh qkv) d"
+        ),
+        "the keys come first; the order is q, k, v": _packed(key, query, value),
+        "the values come before the keys; the order is q, k, v": _packed(query, value, key),
+        "the order is turned round; it is q, k, v": _packed(value, key, query),
+        "the three are not joined: (3, D, D) has to become (3 D, D)": flat.mT,
+        "the queries stand in all three places": _packed(query, query, query),
+    }
+    return Case((query, key, value), right, mistakes)
+
+
+def _stretched(table: Tensor, count: int) -> Tensor:
+    return F.interpolate(table.mT[None], count, mode="linear", align_corners=True)[0].mT
+
+
+@function_check(
+    "(count, D)",
+    'chapter 6, exercise "Corner on corner"',
+    _stretched,
+    [(4, 9, 3), (5, 8, 6), (14, 24, 8), (9, 6, 5)],
+    answers=[resize_positions],
+)
+def stretch_positions(old: int, new: int, width: int) -> Case:
+    """Check a function ``(table, count)`` that stretches a table of n places, (n, D), to ``count`` places.
+
+    Linear between neighbours; the first and the last place keep their vectors. ``count`` may be less than n.
+    """
+    table = torch.randn(old, width)
+    places = torch.arange(new)
+    corners = places * (old - 1) / (new - 1)
+    areas = ((places + 0.5) * old / new - 0.5).clamp(0, old - 1)
+    mistakes = {
+        "the areas lie on each other, PyTorch's default; lay corner on corner, (n - 1) / (count - 1)": (
+            _between(table, areas)
+        ),
+        "a step is n / count long; between the corners it is (n - 1) / (count - 1)": _between(
+            table, (places * old / new).clamp(max=old - 1)
+        ),
+        "a step is (n - 1) / count long and never reaches the last place; take (n - 1) / (count - 1)": (
+            _between(table, places * (old - 1) / new)
+        ),
+        "a step is n / (count - 1) long; between the corners it is (n - 1) / (count - 1)": _between(
+            table, (places * old / (new - 1)).clamp(max=old - 1)
+        ),
+        "each place takes its nearest neighbour; mix the two beside it": table[corners.round().long()],
+        "each place takes its nearest neighbour, area on area (PyTorch's default mode); mix the two "
+        "beside it, corner on corner": table[places * old // new],
+        "each place takes its left neighbour alone; mix the two beside it": table[corners.long()],
+        "the two shares have changed places: the nearer neighbour has the larger one": _between(
+            table, corners, swapped=True
+        ),
+        "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
+            _between(table, corners, swapped=True, last=old - 2)
+        ),
+        "each place takes both neighbours in equal shares; the nearer one has the larger": (
+            table[corners.long()] + table[(corners.long() + 1).clamp(max=old - 1)]
+        )
+        / 2,
+        "the table is turned round": _between(table, corners).flip(0),
+    }
+    return Case((table, new), _stretched(table, new), mistakes)
+
+
+def _between(table: Tensor, places: Tensor, swapped: bool = False, last: int | None = None) -> Tensor:
+    """Mix the two neighbours of each place."""
+    left = places.long().clamp(max=len(table) - 1 if last is None else last)
+    right = (left + 1).clamp(max=len(table) - 1)
+    share = (places - left)[:, None]
+    share = 1 - share if swapped else share
+    return (1 - share) * table[left] + share * table[right]

@@ -1,0 +1,266 @@
+"""Checks of chapter 15: likeness of positions, and the table on another grid."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_classroom.checks.judging import function_check
+from vit_classroom.checks.report import Case
+from vit_from_scratch.inspection.position_similarity import position_similarity
+from vit_from_scratch.model.tokens import resize_positions
+
+
+def _vectors(count: int, dim: int) -> Tensor:
+    """Draw vectors (N, D) of different lengths, with something in common."""
+    common = 0.7 * torch.randn(dim)
+    return 10 ** (2 * torch.rand(()) - 1) * (0.3 + torch.rand(count, 1)) * (torch.randn(count, dim) + common)
+
+
+def _cosines(vectors: Tensor) -> Tensor:
+    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    return unit @ unit.T
+
+
+def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
+    """Other likenesses of vectors than the cosine, (N, N)."""
+    dots, lengths, dim = vectors @ vectors.T, vectors.norm(dim=-1), vectors.shape[-1]
+    cosines, by_column = _cosines(vectors), F.normalize(vectors, dim=0)
+    return {
+        "these are the dot products: divide by both lengths": dots,
+        "the dot products are divided by D; divide by both lengths": dots / dim,
+        "the dot products are divided by sqrt(D), as in attention; divide by both lengths": dots / dim**0.5,
+        "the dot products are divided by one of the two lengths; divide by both": dots / lengths,
+        "the dot products are divided by one of the two lengths, each row by its own; divide by both": dots
+        / lengths[:, None],
+        "the dot products are divided by the square of one length; divide by both lengths": dots / lengths**2,
+        "the dot products are divided by the square of one length, each row by its own; divide by both "
+        "lengths": dots / lengths[:, None] ** 2,
+        "the lengths are taken over the places; each vector has its own, so take dim=-1": by_column
+        @ by_column.T,
+        "all vectors are divided by one length, that of the whole table; each has its own": dots
+        / vectors.norm() ** 2,
+        "the sign is lost: a cosine runs from -1 to 1": cosines.abs(),
+        "the cosines are squared": cosines.square(),
+        "this is 1 less the cosine, a distance; like vectors must get 1": 1 - cosines,
+        "these are the distances between the vectors; like vectors must get 1": torch.cdist(vectors, vectors),
+        "a softmax stands over the cosines": cosines.softmax(-1),
+        "the cosines are mapped to 0 to 1; leave them from -1 to 1": (cosines + 1) / 2,
+    }
+
+
+@function_check(
+    "(gh, gw, gh, gw)",
+    'chapter 15, "One patch, by hand"',
+    position_similarity,
+    [((2, 3), 5), ((4, 4), 8), ((5, 2), 3)],
+    answers=[position_similarity],
+    gradients=False,
+    call="similarity_maps(vectors, grid)",
+)
+def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
+    """Check a function like :func:`vit_from_scratch.inspection.position_similarity`.
+
+    It is called as ``function(vectors, grid)``: one vector a patch, (N, D), no class token, patches row by
+    row; it returns (gh, gw, gh, gw), at [i, j] the map of the patch in row i, column j.
+    """
+    vectors = _vectors(grid[0] * grid[1], dim)
+    cosines = _cosines(vectors)
+    right = cosines.view(*grid, *grid)
+    shaped = {sentence: wrong.reshape(right.shape) for sentence, wrong in _likeness_mistakes(vectors).items()}
+    mistakes = shaped | {
+        "the mean vector is taken away first; the equation does not": _cosines(
+            vectors - vectors.mean(0)
+        ).view(right.shape),
+        "each vector's own mean is taken away first; the equation does not": _cosines(
+            vectors - vectors.mean(1, keepdim=True)
+        ).view(right.shape),
+        "one row for each patch is right, and each row is a map: reshape to (gh, gw, gh, gw)": cosines,
+        "the maps are still flat: two axes for the patch, two for the others": cosines.view(*grid, -1),
+        "the patches are still in one row: two axes for the patch, two for the others": cosines.view(
+            -1, *grid
+        ),
+        "the axes stand in the order (gh, gh, gw, gw); the patch comes first, with row and "
+        "column": right.transpose(1, 2),
+        "rows and columns of the grid are swapped: (gh, gw, gh, gw)": cosines.reshape(
+            *grid[::-1], *grid[::-1]
+        ),
+    }
+    return Case((vectors, grid), right, mistakes)
+
+
+@function_check(
+    "(1, T', D)",
+    'chapter 15, "Smoothness that nobody learned"',
+    resize_positions,
+    [((3, 4), (5, 7), 1, 6), ((4, 4), (7, 6), 0, 5), ((6, 5), (3, 2), 1, 4), ((2, 3), (2, 3), 1, 3)],
+    answers=[resize_positions],
+    call="resize_table(table, old_grid, new_grid)",
+)
+def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: int) -> Case:
+    """Check a function like :func:`vit_from_scratch.model.tokens.resize_positions`.
+
+    It is called as ``function(table, old_grid, new_grid)`` with (1, T, D), T = N or, with a class token in
+    front, N + 1; it returns (1, T', D): bilinear, corners stay corners, the class token's row as it was.
+    """
+    table = torch.randn(1, old[0] * old[1] + extra, dim)
+    first, patches = table[:, :extra], table[:, extra:]
+    right = resize_positions(table, old, new)
+
+    def resized(
+        grid: tuple[int, int] = old,
+        to: tuple[int, int] = new,
+        first: Tensor = first,
+        patches: Tensor = patches,
+        mode: str = "bilinear",
+        corners: bool | None = True,
+        antialias: bool = False,
+    ) -> Tensor:
+        square = patches.mT.unflatten(-1, grid)
+        found = F.interpolate(square, to, mode=mode, align_corners=corners, antialias=antialias)
+        return torch.cat([first, found.flatten(2).mT], 1)
+
+    line = {
+        corners: F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=corners).mT
+        for corners in (False, True)
+    }
+    corner = "the corners do not stay where they are: take align_corners=True"
+    as_line = "the table is stretched as one long row; interpolate over rows and columns of the grid"
+    mistakes = {
+        corner: resized(corners=False),
+        f"{corner}; and the interpolation is bicubic in place of bilinear": resized(
+            mode="bicubic", corners=False
+        ),
+        "the interpolation is bicubic; bilinear is asked for": resized(mode="bicubic"),
+        "each place takes its nearest neighbour; bilinear is asked for": resized(
+            mode="nearest", corners=None
+        ),
+        "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
+        "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
+        "rows and columns of the old grid are swapped: patches come row by row": resized(
+            grid=(old[1], old[0])
+        ),
+        "the new patches come column by column; they come row by row": torch.cat(
+            [first, resized(first=first[:, :0]).unflatten(1, new).transpose(1, 2).flatten(1, 2)], 1
+        ),
+        as_line: line[True],
+        f"{as_line}, and let corners stay corners": line[False],
+    }
+    if extra:
+        inner = resized(first=first[:, :0])
+        mistakes |= {
+            "the class token's row is lost: hand it through, in front": inner,
+            "the class token's row stands last; it comes first": torch.cat([inner, first], 1),
+            "the last row is handed through; the class token's is the first": torch.cat(
+                [resized(first=first[:, :0], patches=table[:, :-1]), table[:, -1:]], 1
+            ),
+            "the last row is taken out and handed through in front; the class token's is the "
+            "first": torch.cat([table[:, -1:], resized(first=first[:, :0], patches=table[:, :-1])], 1),
+            "the class token's row is 0: hand it through": torch.cat([0 * first, inner], 1),
+            "the class token's row is the mean of the patches: hand it through": torch.cat(
+                [patches.mean(1, keepdim=True), inner], 1
+            ),
+        }
+    return Case((table, old, new), right, mistakes)
+
+
+def _centred_similarity(vectors: Tensor) -> Tensor:
+    return _cosines(vectors - vectors.mean(0))
+
+
+@function_check(
+    "(N, N)",
+    'chapter 15, exercise "Same model, other picture"',
+    _centred_similarity,
+    [(6, 5), (9, 9), (4, 12)],
+    gradients=False,
+)
+def centred_similarity(count: int, dim: int) -> Case:
+    """Check a function that compares vectors after their mean was taken away.
+
+    It is called as ``function(vectors)`` with (N, D); it returns (N, N), the cosines.
+    """
+    vectors = _vectors(count, dim)
+    cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
+    both = cosines - cosines.mean(0) - cosines.mean(1, keepdim=True) + cosines.mean()
+    moved = unit - unit.mean(0)
+    mistakes = _likeness_mistakes(vectors - vectors.mean(0)) | {
+        "the mean vector is not taken away": cosines,
+        "each vector's own mean is taken away (dim=1); take away the mean of all vectors (dim=0)": (
+            _cosines(vectors - vectors.mean(1, keepdim=True))
+        ),
+        "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": (
+            _cosines(vectors - vectors.mean())
+        ),
+        "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
+        "the rows of the cosines are centred; the vectors are what moves": cosines
+        - cosines.mean(1, keepdim=True),
+        "rows and columns of the cosines are centred, which is not yet a cosine; centre the vectors": both,
+        "the vectors are brought to length 1 first and centred then; centre first": _cosines(moved),
+        "the values are divided by their spread as well; only the mean is taken away": _cosines(
+            (vectors - vectors.mean(0)) / vectors.std(0)
+        ),
+        "the median is taken away; take the mean": _cosines(vectors - vectors.median(0).values),
+        "the mean vector is added; take it away": _cosines(vectors + vectors.mean(0)),
+        "these are the correlations of the D values; compare the N vectors": torch.corrcoef(vectors.T),
+    }
+    right = _centred_similarity(vectors)
+    return Case((vectors,), right, mistakes)
+
+
+def _additive_share(vectors: Tensor, grid: tuple[int, int]) -> Tensor:
+    table = vectors.view(*grid, -1)
+    table = table - table.mean((0, 1))
+    sums = table.mean(1, keepdim=True) + table.mean(0, keepdim=True)
+    return sums.square().sum() / table.square().sum()
+
+
+@function_check(
+    "(), a single number",
+    'chapter 15, exercise "How much is row plus column?"',
+    _additive_share,
+    [((3, 4), 6), ((4, 4), 5), ((5, 2), 7)],
+    gradients=False,
+)
+def additive_share(grid: tuple[int, int], dim: int) -> Case:
+    """Check a function that says how much of a table is a row's part plus a column's part.
+
+    It is called as ``function(vectors, grid)`` with (N, D), patches row by row; it returns a single number
+    from 0 to 1, the share of the squared length of the centred vectors.
+    """
+    parts = torch.randn(grid[0], 1, dim) + 1.4 * torch.randn(1, grid[1], dim)
+    table = 10 ** (2 * torch.rand(()) - 1) * (parts + torch.randn(*grid, dim) + torch.randn(dim))
+    vectors = table.flatten(0, 1)
+    right = _additive_share(vectors, grid)
+    raw_rows, raw_columns = table.mean(1, keepdim=True), table.mean(0, keepdim=True)
+    mean = table.mean((0, 1))
+    centred = table - mean
+    rows, columns = raw_rows - mean, raw_columns - mean
+    both = rows + columns
+    length = centred.square().sum()
+    twice = "the mean vector is counted twice, in the rows and in the columns; centre first"
+    mistakes = {
+        "the mean vector is still in it: centre first": (raw_rows + raw_columns - mean).square().sum()
+        / table.square().sum(),
+        twice: (raw_rows + raw_columns).square().sum() / table.square().sum(),
+        "only the parts are centred; the whole must be as well": both.square().sum() / table.square().sum(),
+        "only the whole is centred; rows and columns must be as well": (raw_rows + raw_columns).square().sum()
+        / length,
+        "the columns are left out": rows.expand_as(table).square().sum() / length,
+        "the rows are left out": columns.expand_as(table).square().sum() / length,
+        "the squares of rows and columns are added without how often each occurs: a row's part "
+        "belongs to gw patches": (rows.square().sum() + columns.square().sum()) / length,
+        "this is the share of the rest: 1 less what is asked": 1 - right,
+        "the lengths are not squared": both.norm(dim=-1).sum() / centred.norm(dim=-1).sum(),
+        "this is the root of the share: the lengths are not squared": right.sqrt(),
+        "the share is the mean of each patch's own; divide the sums": (
+            both.square().sum(-1) / centred.square().sum(-1)
+        ).mean(),
+        "rows and columns of the grid are swapped: patches come row by row": _additive_share(
+            vectors, (grid[1], grid[0])
+        ),
+        "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(
+            vectors - vectors.mean(1, keepdim=True), grid
+        ),
+        "the squared length is not divided by that of the whole": both.square().sum(),
+    }
+    return Case((vectors, grid), right, mistakes)

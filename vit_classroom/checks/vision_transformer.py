@@ -1,0 +1,309 @@
+"""Checks of chapter 5: the whole model, its parameters and operations."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_classroom.checks.encoder import EPS, with_eps
+from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.report import Case, draw, number, numbers, randomise
+from vit_classroom.checks.starts import spread_like_linear, starts_at_zero, starts_normal
+from vit_from_scratch.model import cost
+from vit_from_scratch.model import vit as ours
+from vit_from_scratch.model.config import ViTConfig
+
+FIELDS: dict[str, Any] = {"image_size": 12, "patch_size": 3, "channels": 3, "dim": 48, "depth": 3, "heads": 3}
+FIELDS |= {"mlp_dim": 20, "num_classes": 5}
+WHY_ZERO = "untrained logits are then all 0, and the loss is the same for every image"
+SIZES = "image_size, patch_size, channels, dim, depth, mlp_dim, num_classes"
+
+
+def _vit(**fields: Any) -> ours.VisionTransformer:
+    return randomise(ours.VisionTransformer(ViTConfig(**fields)))
+
+
+def _quiet_vit(**fields: Any) -> ours.VisionTransformer:
+    """Make a model in which black images give small tokens, so that the eps of the norms shows."""
+    reference = _vit(**fields)
+    with torch.no_grad():
+        for parameter in (*reference.tokens.parameters(), *reference.patch_embedding.parameters()):
+            parameter.mul_(0.1 if parameter.ndim != 2 else 1.0)  # positions, class token, bias
+    return reference
+
+
+@class_check(
+    "VisionTransformer(image_size=, patch_size=, channels=, dim=, depth=, heads=, mlp_dim=, num_classes=)",
+    "(B, K)",
+    'chapter 5, "The finished model"',
+    _quiet_vit,
+    FIELDS,
+    [(1.0, 2), (0.3, 3), (0.0, 2)],
+    starts=[
+        starts_at_zero("head.weight", "head.bias", why=WHY_ZERO),
+        starts_at_zero("tokens.class_token", why="the reference code begins it at 0"),
+        starts_normal("tokens.position"),
+        spread_like_linear("patch_embedding.projection.weight"),
+    ],
+)
+def vision_transformer(reference: ours.VisionTransformer, scale: float, batch: int) -> Case:
+    """Check a class like :class:`vit_from_scratch.model.vit.VisionTransformer`.
+
+    It is called with the keywords ``image_size, patch_size, channels, dim, depth, heads, mlp_dim,
+    num_classes``; submodules ``patch_embedding``, ``tokens``, ``encoder`` (``blocks`` and ``norm``) and
+    ``head``, a zero-initialised linear layer.
+    """
+    images = scale * torch.randn(batch, 3, 12, 12)
+    note = "" if scale else "all of them black"
+    return Case((images,), reference(images), _mistakes(reference, images), note)
+
+
+def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Tensor]:
+    """What each wrong way from tokens to logits gives."""
+    encoder, head = reference.encoder, reference.head
+    assert head is not None
+    embeddings = reference.patch_embedding(images)
+    tokens = reference.tokens(embeddings)
+
+    def through(blocks: Iterable[nn.Module], start: Tensor, each: bool = False) -> Tensor:
+        for block in blocks:
+            start = block(start)[0]
+            start = encoder.norm(start) if each else start
+        return start
+
+    blocks = list(encoder.blocks)
+    last = through(blocks, tokens)
+    encoded = encoder.norm(last)
+    logits = head(encoded[:, 0])
+    position = reference.tokens.get_parameter("position")
+    mistakes = {
+        "the final LayerNorm (equation 4) is missing": head(last[:, 0]),
+        "the head reads the mean of all tokens; equation 4 takes the class token": head(encoded.mean(1)),
+        "the head reads the mean of the patches; equation 4 takes the class token": head(
+            encoded[:, 1:].mean(1)
+        ),
+        "the head reads the last token; the class token is the first, number 0": head(encoded[:, -1]),
+        "the head reads the first patch; the class token is number 0": head(encoded[:, 1]),
+        "the head reads the sum of all tokens; equation 4 takes the class token": head(encoded.sum(1)),
+        "the head reads the largest value of all tokens; equation 4 takes the class token": head(
+            encoded.amax(1)
+        ),
+        "the head reads every token: take the class token, [:, 0]": head(encoded),
+        "only the first block is called; equation 2 runs over all L layers": head(
+            encoder.norm(through(blocks[:1], tokens))[:, 0]
+        ),
+        "the last block is left out; equation 2 runs over all L layers": head(
+            encoder.norm(through(blocks[:-1], tokens))[:, 0]
+        ),
+        "one and the same block is called L times": head(
+            encoder.norm(through(blocks[:1] * len(blocks), tokens))[:, 0]
+        ),
+        "the blocks are called in reverse": head(encoder.norm(through(blocks[::-1], tokens))[:, 0]),
+        "the blocks are not called: the head reads the first tokens": head(encoder.norm(tokens)[:, 0]),
+        "the final norm follows every block; equation 4 comes once, at the end": head(
+            through(blocks, tokens, each=True)[:, 0]
+        ),
+        "the final norm comes before the blocks as well": head(
+            encoder.norm(through(blocks, encoder.norm(tokens)))[:, 0]
+        ),
+        "the final norm comes before the blocks; equation 4 comes at the end": head(
+            through(blocks, encoder.norm(tokens))[:, 0]
+        ),
+        "a softmax follows the head; the model returns logits, and the loss does the rest": logits.softmax(
+            -1
+        ),
+        "a log-softmax follows the head; the model returns logits, and the loss does the rest": (
+            logits.log_softmax(-1)
+        ),
+        "a sigmoid follows the head; the model returns logits": logits.sigmoid(),
+        "a ReLU follows the head; the model returns logits": logits.relu(),
+        "a tanh comes before the head; that is a pre-training head": head(encoded[:, 0].tanh()),
+        "the positions are added a second time before the blocks": head(
+            encoder.norm(through(blocks, tokens + position))[:, 0]
+        ),
+        "rows and columns of the images are swapped": reference(images.mT),
+        "the features are returned; the head is not called": encoded[:, 0],
+    }
+    mistakes |= {sentence: with_eps(reference, eps)(images) for eps, sentence in EPS.items()}
+    return mistakes
+
+
+@function_check(
+    "or a plain number",
+    'chapter 5, "Counting parameters"',
+    lambda *sizes: number(cost.parameters_of(_config(*sizes))),
+    [()] * 4,
+    answers=[cost.parameters_of, cost.count_parameters],
+    call=f"predicted_parameters({SIZES})",
+    exact=True,
+    number=True,
+    gradients=False,
+)
+def predicted_parameters() -> Case:
+    """Check a function that counts a ViT's parameters from its sizes, all of them integers.
+
+    It is called as ``(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)`` and returns a
+    number.
+    """
+    sizes = _sizes()
+    right = cost.parameters_of(_config(*sizes))
+    mistakes = numbers({sentence: right + off for sentence, off in _forgotten(*sizes).items()})
+    return Case(sizes, number(right), mistakes)
+
+
+@function_check(
+    "or a plain number",
+    'chapter 5, exercise "The bill in operations"',
+    lambda *sizes: number(cost.forward_flops(_config(*sizes))),
+    [()] * 4,
+    answers=[cost.forward_flops],
+    call=f"predicted_operations({SIZES})",
+    exact=True,
+    number=True,
+    gradients=False,
+)
+def predicted_operations() -> Case:
+    """Check a function that counts the operations of a ViT's forward pass for one image, from its sizes.
+
+    It is called like :func:`predicted_parameters`. Matrix products count, a multiply-add as 2 operations;
+    biases, norms, softmax, GELU and additions do not.
+    """
+    sizes = _sizes()
+    right = cost.forward_flops(_config(*sizes))
+    mistakes = {sentence: right + 2 * off for sentence, off in _left_out(*sizes).items()} | {
+        "a multiply-add counts once; here it counts as 2 operations": right // 2,
+        "a multiply-add counts as 2 operations, and here they count twice": 2 * right,
+    }
+    return Case(sizes, number(right), numbers(mistakes))
+
+
+def _left_out(
+    image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
+) -> dict[str, int]:
+    """How far off a count of multiply-adds is, by the mistake."""
+    patches = (image_size // patch_size) ** 2
+    tokens, values = patches + 1, patch_size**2 * channels
+    dense = 4 * dim * dim + 2 * dim * mlp_dim
+    block = tokens * dense + 2 * tokens**2 * dim
+    embedding = patches * values * dim
+    return {
+        "the class token is missing: T = N + 1 in every block": depth
+        * (patches * dense + 2 * patches**2 * dim - block),
+        "the class token is cut and embedded like a patch; E meets the N patches only": values * dim,
+        "both products with the T x T weights are missing, q k^T and A v": -2 * tokens**2 * dim * depth,
+        "one of the two products with the T x T weights is missing: q k^T, and A v": (
+            -(tokens**2) * dim * depth
+        ),
+        "queries, keys and values are one product with D x D; they are three": (
+            -2 * tokens * dim * dim * depth
+        ),
+        "the output projection of the attention is missing": -tokens * dim * dim * depth,
+        "the MLP has one product here; it has two": -tokens * dim * mlp_dim * depth,
+        "the MLP is missing": -2 * tokens * dim * mlp_dim * depth,
+        "there is one block only: multiply by the depth": -block * (depth - 1),
+        "the head is missing": -dim * num_classes,
+        "the head reads every token; it reads the class token alone": (tokens - 1) * dim * num_classes,
+        "the patch embedding is missing": -embedding,
+        "a patch has one channel here: P P C values": -embedding + patches * patch_size**2 * dim,
+        "each matrix multiplies one token only; every one of T tokens passes it": (
+            -(patches - 1) * values * dim - (tokens - 1) * dense * depth
+        ),
+    }
+
+
+def _sizes() -> tuple[int, ...]:
+    """Draw image size, patch size, channels, width, depth, the MLP's width and classes of a model."""
+    patch = draw(2, 9)
+    image = patch * draw(3, 12)
+    return image, patch, draw(2, 4), 4 * draw(5, 30), draw(2, 9), draw(130, 300), draw(3, 99)
+
+
+def _config(
+    image: int, patch: int, channels: int, dim: int, depth: int, mlp_dim: int, classes: int
+) -> ViTConfig:
+    return ViTConfig(image, patch, channels, dim, depth, heads=1, mlp_dim=mlp_dim, num_classes=classes)
+
+
+def _forgotten(
+    image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
+) -> dict[str, int]:
+    """How far off a count is, by the mistake."""
+    patches = (image_size // patch_size) ** 2
+    values = patch_size**2 * channels
+    block = 4 * dim * dim + 2 * dim * mlp_dim + 9 * dim + mlp_dim
+    return {
+        "the class token is missing, D numbers": -dim,
+        "the class token's position is missing: the table has N + 1 rows": -dim,
+        "class token and its position are missing, 2 D numbers": -2 * dim,
+        "the positions are missing, N + 1 rows of D": -(patches + 1) * dim,
+        "the positions of all patches are missing": -patches * dim,
+        "the final LayerNorm is missing, 2 D numbers": -2 * dim,
+        "a LayerNorm in each block is missing, 2 D numbers each": -2 * dim * depth,
+        "the two LayerNorms of each block are missing, 4 D numbers": -4 * dim * depth,
+        "no LayerNorm is counted: two in each block and the final one": -4 * dim * depth - 2 * dim,
+        "a LayerNorm has D numbers here; it has a weight and a bias, 2 D": -2 * dim * depth - dim,
+        "the head is missing": -(dim + 1) * num_classes,
+        "the head has no bias": -num_classes,
+        "the patch embedding has no bias": -dim,
+        "qkv has no bias": -3 * dim * depth,
+        "the MLP's layers have no bias": -(dim + mlp_dim) * depth,
+        "no dense layer has a bias": -(dim + (5 * dim + mlp_dim) * depth + num_classes),
+        "queries, keys and values are one matrix of D x D; they are three": -2 * dim * (dim + 1) * depth,
+        "the output projection of the attention is missing": -dim * (dim + 1) * depth,
+        "the MLP has one layer here; it has two": -(mlp_dim + 1) * dim * depth,
+        "there is one block only: multiply by the depth": -block * (depth - 1),
+        "a patch has one channel here: P P C values": -(values - patch_size**2) * dim,
+        "the patch embedding is missing": -(values + 1) * dim,
+    }
+
+
+@class_check(
+    "MeanViT(image_size=, ...)",
+    "(B, K)",
+    'chapter 5, exercise "Average pooling"',
+    lambda **fields: _vit(**fields, pool="gap"),
+    FIELDS,
+    [(1.0, 2), (0.3, 3)],
+)
+def mean_vit(reference: ours.VisionTransformer, scale: float, batch: int) -> Case:
+    """Check a class like that of :func:`vision_transformer` whose head reads the mean of the patch tokens.
+
+    It is called with the same keywords and has the same parameters. The class token stays in the sequence and
+    is left out of the mean, which is taken after the final norm.
+    """
+    images = scale * torch.randn(batch, 3, 12, 12)
+    return Case((images,), reference(images), _mean_mistakes(reference, images))
+
+
+def _mean_mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Tensor]:
+    encoder, head = reference.encoder, reference.head
+    assert head is not None
+    last = reference.tokens(reference.patch_embedding(images))
+    for block in encoder.blocks:
+        last = block(last)[0]
+    encoded = encoder.norm(last)
+    patches = encoded[:, 1:]
+    return {
+        "the head reads the class token; here it reads the mean of the patches": head(encoded[:, 0]),
+        "the class token is in the mean; leave it out, [:, 1:]": head(encoded.mean(1)),
+        "the mean leaves the last patch out in place of the class token, which is number 0": head(
+            encoded[:, :-1].mean(1)
+        ),
+        "the mean is taken before the final norm; the norm comes first": head(
+            encoder.norm(last[:, 1:].mean(1))
+        ),
+        "the mean of all tokens is taken before the final norm; the norm comes first, and the class token is "
+        "left out": head(encoder.norm(last.mean(1))),
+        "the final norm is missing": head(last[:, 1:].mean(1)),
+        "the final norm is applied twice": head(encoder.norm(patches.mean(1))),
+        "the head reads the sum of the patches, not their mean": head(patches.sum(1)),
+        "the head reads the largest value of the patches, not their mean": head(patches.amax(1)),
+        "the head reads the median of the patches, not their mean": head(patches.median(1).values),
+        "the head reads every patch: take their mean first, or the mean of its answers": head(patches),
+        "class token and mean are added; the head reads the mean alone": head(
+            encoded[:, 0] + patches.mean(1)
+        ),
+        "the features are returned; the head is not called": patches.mean(1),
+        "a softmax follows the head; the model returns logits": head(patches.mean(1)).softmax(-1),
+    }
