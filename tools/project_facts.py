@@ -3,6 +3,7 @@
 Imported by the scripts of this folder and by the book's Sphinx extension; needs PyYAML and nothing else.
 """
 
+import functools
 import json
 import re
 import tomllib
@@ -55,7 +56,12 @@ class Repository:
 
 def read_repository(root: Path = ROOT) -> Repository:
     """Read the hosting address from `_config.yml`, the one place where it is written."""
-    entry = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    return _repository_in((root / "_config.yml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _repository_in(config: str) -> Repository:
+    entry = yaml.safe_load(config)["repository"]
     return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
 
 
