@@ -36,8 +36,8 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev,instructor,site]'
 	@touch $@
 
-book: notebooks
-	$(BIN)/jupyter-book build . -W -n --keep-going
+book: $(INSTALLED)
+	$(BIN)/python tools/build_book.py
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
 
 serve: $(INSTALLED)
@@ -46,8 +46,8 @@ serve: $(INSTALLED)
 pdf: book
 	$(BIN)/python tools/make_pdf.py $(PDF_OPTIONS)
 
-links: notebooks
-	$(BIN)/jupyter-book build . --builder linkcheck
+links: $(INSTALLED)
+	$(BIN)/python tools/build_book.py linkcheck
 
 slides: book
 	$(BIN)/python tools/make_slides.py

@@ -14,8 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
-WITHOUT = {"cli", "chapters", "fonts"}
-"""Folders that no page documents: the command says itself what it does."""
+WITHOUT = {"cli", "command"}
+"""What no page documents: commands say themselves what they do."""
 LABELLED = re.compile(r"^\(paper-eq-(\d+)\)=\n\$\$\n(.*?)\n\$\$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"\bequations? (\d+)(?: (to|and) (\d+))?")
 
