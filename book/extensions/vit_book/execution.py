@@ -12,11 +12,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from project_facts import PACKAGES
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
-
-from project_facts import PACKAGES
 
 BUDGETS = ("quick", "full")
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,6 +75,12 @@ def prepare_environment() -> str:
     return budget
 
 
+def read_side_by_side(app: Sphinx, config: Config) -> None:
+    """Allow several processes; the extension that numbers headings does not say whether it minds, and has none."""
+    if numbering := app.extensions.get("sphinx_multitoc_numbering"):
+        numbering.parallel_read_safe = numbering.parallel_write_safe = True
+
+
 def choose_cache(app: Sphinx, config: Config) -> None:
     """Point myst-nb at the cache of the present key, and drop the caches of earlier ones."""
     key = execution_key(ROOT, prepare_environment())
@@ -96,3 +101,4 @@ def setup(app: Sphinx) -> None:
     app.add_config_value("vit_pages_key", "", "env", [str])
     app.add_config_value("vit_styles_key", "", "html", [str])
     app.connect("config-inited", choose_cache)
+    app.connect("config-inited", read_side_by_side)

@@ -5,6 +5,7 @@ Where a docstring names an equation of the paper, its page shows that equation, 
 
 import functools
 import re
+
 from docutils import nodes
 from docutils.nodes import Node
 from docutils.parsers.rst import directives
