@@ -3,22 +3,22 @@
     python tools/build_book.py             # any warning is an error
     python tools/build_book.py linkcheck   # follow the links that lead out of the book
 
-As `jupyter-book build . -W -n --keep-going`, in one process, and on every core where pages are read and written.
+As `jupyter-book build . -W -n --keep-going`, in one process; pages are read and written on every core.
 """
 
 import sys
 
-# What checks the syntax of addresses for jsonschema takes seconds to load, and no notebook holds any.
-sys.modules["rfc3987_syntax"] = None  # pyright: ignore[reportArgumentType]
-
-import export_notebooks
-from joblib import cpu_count
-from jupyter_book.sphinx import build_sphinx
 from project_facts import ROOT
 
 
 def main(builder: str = "html") -> int:
     """Export the notebooks and build the book; return the exit code."""
+    # What checks the syntax of addresses for jsonschema takes seconds to load, and no notebook holds any.
+    sys.modules["rfc3987_syntax"] = None  # pyright: ignore[reportArgumentType]
+    import export_notebooks
+    from joblib import cpu_count
+    from jupyter_book.sphinx import build_sphinx
+
     if export_notebooks.main([]):
         return 1
     strict = builder == "html"

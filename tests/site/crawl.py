@@ -17,8 +17,8 @@ from playwright.sync_api import Page
 PHONE = 390
 WIDTHS = (1440, 768, PHONE)
 THEMES = ("light", "dark")
-# Pages of the reference are made alike, from docstrings. They begin where room is scarcest; there they are looked
-# at in the dark, too, and by axe.
+# Pages of the reference are made alike, from docstrings. They begin where room is scarcest; there they are
+# looked at in the dark, too, and by axe.
 ALIKE, ALIKE_WIDTHS = "book/api/", (PHONE, 768, 1440)
 WORKERS = 2
 HEIGHT = 900

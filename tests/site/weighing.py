@@ -1,4 +1,4 @@
-"""What a page makes a browser fetch: bytes as they come over the line, compressed, where nothing is there yet."""
+"""What a page makes a browser fetch that has nothing yet: bytes as they come over the line, compressed."""
 
 from collections import Counter
 
