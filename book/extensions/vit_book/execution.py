@@ -76,9 +76,10 @@ def prepare_environment() -> str:
 
 
 def read_side_by_side(app: Sphinx, config: Config) -> None:
-    """Allow several processes; the extension that numbers headings does not say whether it minds, and has none."""
-    if numbering := app.extensions.get("sphinx_multitoc_numbering"):
-        numbering.parallel_read_safe = numbering.parallel_write_safe = True
+    """Allow several processes for extensions that do not say whether they mind: neither looks at what is read."""
+    for name in ("sphinx_multitoc_numbering", "sphinx-mathjax-offline"):
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
 
 
 def choose_cache(app: Sphinx, config: Config) -> None:

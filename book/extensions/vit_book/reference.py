@@ -1,10 +1,11 @@
-"""Pages of the packages: the directive `package-modules` documents all modules of a folder, one after the other.
+"""Pages of the packages: the directive `package-modules` documents the modules of a folder one by one.
 
 Where a docstring names an equation of the paper, its page shows that equation, as the chapter writes it.
 """
 
 import functools
 import re
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.nodes import Node
@@ -40,7 +41,7 @@ class PackageModules(SphinxDirective):
     """
 
     required_arguments = 1
-    option_spec = {"flat": directives.flag}
+    option_spec: ClassVar = {"flat": directives.flag}
 
     def run(self) -> list[Node]:
         """Let autodoc read the modules, each under a heading."""
