@@ -3,7 +3,7 @@
     python tools/build_book.py             # any warning is an error
     python tools/build_book.py linkcheck   # follow the links that lead out of the book
 
-As `jupyter-book build . -W -n --keep-going`, in one process; pages are read and written on every core.
+As `jupyter-book build . -W -n --keep-going`, in one process.
 """
 
 import sys
@@ -16,7 +16,6 @@ def main(builder: str = "html") -> int:
     # What checks the syntax of addresses for jsonschema takes seconds to load, and no notebook holds any.
     sys.modules["rfc3987_syntax"] = None  # pyright: ignore[reportArgumentType]
     import export_notebooks
-    from joblib import cpu_count
     from jupyter_book.sphinx import build_sphinx
 
     if export_notebooks.main([]):
@@ -33,7 +32,6 @@ def main(builder: str = "html") -> int:
         builder=builder,
         warningiserror=strict,
         keep_going=True,
-        jobs=cpu_count(),
     )
     if isinstance(result, Exception):
         raise result

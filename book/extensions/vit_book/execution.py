@@ -75,13 +75,6 @@ def prepare_environment() -> str:
     return budget
 
 
-def read_side_by_side(app: Sphinx, config: Config) -> None:
-    """Allow several processes for extensions that do not say whether they mind: neither looks at what is read."""
-    for name in ("sphinx_multitoc_numbering", "sphinx-mathjax-offline"):
-        if name in app.extensions:
-            app.extensions[name].parallel_read_safe = True
-
-
 def choose_cache(app: Sphinx, config: Config) -> None:
     """Point myst-nb at the cache of the present key, and drop the caches of earlier ones."""
     key = execution_key(ROOT, prepare_environment())
@@ -102,4 +95,3 @@ def setup(app: Sphinx) -> None:
     app.add_config_value("vit_pages_key", "", "env", [str])
     app.add_config_value("vit_styles_key", "", "html", [str])
     app.connect("config-inited", choose_cache)
-    app.connect("config-inited", read_side_by_side)
