@@ -23,7 +23,7 @@ def main(builder: str = "html") -> int:
     strict = builder == "html"
     result = build_sphinx(
         ROOT,
-        ROOT / "_build" / "html",
+        ROOT / "_build" / builder,
         use_external_toc=True,
         noconfig=True,
         path_config=ROOT / "_config.yml",
