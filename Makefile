@@ -22,8 +22,8 @@ help:
 	@echo "make train      train a ViT on scanned digits, about a minute"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make rehearse   run the notebooks as Colab would; make rehearse ONLY=03_attention RUNTIME=lowest"
-	@echo "make dist       build the package: an sdist and a wheel, in dist/"
-	@echo "make pictures   draw the picture of the README and the landing page anew, and the card of links to the book"
+	@echo "make dist       build the packages: an sdist and a wheel, in dist/"
+	@echo "make pictures   draw the pictures of the README and the landing page anew"
 	@echo "make check      style, types, and whether generated files are fresh"
 	@echo "make format     let ruff put the style right"
 	@echo "make lock       choose the newest versions anew, into requirements.lock"
@@ -36,8 +36,8 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock -e '.[book,dev,instructor,site]'
 	@touch $@
 
-book: notebooks
-	$(BIN)/jupyter-book build . -W -n --keep-going
+book: $(INSTALLED)
+	$(BIN)/python tools/build_book.py
 	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
 
 serve: $(INSTALLED)
@@ -46,8 +46,8 @@ serve: $(INSTALLED)
 pdf: book
 	$(BIN)/python tools/make_pdf.py $(PDF_OPTIONS)
 
-links: notebooks
-	$(BIN)/jupyter-book build . --builder linkcheck
+links: $(INSTALLED)
+	$(BIN)/python tools/build_book.py linkcheck
 
 slides: book
 	$(BIN)/python tools/make_slides.py
@@ -78,7 +78,6 @@ dist: $(INSTALLED)
 
 pictures: $(INSTALLED)
 	$(BIN)/python tools/draw_overview.py
-	$(BIN)/python tools/draw_social_card.py
 
 # The graphics card's libraries are left out: torch names those that fit it. So is what only browsers need.
 lock: $(INSTALLED)
@@ -97,7 +96,6 @@ check: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py --check
 	$(BIN)/python tools/set_repository.py --check
 	$(BIN)/python tools/draw_overview.py --check
-	$(BIN)/python tools/draw_social_card.py --check
 	$(BIN)/python tools/check_workflows.py
 
 clean:

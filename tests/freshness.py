@@ -3,7 +3,7 @@
 from check_links import BUILT
 from project_facts import ROOT
 
-SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "notebooks/*", "tools/**/*.py", "vit_from_scratch/**/*")
+SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "notebooks/*", "tools/**/*.py", "vit_*/**/*")
 STALE = "the book is not built, or older than its sources: run `make book`"
 
 

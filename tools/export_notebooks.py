@@ -2,7 +2,7 @@
 
 notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
 exercises/NN_name.ipynb                               the same with stubs in place of the answers
-vit_classroom/assignments/chapters/NN_name.ipynb   the same with marked answers, for courses
+vit_classroom/assignments/chapters/NN_name.ipynb      the same with marked answers, for courses
 book/drawings/NAME.png                                the drawings that these notebooks hold
 """
 
@@ -23,7 +23,7 @@ def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
     """
     catalogue = read_catalogue(root)
     wanted: dict[Path, str | None] = {}
-    answers, stubs = root / "vit_from_scratch" / "assignments" / "chapters", root / "exercises"
+    answers, stubs = root / "vit_classroom" / "assignments" / "chapters", root / "exercises"
     for path in chapters(root):
         name = f"{path.stem}.ipynb"
         wanted[path.with_suffix(".ipynb")] = export_chapter(path, catalogue)

@@ -12,17 +12,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from browser import NONE_HERE, find_browser
 from check_published import BUILT
 from project_facts import ROOT
 from pypdf import PdfReader, PdfWriter
+from serve import served
 from whole_book import assemble
 
 PDF = ROOT / "_build" / "pdf" / "vit_from_scratch.pdf"
@@ -36,22 +32,6 @@ LINK = (
     '<p class="vit-pdf"><a href="../{name}">The whole book as a PDF</a>: {pages} pages, {size:.0f} MB.</p>'
     "</article>"
 )
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing about it."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder on this machine while the block runs; gives the address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def print_page(address: str, target: Path) -> None:
@@ -95,7 +75,7 @@ def make_pdf(built: Path, target: Path, root: Path = ROOT) -> int:
     with served(built.parent) as address:
         for _ in range(2):
             page.write_text(assemble(built, root, style, numbers), encoding="utf-8")
-            print_page(f"{address}/pdf/{page.name}", printed)
+            print_page(f"{address}pdf/{page.name}", printed)
             numbers = first_pages(printed)
     pages = finish(printed, target)
     printed.unlink()

@@ -3,7 +3,7 @@
     python tools/measure_chapters.py             # all chapters, on the device at hand
     python tools/measure_chapters.py 03_attention
 
-Writes results/chapter_minutes.json of the package. A chapter keeps one record for each device and budget:
+Writes vit_lab/results/chapter_minutes.json. A chapter keeps one record for each device and budget:
 "cpu" and "gpu" with the quick one, "cpu-full" and "gpu-full"; measuring one leaves the others as they are.
 The time includes the start of the kernel. It ends with an error if a chapter takes longer than it may on a
 CPU with the quick budget. Measure while nothing else runs.

@@ -5,7 +5,7 @@ ships is the mean of the weights with which the last two end:
 
     python tools/measure_looking.py A B C --data-dir DEST
 
-Writes results/inspection_tiny_imagenet.json of the package. With --after, the file that was written about
+Writes vit_lab/results/inspection_tiny_imagenet.json. With --after, the file that was written about
 earlier runs, their moments of training come before those of the runs that are named; with no run named, the
 shipped model is measured anew and they stay.
 

@@ -3,6 +3,7 @@
 Imported by the scripts of this folder and by the book's Sphinx extension; needs PyYAML and nothing else.
 """
 
+import functools
 import json
 import re
 import tomllib
@@ -13,9 +14,10 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")  # what one `pip install` brings
 TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
-TRAINING_CHAPTERS = range(7, 12)  # Part II, which asks Colab for a GPU
+TRAINING_CHAPTERS = range(8, 13)  # Part II, which asks Colab for a GPU
 WORDS_A_MINUTE, LINES_A_MINUTE = 160, 12  # of someone who reads prose and code to understand them
 DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
 
@@ -54,7 +56,12 @@ class Repository:
 
 def read_repository(root: Path = ROOT) -> Repository:
     """Read the hosting address from `_config.yml`, the one place where it is written."""
-    entry = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    return _repository_in((root / "_config.yml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _repository_in(config: str) -> Repository:
+    entry = yaml.safe_load(config)["repository"]
     return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
 
 
@@ -86,7 +93,7 @@ def chapters(root: Path = ROOT) -> list[Path]:
 
 def minutes_file(root: Path = ROOT) -> Path:
     """Where tools/measure_chapters.py records how long each chapter takes."""
-    return root / "vit_from_scratch" / "experiments" / "results" / "chapter_minutes.json"
+    return root / "vit_lab" / "results" / "chapter_minutes.json"
 
 
 def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:

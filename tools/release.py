@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from project_facts import ROOT, read_version
+from project_facts import PACKAGES, ROOT, read_version
 
 
 def is_new(root: Path) -> bool:
@@ -23,10 +23,10 @@ def is_new(root: Path) -> bool:
 
 
 def has_changed(root: Path) -> bool:
-    """Whether the package differs from that of the version's tag; notebooks in Colab install the latter."""
-    package = ["vit_from_scratch", ":!vit_classroom/assignments/chapters"]
+    """Whether the packages differ from those of the version's tag; notebooks in Colab install the latter."""
+    packages = [*PACKAGES, ":!vit_classroom/assignments/chapters"]
     tag = f"v{read_version(root)}"
-    found = subprocess.run(["git", "diff", "--quiet", tag, "HEAD", "--", *package], cwd=root)
+    found = subprocess.run(["git", "diff", "--quiet", tag, "HEAD", "--", *packages], cwd=root)
     return found.returncode != 0
 
 

@@ -2,7 +2,7 @@
 
     python tools/ship_checkpoint.py RUN tiny-imagenet --data-dir DEST [--start RUN]
 
-writes weights/NAME.safetensors and experiments/results/NAME_weights.json of the package: the numbers of the
+writes vit_from_scratch/weights/NAME.safetensors and vit_lab/results/NAME_weights.json: the numbers of the
 rounded weights beside the run's own, and the file's checksum. A run on classes is tested again, and
 weights/NAME.txt gets its class names, one a line. A run without labels is measured on its held-out photos
 again, and what its task needs beside the ViT ships with it. With --start, the run that this one began from,
@@ -34,7 +34,7 @@ from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.run_settings import read_settings
 
-PACKAGE = Path(__file__).resolve().parent.parent / "vit_from_scratch"
+ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 12_000_000
 """Bytes that a shipped checkpoint may have."""
 
@@ -92,7 +92,7 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
     """
     result, settings = read_result(run), read_settings(run)
     part = "validation" if "objective" in result else "test"
-    target = PACKAGE / "weights" / f"{name}.safetensors"
+    target = ROOT / "vit_from_scratch" / "weights" / f"{name}.safetensors"
     shipped = rounded(run, start, target)
     if part == "test":
         target.with_suffix(".txt").write_text("\n".join(settings["images"]["classes"]) + "\n", "utf-8")
@@ -117,7 +117,7 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
         "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
         **environment(),
     }
-    write_json(PACKAGE / "experiments" / "results" / f"{name}_weights.json", summary)
+    write_json(ROOT / "vit_lab" / "results" / f"{name}_weights.json", summary)
     return summary
 
 

@@ -105,8 +105,7 @@ def test_the_paper_is_in_the_bibliography(built):
 
 
 def test_the_reference_documents_every_module_of_the_model(built):
-    pages = (built / "book/api/modules").glob("model.*.html")
-    documented = "".join(page.read_text(encoding="utf-8") for page in pages)
+    documented = read(built, "book/api/model")
     for path in (ROOT / "vit_from_scratch" / "model").glob("[!_]*.py"):
         assert f"module-vit_from_scratch.model.{path.stem}" in documented
 

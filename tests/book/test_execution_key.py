@@ -8,6 +8,7 @@ from vit_book import execution
 
 FILES = {
     "vit_from_scratch/model/vit.py": "print(1)",
+    "vit_classroom/checks/vit.py": "print(1)",
     "vit_lab/recipes/digits.toml": "epochs = 1",
     "vit_lab/results/digits.json": "{}",
     "vit_from_scratch/weights/cifar10.safetensors": "weights",
@@ -55,7 +56,7 @@ def test_what_chapters_do_not_see_leaves_the_key_alone(tree):
 
 def test_an_assignment_leaves_the_key_alone(tree):
     before = execution.execution_key(tree, "quick")
-    path = tree / "vit_from_scratch" / "assignments" / "chapters" / "03_attention.ipynb"
+    path = tree / "vit_classroom" / "assignments" / "chapters" / "03_attention.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text("{}", encoding="utf-8")
     assert execution.execution_key(tree, "quick") == before

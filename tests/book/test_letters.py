@@ -47,8 +47,8 @@ def test_the_first_use_alone_is_linked_and_only_a_letter_that_stands_alone():
 
 
 def test_a_chapter_s_own_letter_comes_before_that_of_the_book():
-    assert linked("A loss :math:`L` of :math:`W`.", 7) == [("L", "4"), ("W", "5")]
-    assert linked("A loss :math:`L` of :math:`W`, :math:`s`.", 8) == [("L", "1"), ("W", "3")]
+    assert linked("A loss :math:`L` of :math:`W`.", 8) == [("L", "4"), ("W", "5")]
+    assert linked("A loss :math:`L` of :math:`W`, :math:`s`.", 9) == [("L", "1"), ("W", "3")]
 
 
 def test_a_row_that_counts_explains_each_number_of_it():

@@ -1,7 +1,7 @@
 """Open every page of the book at three widths, in both themes and without scripts; collect what is wrong.
 
 A page is loaded once, and its window then made as wide as the next: test_made_narrow.py shows that this is
-what a phone shows. Pages of modules are looked at in the dark, and by axe, on a phone alone.
+what a phone shows. Pages of the reference are looked at in the dark, and by axe, on a phone alone.
 """
 
 from collections import defaultdict
@@ -17,9 +17,9 @@ from playwright.sync_api import Page
 PHONE = 390
 WIDTHS = (1440, 768, PHONE)
 THEMES = ("light", "dark")
-# Pages of modules are made alike, from docstrings. They begin where room is scarcest; there they are looked
-# at in the dark, too, and by axe.
-ALIKE, ALIKE_WIDTHS = "book/api/modules/", (PHONE, 768, 1440)
+# Pages of the reference are made alike, from docstrings. They begin where room is scarcest; there they are
+# looked at in the dark, too, and by axe.
+ALIKE, ALIKE_WIDTHS = "book/api/", (PHONE, 768, 1440)
 WORKERS = 2
 HEIGHT = 900
 # The theme makes boxes that scroll tab stops 300 ms after the window has another width: later, by its clock.

@@ -29,21 +29,21 @@ def of_chapters(chapters: tuple[str, ...], sentence: str, reason: str) -> list[K
 
 KNOWN: tuple[Known, ...] = (
     *of_chapters(
-        ("03", "06", "13", "15"),
+        ("03", "07", "14", "16"),
         r"^#[34]\w[0-5]\w[4578]\w .* in dark",
         "the dark end of viridis: areas of maps",
     ),
     *of_chapters(
-        ("10", "12", "13"),
+        ("11", "13", "14"),
         r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622|6a6a6e) .* in dark",
         "pixels of photos",
     ),
     *of_chapters(
-        ("11",),
+        ("12",),
         r"^#(a6ceea|aed2ee|b2b6b6|b2d6ee|d6d6d6) .* in light",
         "pale bars and areas beside the ones to be compared",
     ),
-    *of_chapters(("11",), r"^#(7e8286|868a8e) has 3\.\d+:1 in light", "edges of small grey letters"),
+    *of_chapters(("12",), r"^#(7e8286|868a8e) has 3\.\d+:1 in light", "edges of small grey letters"),
 )
 
 

@@ -12,7 +12,7 @@ PAGES = (
     "notebooks/13_attention_maps.html",
     "book/notation.html",
     "book/index.html",
-    "book/api/modules/model.attention.html",
+    "book/api/plots.html",
 )
 # What is shown, where, and what is said of it to those who listen.
 SHOWN = """() => [...document.querySelectorAll("body *:not(mjx-container *)")]

@@ -1,9 +1,9 @@
-"""Bytes that a page makes a browser fetch, compressed; tools/measure_pages.py prints them and the seconds."""
+"""Bytes that a page makes a browser fetch, compressed."""
 
 import pytest
 from check_links import BUILT
 from crawl import page_names
-from measure_pages import weigh
+from weighing import weigh
 
 pytestmark = pytest.mark.site
 

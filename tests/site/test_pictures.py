@@ -15,7 +15,7 @@ CONTROLS = (
     CHAPTER,
     "notebooks/13_attention_maps.html",
     "search.html",
-    "book/api/modules/model.attention.html",
+    "book/api/plots.html",
     "book/recipes_log.html",
     "book/notation.html",
     "book/for_instructors.html",

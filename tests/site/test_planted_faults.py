@@ -11,10 +11,10 @@ from crawl import without_scripts
 from figures import faint, faint_on_pages, thin_colours
 from known import KNOWN, unknown
 from looks import axe, find, invisible_focus, listening, look
-from measure_pages import weigh
 from paper import SHEET, cut_on_paper, prepare, spoilt_sheets, unfolded
 from PIL import Image, ImageDraw
 from serve import served
+from weighing import weigh
 
 pytestmark = pytest.mark.site
 

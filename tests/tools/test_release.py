@@ -60,14 +60,15 @@ def test_a_version_without_its_tag_is_new(tags, new, clone, tmp_path, monkeypatc
 
 def test_a_package_that_changed_since_its_tag_needs_a_new_version(clone, capsys):
     folder, git = clone
-    generated = folder / "vit_from_scratch" / "assignments" / "chapters"
+    generated = folder / "vit_classroom" / "assignments" / "chapters"
     generated.mkdir(parents=True)
     git("tag", TAG)
     (generated / "01_patches.ipynb").write_text("{}")
     git("add", "--all")
     git("commit", "--quiet", "--message", "a chapter")
     assert release.main(["plan"], folder) == 0, "a chapter's notebook is no change of the package"
-    (folder / "vit_from_scratch" / "errors.py").write_text("")
+    (folder / "vit_lab").mkdir()
+    (folder / "vit_lab" / "packages.py").write_text("")
     git("add", "--all")
     git("commit", "--quiet", "--message", "the package")
     with pytest.raises(SystemExit, match=rf"has changed since {TAG}, .*raise the version in pyproject"):

@@ -39,7 +39,7 @@ STUB = 'raise NotImplementedError("your turn")'
 TO_WRITE = "*Your answer.*"
 TO_THINK = "*Your answer to the question, if you like. It is not marked.*"
 TO_CODE = "# Your code."
-OPENING = 'from vit_from_scratch import assignments\n\nsheet = assignments.Worksheet("{chapter}", globals())'
+OPENING = 'from vit_classroom import assignments\n\nsheet = assignments.Worksheet("{chapter}", globals())'
 CLOSING = "sheet.progress()"
 
 

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 TIMEOUT = 600  # seconds for one cell
 HIDDEN = ("PYTHONPATH", "VIRTUAL_ENV", "VIT_BUDGET", "MPLBACKEND")  # Colab has none of this machine's
 WARNING = re.compile(r"^(\S.*?):\d+: (\w*Warning: .*)$", re.MULTILINE)
-OURS = re.compile(r"[/\\]vit_from_scratch[/\\]|ipykernel_\d|<ipython-input")
+OURS = re.compile(r"[/\\]vit_(?:from_scratch|lab|classroom)[/\\]|ipykernel_\d|<ipython-input")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 

@@ -1,12 +1,13 @@
 """Let docstrings be written for people: bare names link, and a colon in a property's sentence is a colon."""
 
+import project_facts
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
-PACKAGE = "vit_from_scratch."
+PACKAGES = tuple(f"{name}." for name in project_facts.PACKAGES)
 HAS_NO_TYPE_PREFIX = ("attribute", "data", "property")
 
 
@@ -25,12 +26,12 @@ def keep_colon(app: Sphinx, what: str, name: str, thing: object, options: object
 def find_by_last_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
 ) -> nodes.reference | None:
-    """Resolve `InputError` to the one object of the package of that last name, wherever it stands."""
+    """Resolve `InputError` to the one object of our packages of that last name, wherever it stands."""
     if node.get("refdomain") != "py":
         return None
     suffix = f".{node['reftarget'].lstrip('~').rsplit('.', 1)[-1]}"
     objects = env.get_domain("py").objects
-    found = [name for name in objects if name.startswith(PACKAGE) and name.endswith(suffix)]
+    found = [name for name in objects if name.startswith(PACKAGES) and name.endswith(suffix)]
     if len(found) != 1:
         return None
     target = objects[found[0]]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from project_facts import PACKAGES
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
@@ -37,11 +38,11 @@ def digest(root: Path, files: Iterable[Path], *words: str) -> str:
 def execution_key(root: Path, budget: str) -> str:
     """Name everything besides its own cells that a chapter's outputs depend on.
 
-    What draws figures for phones is loaded into the kernels. The chapters as assignments lie in the package,
-    too, and change with every word; no chapter reads them.
+    What draws figures for phones is loaded into the kernels. Assignments are made of chapters, and no chapter
+    reads them.
     """
-    assigned = root / "vit_from_scratch" / "assignments" / "chapters"
-    files = [path for path in tree_files(root / "vit_from_scratch") if path.parent != assigned]
+    assignments = root / "vit_classroom" / "assignments"
+    files = [path for name in PACKAGES for path in tree_files(root / name) if assignments not in path.parents]
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     files += tree_files(root / "book" / "extensions" / "kernel_figures")
     return digest(root, [*files, root / "requirements.lock"], budget, python)

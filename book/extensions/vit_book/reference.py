@@ -1,129 +1,57 @@
-"""Pages of the package: one for each module, written before Sphinx looks for pages, and lists of them.
+"""Pages of the packages: the directive `package-modules` documents the modules of a folder one by one.
 
-The directive `package-modules` lists a package's modules, new files included. Where a docstring names an
-equation of the paper, its page shows that equation, as the chapter writes it.
+Where a docstring names an equation of the paper, its page shows that equation, as the chapter writes it.
 """
 
-import ast
 import functools
-import importlib
-import itertools
 import re
-from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.nodes import Node
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from project_facts import ROOT, chapters
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
-PAGES = ROOT / "book" / "api" / "modules"
-PACKAGE = ROOT / "vit_from_scratch"
-ERRORS = ("Error", "Exception")
-"""How the names end of what exceptions are made of."""
-HEADINGS = {
-    "autoclass": "Classes",
-    "autoexception": "Errors",
-    "autofunction": "Functions",
-    "autodata": "Constants",
-}
+WITHOUT = {"cli", "command"}
+"""What no page documents: commands say themselves what they do."""
 LABELLED = re.compile(r"^\(paper-eq-(\d+)\)=\n\$\$\n(.*?)\n\$\$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"\bequations? (\d+)(?: (to|and) (\d+))?")
 
 
-def modules(package: str) -> list[Path]:
-    """The public modules of a package, by name."""
-    return sorted(path for path in (PACKAGE / package).glob("[!_]*.py"))
+def modules(package: str, deep: bool = True) -> list[str]:
+    """The public modules of a package by name, those of its folders too if `deep`.
 
-
-def documented() -> list[str]:
-    """The packages that have a page: those that a page of book/api lists.
-
-    >>> "model" in documented()
+    >>> "vit_from_scratch.model.patches" in modules("vit_from_scratch.model")
     True
     """
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "book" / "api").glob("*.md")))
-    return re.findall(r"package-modules:: vit_from_scratch\.(\w+)", text)
-
-
-def write_pages() -> None:
-    """Write a page for each module, and remove those of modules that are gone; fresh files are left alone."""
-    PAGES.mkdir(exist_ok=True)
-    names = {f"{package}.{path.stem}" for package in documented() for path in modules(package)}
-    for page in PAGES.glob("*.md"):
-        if page.stem not in names:
-            page.unlink()
-    for name in names:
-        page, text = PAGES / f"{name}.md", page_of(name)
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
-
-
-def page_of(name: str) -> str:
-    """The page of a module: its docstring, then what it has, under a heading for each kind."""
-    module = f"vit_from_scratch.{name}"
-    parts = [f"# {name}", reference([f".. automodule:: {module}", "   :no-members:"])]
-    found = members(PACKAGE / f"{name.replace('.', '/')}.py")
-    for directive, heading in HEADINGS.items():
-        names = [member for member, kind in found.items() if kind == directive]
-        listed = reference([f".. {directive}:: {module}.{name}" for name in names])
-        parts += [f"## {heading}", listed] if names else []
-    return "\n\n".join(parts) + "\n"
-
-
-def reference(lines: list[str]) -> str:
-    """Lines of reStructuredText in a page of Markdown."""
-    return "\n".join(["```{eval-rst}", *lines, "```"])
-
-
-def members(path: Path) -> dict[str, str]:
-    """What a module has that is public and documented, in its order, each with its directive of autodoc.
-
-    >>> members(PACKAGE / "errors.py")["InputError"]
-    'autoexception'
-    """
-    found: dict[str, str] = {}
-    statements = ast.parse(path.read_text(encoding="utf-8")).body
-    for statement, after in itertools.zip_longest(statements, statements[1:]):
-        match statement:
-            case ast.ClassDef(name=name, bases=bases):
-                error = any(isinstance(base, ast.Name) and base.id.endswith(ERRORS) for base in bases)
-                kind, documented = ("autoexception" if error else "autoclass"), ast.get_docstring(statement)
-            case ast.FunctionDef(name=name):
-                kind, documented = "autofunction", ast.get_docstring(statement)
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                text = after.value if isinstance(after, ast.Expr) else None
-                kind, documented = "autodata", isinstance(text, ast.Constant) and isinstance(text.value, str)
-            case _:
-                continue
-        if documented and not name.startswith("_"):
-            found[name] = kind
-    return found
-
-
-def summary(path: Path) -> str:
-    """The first sentence of a module's docstring, as far as its first line goes."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return docstring.partition("\n")[0]
+    folder = ROOT / package.replace(".", "/")
+    found = (path.relative_to(ROOT).with_suffix("") for path in folder.glob("**/*.py" if deep else "*.py"))
+    public = (path for path in found if path.name[0] != "_" and WITHOUT.isdisjoint(path.parts))
+    return sorted(".".join(path.parts) for path in public)
 
 
 class PackageModules(SphinxDirective):
-    """`.. package-modules:: NAME` stands for the docstring of NAME and a list of its public modules."""
+    """`.. package-modules:: NAME` stands for the docstring of a package and for all of its public modules.
+
+    With the option `:flat:` modules of folders inside of it are left out.
+    """
 
     required_arguments = 1
+    option_spec: ClassVar = {"flat": directives.flag}
 
     def run(self) -> list[Node]:
-        """Let autodoc read the package, and list its modules."""
-        package = importlib.import_module(self.arguments[0])
-        lines = [f".. automodule:: {package.__name__}", "   :no-members:", ""]
-        short = package.__name__.rpartition(".")[2]
-        for path in modules(short):
-            self.env.note_dependency(str(path))
-            lines += [f":doc:`{path.stem} <modules/{short}.{path.stem}>`", f"   {summary(path)}", ""]
+        """Let autodoc read the modules, each under a heading."""
+        package = self.arguments[0]
+        lines = [] if "flat" in self.options else [f".. automodule:: {package}", "   :no-members:", ""]
+        for name in modules(package, deep="flat" not in self.options):
+            title = name.partition(".")[2]
+            lines += [title, "=" * len(title), "", f".. automodule:: {name}", ""]
         parent = nodes.section(document=self.state.document)
-        nested_parse_with_titles(self.state, StringList(lines, package.__name__), parent)
+        nested_parse_with_titles(self.state, StringList(lines, package), parent)
         return parent.children
 
 
@@ -173,8 +101,7 @@ def own_nodes(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Write the pages, register the directive, and read docstrings after napoleon has."""
-    write_pages()
+    """Register the directive, and read docstrings after napoleon has."""
     app.add_directive("package-modules", PackageModules)
     app.connect("autodoc-process-docstring", show_equations, priority=600)
     app.connect("doctree-read", own_nodes)
