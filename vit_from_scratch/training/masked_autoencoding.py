@@ -19,9 +19,8 @@ from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.tokens import sincos_2d
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.self_supervised import (
-    MEASURING_SEED,
     SelfSupervised,
     choose_patches,
     hidden_count,

@@ -17,10 +17,10 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.patch_colours import COLOURS, colour_numbers, mean_colours, target_colours
 from vit_from_scratch.training.patch_corruption import Corruption, draw_corruption
-from vit_from_scratch.training.self_supervised import MEASURING_SEED, SelfSupervised, mean_over
+from vit_from_scratch.training.self_supervised import SelfSupervised, mean_over
 
 GREY = 0.5
 """What stands for the mask token in a picture."""
