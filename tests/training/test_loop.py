@@ -22,6 +22,7 @@ from vit_from_scratch.training import (
     train,
 )
 from vit_from_scratch.training.callbacks import StepMetrics
+from vit_lab import runs
 
 
 def weights(model) -> torch.Tensor:
@@ -219,7 +220,7 @@ def test_an_epoch_that_ends_with_weights_that_are_not_finite_is_not_kept(
     data = few_digits if validation else without_validation(few_digits)
     message = r"head\.bias is not finite after step 6 \(epoch 2\).*, after epoch 1\. .*in another folder"
     with pytest.raises(DivergedError, match=message):
-        train(make_model(), data, short, tmp_path, callbacks=[Poison()])
+        runs.train(make_model(), data, short, tmp_path, callbacks=[Poison()])
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
 
@@ -245,7 +246,7 @@ def test_a_model_for_other_data_is_refused_before_anything_is_written(
     make_model, few_digits, short, tmp_path, changes, message
 ):
     with pytest.raises(InputError, match=message):
-        train(make_model(**changes), few_digits, short, tmp_path / "run")
+        runs.train(make_model(**changes), few_digits, short, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

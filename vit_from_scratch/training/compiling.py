@@ -17,7 +17,7 @@ def has_compiler() -> bool:
 
 
 def compiled(network: nn.Module, device: torch.device) -> nn.Module:
-    """Return a network with its operations fused; as it is, with a sentence on stderr, where that cannot be."""
+    """Return a network with its operations fused, or as it is, with a sentence on stderr."""
     if device.type == "cpu" and not has_compiler():
         print(
             f"train.compile = true: no C++ compiler ({', '.join(COMPILERS)}) is at hand, so the model is "

@@ -124,7 +124,7 @@ def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
 
 
 def check_outcome(state: TrainingState, train_loss: float, held_out: Evaluation | HeldOut | None) -> None:
-    """Stop the run if the epoch that just ended left a weight or a loss that is not finite, or a huge loss."""
+    """Stop the run if the epoch that just ended left a weight or loss that is not finite, or a huge loss."""
     names, weights = zip(*state.measured.named_parameters(), strict=True)
     finite = torch.stack([state.engine.local(weight).isfinite().all() for weight in weights]).tolist()
     here = None if all(finite) else names[finite.index(False)]

@@ -24,7 +24,7 @@ from vit_from_scratch.settings import (
 from vit_from_scratch.training.config import TrainConfig
 from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
 from vit_lab.experiments.paper import paper_names, paper_table
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model
+from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model, sha256_of
 
 if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
     from vit_from_scratch.data.in_memory import ImageData
@@ -169,7 +169,7 @@ class Recipe:
             return {}
         head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
         if self.weights in KNOWN:
-            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256} | head}
+            return {"start": {"name": self.weights, "sha256": sha256_of(self.weights)} | head}
         return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))} | head}
 
     def tables(self) -> dict[str, Any]:

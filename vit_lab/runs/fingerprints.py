@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -24,6 +25,15 @@ def fingerprint(text: str, tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return the CRC-32 of a text and of tensors: it costs little and tells whether a disk kept them."""
+    found = zlib.crc32(text.encode("utf-8", "surrogateescape"))
+    for name, tensor in sorted(tensors.items()):
+        found = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), found)
+        found = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
 
 
 def data_fingerprint(data: ImageData | PhotoData) -> str:

@@ -14,32 +14,19 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
+from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
-from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_from_scratch.training.state import EpochMetrics, as_vit
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.distributed import measured_together
+from vit_lab.runs.callbacks import Announcement, KeepEpochs
+from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.origins import NoteOrigin, made_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_folder import RunFolder
-
-
-class Announcement(Callback):
-    """Say what lies in the run's folder: a finished run, or one that was stopped and goes on."""
-
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self.folder, self.say = folder, say
-
-    def on_start(self, state: TrainingState) -> None:
-        """Say it, once the folder's settings were found to be these."""
-        if state.finished:
-            self.say(f"{self.folder} is finished.")
-        elif state.epoch:
-            self.say(f"{self.folder} was stopped after epoch {state.epoch} of {state.epochs}; it goes on.")
+from vit_lab.runs.training import train
 
 
 def run(
@@ -96,10 +83,10 @@ def run(
         if known is not None:
             return known
         on_device, workers = data.to(device), recipe.train.workers
-        measured = measured_together(model, on_device, part, workers)
+        measured = current_engine().measure(model, on_device, part, workers)
         result = _result(recipe, model, measured, history)
         if recipe.flip_test:
-            both = measured_together(FlipAveraged(model), on_device, part, workers)
+            both = current_engine().measure(FlipAveraged(model), on_device, part, workers)
             assert isinstance(both, Evaluation)  # the recipe has classes
             result |= {"test_flip_accuracy": both.accuracy}
         folder = data_folder(data_dir)

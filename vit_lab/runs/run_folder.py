@@ -1,6 +1,6 @@
 """A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
 
-What lies there::
+What is in it::
 
     config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
     metrics.jsonl            a line an epoch
@@ -25,11 +25,10 @@ from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback
+from vit_from_scratch.training.outcomes import SetsOwnTask
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
-from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.curves import save_curves
-from vit_lab.runs.fingerprints import fingerprint
 from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
 from vit_lab.runs.run_settings import (
     CONFIG,
@@ -84,7 +83,7 @@ class RunFolder(Callback):
                 that is damaged; or another process is at work in it.
         """
         settings = run_settings(state) | self.also
-        self._is_new()  # what is no run's folder is left alone, without a lock even
+        self._is_new()  # what is not a run's folder is left alone, without a lock even
         self._held.enter_context(locked(self.path))
         if self._is_new() or not self._has_something_to_lose():
             write_settings(self.path, settings)
@@ -115,7 +114,7 @@ class RunFolder(Callback):
         if not self.was_finished:
             with writing(self.path):
                 save_curves(self.curves, state.history)
-                if isinstance(state.model, SelfSupervised):
+                if isinstance(state.model, SetsOwnTask):
                     save_pretraining(self.pretraining, state.model)
                 save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
@@ -143,11 +142,12 @@ class RunFolder(Callback):
 
     def _whole(self, state: TrainingState, model: VisionTransformer) -> nn.Module:
         """Return what a finished run trained: its model, or the self-supervised one that holds it."""
-        if not isinstance(state.model, SelfSupervised):
+        if not isinstance(state.model, SetsOwnTask):
             return model
         whole = load_pretraining(self.pretraining)
         ours = (state.model.objective, state.model.settings, state.model.normalise)
-        same = fingerprint("", whole.vit.state_dict()) == fingerprint("", model.state_dict())
+        kept, bare = whole.vit.state_dict(), model.state_dict()
+        same = kept.keys() == bare.keys() and all(kept[name].equal(bare[name]) for name in bare)
         if not same or (whole.objective, whole.settings, whole.normalise) != ours:
             raise InputError(
                 f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
@@ -174,13 +174,13 @@ class RunFolder(Callback):
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
 
     def _has_something_to_lose(self) -> bool:
-        """Say whether the run in the folder came to the end of an epoch, or kept a model; refuse no run's."""
+        """Say whether the run in the folder came to the end of an epoch, or kept a model."""
         read_settings(self.path)
         kept = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
         return any(path.exists() for path in (*kept, self.path / "epochs"))
 
     def _is_new(self) -> bool:
-        """Say whether there is nothing here yet; refuse a place that is no run's folder."""
+        """Say whether there is nothing here yet; refuse a place that is not a run's folder."""
         with writing(self.path):
             if self.path.exists() and not self.path.is_dir():
                 raise InputError(
