@@ -1,3 +1,4 @@
+import contextlib
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -232,6 +233,24 @@ def test_a_validation_loss_that_is_not_finite_stops_the_run(make_model, few_digi
 
     with pytest.raises(DivergedError, match=r"the validation loss is nan after epoch 1"):
         train(make_model(), few_digits, short, callbacks=[Explode()])
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e30])
+def test_a_loss_far_above_that_of_a_guess_stops_the_run(make_model, few_digits, short, scale):
+    class Explode(Callback):
+        def on_step(self, state):
+            state.model.head.bias.data[0] = scale  # finite, and so are its losses
+
+    with pytest.raises(DivergedError, match=r"the training loss is .*, over 1,000 times that of a guess"):
+        train(make_model(), few_digits, short, callbacks=[Explode()])
+
+
+def test_float32_may_round_to_tf32_on_a_gpu_as_long_as_a_run_lasts(few_digits, short, monkeypatch):
+    state = SimpleNamespace(device=torch.device("cuda"), config=short)
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: contextlib.nullcontext())
+    with loop.numerics(state):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,20 @@ def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, 
     assert model.image_shape == (8, 8)
 
 
+def test_an_interrupted_curriculum_leaves_the_model_at_full_size(make_model, few_digits, short):
+    class PullThePlug(Callback):
+        def on_step(self, state):
+            raise KeyboardInterrupt
+
+    model, growing = make_model(), replace(short, curriculum=((0.0, 4), (0.5, 8)))
+    with pytest.raises(KeyboardInterrupt):
+        train(model, few_digits, growing, callbacks=[PullThePlug()])
+    assert model.image_shape == (8, 8)
+    with pytest.raises(InputError, match="does not divide"):
+        train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 5))))
+    assert model.image_shape == (8, 8)
+
+
 @pytest.mark.parametrize(
     ("curriculum", "message"),
     [

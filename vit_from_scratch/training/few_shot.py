@@ -210,11 +210,11 @@ def _count(labels: Tensor, class_names: Sequence[str] | None) -> int:
 
 def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:
     """Draw k images of each class, without putting any back; return their numbers, (K k,)."""
-    order = torch.randperm(len(labels), generator=generator)
+    order = torch.randperm(len(labels), generator=generator).to(labels.device)
     by_class = order[torch.argsort(labels[order], stable=True)]  # class by class, at random within
     counts = torch.bincount(labels)
     starts = counts.cumsum(0) - counts  # (K,)
-    return by_class[(starts[:, None] + torch.arange(shots)).flatten()]
+    return by_class[(starts[:, None] + torch.arange(shots, device=labels.device)).flatten()]
 
 
 def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
