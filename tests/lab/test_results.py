@@ -6,7 +6,6 @@ from importlib import resources
 import pytest
 
 from vit_from_scratch.data import DataConfig
-from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
 from vit_lab import load_recipe, load_result, load_trials, recipe_names, runs_of
@@ -25,7 +24,7 @@ TRANSFERS = [name for name in transfer_names() if FOLDER.joinpath(f"{name}.json"
 def assert_settings(ran, recipe):
     assert from_table(TrainConfig, ran["train"], "train") == recipe.train
     assert from_table(DataConfig, ran["data"], "data") == recipe.data
-    assert with_stem_table(ran["model"]) == recipe.model
+    assert ran["model"] == recipe.model
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -97,8 +97,8 @@ def write(path, fields, tensors=None):
         '{"dim": ' + "9" * 5000,
     ],
 )
-def test_a_configuration_that_is_no_table_is_refused(tmp_path, text):
-    with pytest.raises(InputError, match="has a ViT configuration that is no table in JSON: expected a file"):
+def test_a_configuration_that_is_not_a_table_is_refused(tmp_path, text):
+    with pytest.raises(InputError, match="has a ViT configuration that is not a JSON table: expected a file"):
         load_checkpoint(write(tmp_path / "model.safetensors", text))
 
 
@@ -111,7 +111,7 @@ def test_a_configuration_that_is_no_table_is_refused(tmp_path, text):
         ({"pool": ["cls"]}, "wrong ViT configuration: unknown model.pool"),
         ({"dropout": float("nan")}, "wrong ViT configuration: model.dropout = nan"),
         ({"depth": True}, "wrong ViT configuration: model.depth = True"),
-        ({"stem_layers": [3, "4"]}, r"wrong ViT configuration: .*stem_layers"),
+        ({"stem": {"layers": [3, "4"]}}, r"wrong ViT configuration: model.stem.layers"),
         ({"dim": json.loads("[" * 900 + "]" * 900)}, "wrong ViT configuration: "),
         ({"width": 3}, "wrong ViT configuration: unknown option of .model. 'width'"),
         ({"norm": "x" * 100_000}, "wrong ViT configuration: unknown model.norm 'xxx"),
@@ -136,9 +136,9 @@ ABSURD = [
     {"image_size": [12, 10**30]},
     {"image_size": 4096, "patch_size": 1},
     {"image_size": 2**20, "patch_size": 4, "position": "sincos_2d"},
-    {"stem": "resnet", "stem_layers": [1] * 100_000},
-    {"stem": "resnet", "stem_layers": [10**9, 1, 1]},
-    {"stem": "conv", "stem_width": 10**9},
+    {"stem": {"kind": "resnet", "layers": [1] * 100_000}},
+    {"stem": {"kind": "resnet", "layers": [10**9, 1, 1]}},
+    {"stem": {"kind": "conv", "width": 10**9}},
 ]
 
 

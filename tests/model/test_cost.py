@@ -29,11 +29,11 @@ KINDS = [
     {"channels": 1, "patch_size": 1, "image_size": 8, "gelu": "tanh", "dropout": 0.1},
     {"initialisation": "mimetic", "stochastic_depth": 0.2},
     {"mlp": "local", "class_token": False, "pool": "gap"},
-    {"stem": "conv", "stem_width": 4, "mlp": "local"},
-    {"stem": "conv", "stem_width": 4, "patch_size": 1, "image_size": (8, 4)},
-    {"stem": "resnet", "stem_width": 8, "stem_layers": [1, 2, 1], "stem_root_stride": 1},
-    {"stem": "resnet", "stem_width": 8, "stem_layers": [2], "image_size": (32, 48)},
-    {"stem": "resnet", "stem_width": 8, "stem_layers": [2, 1], "patch_size": 8, "representation_size": 9},
+    {"stem": {"kind": "conv", "width": 4}, "mlp": "local"},
+    {"stem": {"kind": "conv", "width": 4}, "patch_size": 1, "image_size": (8, 4)},
+    {"stem": {"kind": "resnet", "width": 8, "layers": [1, 2, 1], "root_stride": 1}},
+    {"stem": {"kind": "resnet", "width": 8, "layers": [2]}, "image_size": (32, 48)},
+    {"stem": {"kind": "resnet", "width": 8, "layers": [2, 1]}, "patch_size": 8, "representation_size": 9},
 ]
 """An option of every kind that a model has."""
 
@@ -131,7 +131,7 @@ def test_sizes_that_no_memory_holds_are_counted_exactly():
 @pytest.mark.parametrize("root_stride", [1, 4])
 def test_operations_of_a_hybrid_are_what_torch_counts(layers, root_stride):
     stride = root_stride * 2 ** (len(layers) - 1)
-    stem = {"stem": "resnet", "stem_width": 8, "stem_layers": layers, "stem_root_stride": root_stride}
+    stem = {"stem": {"kind": "resnet", "width": 8, "layers": layers, "root_stride": root_stride}}
     sizes = {"image_size": 2 * stride, "patch_size": stride, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}
     config = ViTConfig.from_dict(sizes | stem)
     model = VisionTransformer(config).to("meta")

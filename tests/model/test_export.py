@@ -13,12 +13,11 @@ KINDS = {
     "class token": {},
     "average pooling": {"class_token": False, "pool": "gap"},
     "conv stem, local MLP, fixed positions": {
-        "stem": "conv",
-        "stem_width": 4,
+        "stem": {"kind": "conv", "width": 4},
         "mlp": "local",
         "position": "sincos_2d",
     },
-    "hybrid": {"stem": "resnet", "stem_width": 8, "stem_layers": (1, 1, 1), "stem_root_stride": 1},
+    "hybrid": {"stem": {"kind": "resnet", "width": 8, "layers": (1, 1, 1), "root_stride": 1}},
 }
 
 

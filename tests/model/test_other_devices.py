@@ -22,9 +22,9 @@ KINDS = {
     "no positions": {"position": "none"},
     "average pooling, norm after it": {"pool": "gap", "norm": "pooled"},
     "no norm, a hidden layer": {"norm": "none", "representation_size": 12},
-    "conv stem": {"stem": "conv", "stem_width": 4},
-    "hybrid": {"stem": "resnet", "stem_width": 8, "stem_layers": (1, 2, 1), "stem_root_stride": 1},
-    "hybrid, large root": {"stem": "resnet", "stem_width": 8, "stem_layers": (1,)},
+    "conv stem": {"stem": {"kind": "conv", "width": 4}},
+    "hybrid": {"stem": {"kind": "resnet", "width": 8, "layers": (1, 2, 1), "root_stride": 1}},
+    "hybrid, large root": {"stem": {"kind": "resnet", "width": 8, "layers": (1,)}},
     "local MLP": {"mlp": "local"},
     "dropout and stochastic depth": {"dropout": 0.1, "stochastic_depth": 0.2, "gelu": "tanh"},
 }

@@ -11,11 +11,9 @@ from timm.models.resnetv2 import ResNetV2
 from vit_from_scratch import InputError
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.resnet import PreActivationBottleneck, ResNet, build_resnet, resnet_config
-from vit_from_scratch.model.stem_config import StemConfig
+from vit_from_scratch.model.stem_config import ResNetConfig
 
-SMALL = StemConfig(
-    "resnet", width=32, layers=(2, 1, 3, 1), norm_eps=1e-5, conv_eps=1e-8, eps_on_variance=True
-)
+SMALL = ResNetConfig(width=32, layers=(2, 1, 3, 1), norm_eps=1e-5, conv_eps=1e-8, eps_on_variance=True)
 
 
 def timms_small() -> ResNetV2:
@@ -117,7 +115,7 @@ def test_an_untrained_resnet_has_no_opinion():
 
 
 def test_a_small_root_halves_nothing():
-    config = StemConfig("resnet", width=8, layers=(1, 1), root_stride=1)
+    config = ResNetConfig(width=8, layers=(1, 1), root_stride=1)
     sizes = []
     model = ResNet(config, channels=1, num_classes=4)
     for stage in model.stages:
@@ -135,7 +133,6 @@ def test_an_unknown_resnet_is_refused(name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((StemConfig("conv"),), "kind = 'conv': expected 'resnet'"),
         ((SMALL, 0), "channels = 0: expected at least 1"),
         ((SMALL, 3, 0), "num_classes = 0: expected at least 1"),
     ],

@@ -3,7 +3,7 @@ from .config import ViTConfig
 from .encoder import Block, Encoder, Mlp
 from .patches import PatchEmbedding, patchify, unpatchify
 from .resnet import ResNet, build_resnet
-from .stem_config import StemConfig
+from .stem_config import ResNetConfig, StemConfig
 from .tokens import TokenSequence
 from .vit import VisionTransformer, build_model
 
@@ -14,6 +14,7 @@ __all__ = [
     "MultiHeadSelfAttention",
     "PatchEmbedding",
     "ResNet",
+    "ResNetConfig",
     "StemConfig",
     "TokenSequence",
     "ViTConfig",

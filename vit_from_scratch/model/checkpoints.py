@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
@@ -59,13 +60,41 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
             "build the model yourself to load weights from elsewhere."
         )
     config = config_of_checkpoint(path, metadata["vit_config"], tensors)
-    model = VisionTransformer(config)
-    if problems := misfits(tensors, model.state_dict()):
-        raise InputError(f"{path} does not fit its own configuration ({problems}): expected {OURS}.")
-    types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
-    if len(types) == 1:
-        model.to(types.pop())  # before: a copy would round
-    model.load_state_dict(tensors)
+    try:
+        return built_around(config, tensors)
+    except InputError as error:
+        raise InputError(f"{path} does not fit its own configuration ({error}): expected {OURS}.") from None
+
+
+@torch.no_grad()
+def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
+    """Build a model with these weights, in their types and on their device; none is drawn at random first.
+
+    Args:
+        config: what to build.
+        tensors: every weight by its name, as in a state dict; the model holds copies.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        InputError: a weight is missing, left over or of another shape; the message says which, as `misfits`.
+    """
+    with torch.device("meta"):
+        model = VisionTransformer(config)
+    own = model.state_dict()
+    if problems := misfits(tensors, own):
+        raise InputError(problems)
+    copies = {}  # a file's own may be misaligned, and a stem has another layout
+    for (
+        name,
+        tensor,
+    ) in tensors.items():
+        layout = own[name].stride()
+        copies[name] = torch.empty_strided(tensor.shape, layout, dtype=tensor.dtype, device=tensor.device)
+        copies[name].copy_(tensor)
+    model.load_state_dict(copies, assign=True)
+    model.tokens.to(model.head.weight.device, model.head.weight.dtype)  # fixed positions are in no file
     return model.eval()
 
 
@@ -75,17 +104,16 @@ def config_of_checkpoint(path: Path, text: str, tensors: Mapping[str, Tensor]) -
     A file that is damaged, or made to harm, may claim sizes that no memory holds, or that would take hours to
     build. They are compared before anything is made of them.
     """
-    fields, flat = None, {}
     try:
         fields = json.loads(text)
-        flat = flattened(fields) if isinstance(fields, dict) else {}
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise InputError(f"{path} has a ViT configuration that is no table in JSON: expected {OURS}.")
+        flat = flattened(fields)
+    except (ValueError, RecursionError, AttributeError):
+        raise InputError(
+            f"{path} has a ViT configuration that is not a JSON table: expected {OURS}."
+        ) from None
     values = sum(tensor.numel() for tensor in tensors.values())
     most = {"image_size": MOST_PIXELS}  # no weight need have a size that grows with the image
-    most |= dict.fromkeys(("depth", "stem_layers", "stem.layers"), max(len(tensors), ALWAYS_BUILT))
+    most |= dict.fromkeys(("depth", "stem.layers"), max(len(tensors), ALWAYS_BUILT))
     held = f"and holds {len(tensors)} tensors of {values:,} values in all: expected {OURS}."
     for name, value in flat.items():
         numbers = value if isinstance(value, list) else [value]

@@ -6,7 +6,7 @@ import re
 from typing import Any, Literal
 
 from vit_from_scratch.errors import InputError, shown
-from vit_from_scratch.model.stem_config import StemConfig, with_stem_table
+from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 
 #: Sizes by name. B, L and H are Table 1 of the paper; Ti and S come from DeiT (Touvron et al., 2021).
@@ -188,12 +188,12 @@ class ViTConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
-        """Build a configuration from plain values, those of older files included.
+        """Build a configuration from plain values.
 
         Raises:
             InputError: for a field that does not exist, a value of another type, or values that do not fit.
         """
-        return from_table(cls, with_stem_table(fields), "model")
+        return from_table(cls, fields, "model")
 
 
 def _divisors(number: int, near: int) -> list[int]:

@@ -3,15 +3,15 @@
 The bytes of a training step are counted in `vit_from_scratch.model.memory`.
 """
 
+import dataclasses
+
+import torch
 from torch import nn
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
-from vit_from_scratch.model.stem_cost import (
-    conv_stem_multiplications,
-    conv_stem_parameters,
-    resnet_stem_multiplications,
-    resnet_stem_parameters,
-)
+from vit_from_scratch.model.counting import counted_flops
+from vit_from_scratch.model.variants import choose_stem
+from vit_from_scratch.model.vit import VisionTransformer
 
 #: Images of JFT-300M, the paper's largest pre-training set (section 4.1).
 JFT_IMAGES = 303_000_000
@@ -23,29 +23,13 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def parameters_of(config: ViTConfig) -> int:
-    """All parameters of the model that a configuration describes, by arithmetic: no size is too large.
+    """All parameters of the model that a configuration describes, without its memory: no size is too large.
 
-    Equal to :func:`count_parameters` of the model, which is not built for it.
+    One block is built, on the meta device, and counted L times.
     """
-    dim, hidden, (rows, columns) = config.dim, config.mlp_dim, config.grid
-    embedding = dense(config.patch_values, dim)
-    if config.stem.kind == "conv":
-        embedding = conv_stem_parameters(config)
-    elif config.stem.kind == "resnet":
-        embedding = resnet_stem_parameters(config)
-    places = {"learned": config.num_tokens, "learned_2d": rows + columns}.get(config.position, 0)
-    mlp = dense(dim, hidden) + dense(hidden, dim) + (10 * hidden if config.mlp == "local" else 0)
-    attention = 3 * dim * (dim + int(config.qkv_bias)) + dense(dim, dim)
-    block = attention + mlp + 4 * dim  # the last for two LayerNorms
-    norm = 0 if config.norm == "none" else 2 * dim
-    width = config.representation_size or dim
-    head = dense(width, config.num_classes) + (dense(dim, width) if config.representation_size else 0)
-    return embedding + (places + int(config.class_token)) * dim + config.depth * block + norm + head
-
-
-def dense(before: int, after: int) -> int:
-    """Parameters of a dense layer: weights and biases."""
-    return (before + 1) * after
+    with torch.device("meta"):
+        model = VisionTransformer(dataclasses.replace(config, depth=1))
+    return count_parameters(model) + (config.depth - 1) * count_parameters(model.encoder.blocks)
 
 
 def forward_flops(config: ViTConfig) -> int:
@@ -54,15 +38,12 @@ def forward_flops(config: ViTConfig) -> int:
     Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
     are left out, as is usual: they come to about one per cent at the paper's sizes.
     """
-    dim = config.dim
-    embedding = config.num_patches * config.patch_values * dim
-    if config.stem.kind == "conv":
-        embedding = conv_stem_multiplications(config)
-    elif config.stem.kind == "resnet":
-        embedding = resnet_stem_multiplications(config)
-    width = config.representation_size or dim
-    head = width * config.num_classes + (dim * width if config.representation_size else 0)
-    return 2 * (embedding + head) + config.depth * block_flops(config)
+    with torch.device("meta"):
+        stem = choose_stem(config)
+    width = config.representation_size or config.dim
+    head = width * config.num_classes + (config.dim * width if config.representation_size else 0)
+    embedding = counted_flops(stem, (config.channels, *config.image_shape))
+    return embedding + config.depth * block_flops(config) + 2 * head
 
 
 def block_flops(config: ViTConfig) -> int:

@@ -55,6 +55,34 @@ def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
     return wasted
 
 
+def kept_bytes(model: nn.Module, images: Tensor) -> tuple[int, int]:
+    """Count what autograd keeps of a forward pass for the backward pass, each piece of memory once.
+
+    The weights are not among it: they are there anyway.
+
+    Args:
+        model: as it runs in training; on the meta device nothing is computed and no memory is taken.
+        images: (B, C, H, W).
+
+    Returns:
+        Bytes of floating-point numbers, and bytes of indices.
+    """
+    weights = {id(tensor.untyped_storage()) for tensor in model.state_dict().values()}
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[id(tensor.untyped_storage())] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(images)
+    floats = indices = 0
+    for place, tensor in kept.items():
+        size = 0 if place in weights else tensor.untyped_storage().nbytes()
+        floats, indices = (floats + size, indices) if tensor.is_floating_point() else (floats, indices + size)
+    return floats, indices
+
+
 @torch.no_grad()
 def _run(model: nn.Module, image: tuple[int, int, int]) -> None:
     weight = next(model.parameters())

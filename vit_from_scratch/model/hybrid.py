@@ -1,6 +1,7 @@
 """Chapter 7: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1)."""
 
-from itertools import pairwise
+from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import lecun_normal_
+from vit_from_scratch.model.stem_config import ResNetConfig
 
 GROUPS = 32
 """Groups of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)."""
@@ -34,7 +36,7 @@ def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -
 
 
 class StandardisedConv(nn.Conv2d):
-    """A convolution without bias whose filters have mean 0 and deviation 1 each time it is applied.
+    """A convolution without bias whose filters have mean 0 and standard deviation 1 each time it is applied.
 
     Weight standardisation (Qiao et al., 2019), which lets GroupNorm take BatchNorm's place.
 
@@ -43,8 +45,9 @@ class StandardisedConv(nn.Conv2d):
         features: filters.
         kernel: side of a filter.
         stride: step.
-        eps: added to the deviation (or to the variance, with `eps_on_variance`).
-        eps_on_variance: where eps goes: the reference code adds it to the deviation, timm to the variance.
+        eps: added to the standard deviation (or to the variance, with `eps_on_variance`).
+        eps_on_variance: where eps goes: to the variance as in timm, or else to the standard
+            deviation as in the reference code.
     """
 
     def __init__(
@@ -105,6 +108,23 @@ class Bottleneck(nn.Module):
         return F.relu(self.shortcut_norm(self.shortcut(features)) + inner)
 
 
+def residual_stages(config: ResNetConfig, unit: Callable[[int, int, int], nn.Module]) -> nn.ModuleList:
+    """Build the stages of a ResNet; the first unit of each but the first halves height and width.
+
+    Args:
+        config: uses ``width`` and ``layers``.
+        unit: builds a residual unit from its input channels, its narrow width and its stride.
+    """
+    stages = nn.ModuleList()
+    channels = config.width
+    for stage, units in enumerate(config.layers):
+        width = config.width * 2**stage
+        rest = (unit(4 * width, width, 1) for _ in range(units - 1))
+        stages.append(nn.Sequential(unit(channels, width, 2 if stage else 1), *rest))
+        channels = 4 * width
+    return stages
+
+
 class ResNetStem(nn.Module):
     """A ResNet without its head; each place of its last feature map becomes a token.
 
@@ -118,27 +138,12 @@ class ResNetStem(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.large_root = config.stem.root_stride == 4
-        kernel, stride = (7, 2) if self.large_root else (3, 1)
-        self.root = conv(config, config.channels, config.stem.width, kernel, stride)
-        self.root_norm = norm(config, config.stem.width)
-        self.stages = nn.ModuleList()
-        channels = config.stem.width
-        for stage, units in enumerate(config.stem.layers):
-            width = config.stem.width * 2**stage
-            widths = [channels] + [4 * width] * units
-            first = 1 if stage == 0 else 2
-            strides = [first] + [1] * (units - 1)
-            self.stages.append(
-                nn.Sequential(
-                    *(
-                        Bottleneck(config, before, width, step)
-                        for (before, _), step in zip(pairwise(widths), strides, strict=True)
-                    )
-                )
-            )
-            channels = 4 * width
-        self.projection = nn.Linear(channels, config.dim)  # a 1 x 1 patch of the feature map
+        stem = config.stem
+        self.large_root = stem.root_stride == 4
+        self.root = conv(config, config.channels, stem.width, *((7, 2) if self.large_root else (3, 1)))
+        self.root_norm = norm(config, stem.width)
+        self.stages = residual_stages(stem, partial(Bottleneck, config))
+        self.projection = nn.Linear(stem.channels, config.dim)  # a 1 x 1 patch of the feature map
         lecun_normal_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 

@@ -12,10 +12,14 @@ and the explicit softmax in float32, so that in bfloat16 somewhat more is kept.
 
 import dataclasses
 
+import torch
+from torch import nn
+
 from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.cost import parameters_of
-from vit_from_scratch.model.stem_cost import stem_layers, stem_width
+from vit_from_scratch.model.counting import kept_bytes
+from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.settings import require
 
 #: Bytes of a value of an activation, by the precision that `TrainConfig` names. Weights stay in float32.
@@ -119,9 +123,8 @@ def activation_memory(
     if checkpointing:  # when the last block is computed again, what came behind it has gone
         kept = size * config.num_tokens * config.dim
         rest = (config.depth - 1) * kept + max(block, kept + end)
-    filters = sum(layer.weights for layer in stem_layers(config)) if config.stem.kind == "resnet" else 0
-    standardised = (4 + size) * filters  # centred, and as they are applied
-    return batch * (stem_activations(config, size) + rest) + standardised
+    image, once = stem_activations(config, size)
+    return batch * (image + rest) + once
 
 
 def block_activations(config: ViTConfig, size: int, attention: str) -> int:
@@ -144,24 +147,22 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
     return size * values + 4 * statistics
 
 
-def stem_activations(config: ViTConfig, size: int) -> int:
-    """Bytes kept for one image before the encoder, which begins with z_0; `size` is that of a value."""
+def stem_activations(config: ViTConfig, size: int) -> tuple[int, int]:
+    """Bytes kept before the encoder, which begins with z_0; `size` is that of a value.
+
+    A stem is run on the meta device, as a ResNet has too many parts for a formula.
+
+    Returns:
+        Bytes for one image, and bytes kept once for a whole batch: a ResNet's filters, centred in float32 and
+        standardised as they are applied.
+    """
+    with torch.device("meta"):
+        stem = choose_stem(config)
+        # Not of one image: its axes can be swapped without a copy.
+        two, three = (kept_bytes(stem, torch.zeros(n, config.channels, *config.image_shape)) for n in (2, 3))
     masks = config.num_tokens * config.dim if config.dropout else 0
-    read = config.num_patches * stem_width(config)  # by the projection E
-    layers = stem_layers(config)
-    if config.stem.kind == "patch":
-        return size * (read + masks)
-    outputs = sum(layer.outputs * (2 if layer.relu else 1) for layer in layers)  # read by norm, by ReLU
-    if config.stem.kind == "conv":
-        height, width = config.image_shape
-        return size * (config.channels * height * width + outputs + masks)
-    padded = sum(layer.padded_inputs for layer in layers if layer.kernel > 1)
-    places = 0
-    if config.stem.root_stride == 4:  # a max pool of 3 x 3 and stride 2
-        rows, columns = layers[0].places
-        padded += (rows + 1) * (columns + 1) * config.stem.width
-        places = (rows // 2) * (columns // 2) * config.stem.width
-    return size * (outputs + padded + places + read + masks) + 8 * places  # where each maximum was
+    floats, indices = three[0] - two[0], three[1] - two[1]
+    return size * (floats // 4 + masks) + indices, (two[0] - 2 * floats) * (4 + size) // 8
 
 
 def end_activations(config: ViTConfig, size: int) -> int:
@@ -188,7 +189,13 @@ def copied_weights(config: ViTConfig) -> int:
     block = 4 * dim * dim + 2 * dim * hidden + (9 * hidden if config.mlp == "local" else 0)
     width = config.representation_size or dim
     head = width * config.num_classes + (dim * width if config.representation_size else 0)
-    stem = 0 if config.stem.kind == "patch" else stem_width(config) * dim
-    if config.stem.kind == "conv":
-        stem += sum(layer.weights for layer in stem_layers(config))
-    return config.depth * block + head + stem
+    return config.depth * block + head + _copied_in_stem(config)
+
+
+def _copied_in_stem(config: ViTConfig) -> int:
+    """The same of the stem alone."""
+    if config.stem.kind == "patch":
+        return 0
+    with torch.device("meta"):
+        layers = choose_stem(config).modules()
+    return sum(layer.weight.numel() for layer in layers if type(layer) in (nn.Linear, nn.Conv2d))

@@ -7,15 +7,15 @@ GroupNorm in place of BatchNorm, and standardised filters. A width factor multip
 """
 
 import re
-from itertools import pairwise
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.inputs import require_image_type, require_tensor
-from vit_from_scratch.model.hybrid import GROUPS, StandardisedConv
-from vit_from_scratch.model.stem_config import StemConfig
+from vit_from_scratch.model.hybrid import GROUPS, StandardisedConv, residual_stages
+from vit_from_scratch.model.stem_config import ResNetConfig
 from vit_from_scratch.settings import require
 
 #: Residual units in each stage, by the number of layers.
@@ -50,7 +50,7 @@ class PreActivationBottleneck(nn.Module):
         stride: of the 3 x 3 convolution.
     """
 
-    def __init__(self, config: StemConfig, channels: int, width: int, stride: int) -> None:
+    def __init__(self, config: ResNetConfig, channels: int, width: int, stride: int) -> None:
         super().__init__()
         self.norm1, self.conv1 = _norm(config, channels), _conv(config, channels, width, 1)
         self.norm2, self.conv2 = _norm(config, width), _conv(config, width, width, 3, stride)
@@ -72,36 +72,24 @@ class ResNet(nn.Module):
     """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head.
 
     Args:
-        config: of the kind ``"resnet"``, with ``layers``, ``width``, ``root_stride`` (4, or 1 for small
-            images) and the eps.
+        config: stages, width, root and the eps.
         channels: channels C of the images.
         num_classes: classes K.
 
     Raises:
-        InputError: for another kind, or less than one channel or class.
+        InputError: for less than one channel or class.
     """
 
-    def __init__(self, config: StemConfig, channels: int = 3, num_classes: int = 1000) -> None:
+    def __init__(self, config: ResNetConfig, channels: int = 3, num_classes: int = 1000) -> None:
         super().__init__()
-        require(config.kind == "resnet", "kind", config.kind, "'resnet', as in StemConfig('resnet')")
         require(channels >= 1, "channels", channels, "at least 1")
         require(num_classes >= 1, "num_classes", num_classes, "at least 1")
         self.channels = channels
         self.large_root = config.root_stride == 4
         self.root = _conv(config, channels, config.width, *((7, 2) if self.large_root else (3, 1)))
-        self.stages = nn.ModuleList()
-        before = config.width
-        for stage, units in enumerate(config.layers):
-            width = config.width * 2**stage
-            inputs = pairwise([before] + [4 * width] * units)
-            strides = [2 if stage else 1] + [1] * (units - 1)
-            blocks = zip(inputs, strides, strict=True)
-            self.stages.append(
-                nn.Sequential(*(PreActivationBottleneck(config, n, width, step) for (n, _), step in blocks))
-            )
-            before = 4 * width
-        self.norm = _norm(config, before)
-        self.head = nn.Linear(before, num_classes)
+        self.stages = residual_stages(config, partial(PreActivationBottleneck, config))
+        self.norm = _norm(config, config.channels)
+        self.head = nn.Linear(config.channels, num_classes)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
@@ -136,7 +124,7 @@ class ResNet(nn.Module):
         return self.head(self.features(images))
 
 
-def resnet_config(name: str) -> StemConfig:
+def resnet_config(name: str) -> ResNetConfig:
     """Turn a name such as ``"50x1"`` or ``"ResNet152x2"`` into stages and a width.
 
     Args:
@@ -152,9 +140,7 @@ def resnet_config(name: str) -> StemConfig:
             f"factor from 1 to {LARGEST_FACTOR}, for instance '50x1' or 'ResNet152x2'."
         )
     layers, width = DEPTHS[int(match[1])], 64 * int(match[2])
-    return StemConfig(
-        "resnet", width=width, layers=layers, norm_eps=1e-5, conv_eps=1e-10, eps_on_variance=True
-    )
+    return ResNetConfig(width=width, layers=layers, norm_eps=1e-5, conv_eps=1e-10, eps_on_variance=True)
 
 
 def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNet:
@@ -171,9 +157,11 @@ def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNe
     return ResNet(resnet_config(name), channels, num_classes)
 
 
-def _conv(config: StemConfig, channels: int, features: int, kernel: int, stride: int = 1) -> EvenlyPaddedConv:
+def _conv(
+    config: ResNetConfig, channels: int, features: int, kernel: int, stride: int = 1
+) -> EvenlyPaddedConv:
     return EvenlyPaddedConv(channels, features, kernel, stride, config.conv_eps, config.eps_on_variance)
 
 
-def _norm(config: StemConfig, channels: int) -> nn.GroupNorm:
+def _norm(config: ResNetConfig, channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.norm_eps)

@@ -144,14 +144,13 @@ class TokenSequence(nn.Module):
             self.compute_fixed_position()
 
     @torch.no_grad()
-    def compute_fixed_position(self, _loaded: object = None) -> None:
+    def compute_fixed_position(self, loaded: object = None) -> None:
         """Write the sines and cosines into their table, unless it is on the meta device."""
         table = self.get_buffer("fixed_position")
-        if table.is_meta and self.class_token is not None and not self.class_token.is_meta:
+        if table.is_meta and loaded is not None:
             # load_state_dict(assign=True) has put weights in place of those on the meta device: go with them.
-            token = self.class_token
-            table = torch.empty_like(table, device=token.device, dtype=token.dtype)
-            self.fixed_position = table
+            token = torch.empty(0, device="cpu") if self.class_token is None else self.class_token
+            table = self.fixed_position = torch.empty_like(table, device=token.device, dtype=token.dtype)
         if not table.is_meta:
             table.copy_(sincos_2d(self.grid, table.shape[-1], device="cpu"))
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.encoder import Block, Encoder, Mlp
+from vit_from_scratch.model.encoder import Encoder, Mlp
 from vit_from_scratch.model.hybrid import ResNetStem
 from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.tokens import grid_of_same_shape
@@ -80,8 +80,8 @@ class ConvStem(nn.Module):
         return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
 
 
-class VariantBlock(Block):
-    """A :class:`Block` with what its configuration changes: locality, a mimetic start, stochastic depth.
+class VariantBlock(nn.Module):
+    """A block like :class:`Block` with what its configuration changes: locality, a start, stochastic depth.
 
     Args:
         config: as for :class:`Block`, and ``mlp``, ``initialisation`` and ``stochastic_depth``.
@@ -89,7 +89,7 @@ class VariantBlock(Block):
     """
 
     def __init__(self, config: ViTConfig, layer: int) -> None:
-        nn.Module.__init__(self)  # not the plain block's: what it draws would shift the weights of a seed
+        super().__init__()
         self.attention_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
         self.attention = MultiHeadSelfAttention(config.dim, config.heads, config.qkv_bias)
         if config.initialisation == "mimetic":
@@ -141,6 +141,8 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     Args:
         attention: its weights are replaced.
     """
+    if attention.projection.weight.is_meta:
+        return  # weights from elsewhere will come: nothing to decompose
     dim = attention.projection.in_features
     width = dim // attention.heads
     queries, keys, values = attention.qkv.weight.chunk(3)  # (D, D) each: head by head, Dh rows

@@ -10,7 +10,6 @@ from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.errors import InputError, shown, unknown_name
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.stem_config import with_stem_table
 from vit_from_scratch.paths import typed_path
 from vit_from_scratch.settings import (
     as_table,
@@ -276,8 +275,6 @@ def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str
     for key in ("data", "model", "train"):
         for given in (table, changes):
             require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")
-    if "model" in table:
-        table = table | {"model": with_stem_table(table["model"])}
     train, changed = table.get("train", {}), changes.get("train", {})
     if changed.get("epochs") and train.get("steps") and "steps" not in changed:
         raise InputError(

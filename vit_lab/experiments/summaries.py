@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.stem_config import with_stem_table
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.transfers import Transfers
 from vit_lab.experiments.trials import Trials, runs_of
@@ -146,7 +145,7 @@ def _without_seed(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "objective": settings.get("objective", "classes"),
         "data": settings["data"],
-        "model": with_stem_table(settings["model"]),
+        "model": settings["model"],
         "train": train,
         "start": start,
     }
