@@ -42,8 +42,9 @@ def check_fit(model: nn.Module, data: "ImageData | PhotoData", config: TrainConf
         require(pixels < side, f"train.augmentation.{name}", pixels, expected)
     if config.curriculum:
         check_curriculum(model, data, config)
-    if hasattr(data, "check_augmentation"):  # images in memory take fewer changes than photos
-        data.check_augmentation(config.augmentation)
+    check_augmentation = getattr(data, "check_augmentation", None)
+    if check_augmentation is not None:  # images in memory take fewer changes than photos
+        check_augmentation(config.augmentation)
     watched = not config.patience or data.size_of("validation") > 0
     expected = "held-out images to watch, and there are none; set data.validation_size, or patience = 0"
     require(watched, "train.patience", config.patience, expected)

@@ -42,7 +42,7 @@ def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tenso
         patch_size: side P of a patch in pixels.
 
     Returns:
-        The patches (B, N, P^2 C), and the mean and the deviation that were taken away, (B, N, 1) each.
+        The patches (B, N, P^2 C), and the mean and the standard deviation that were taken out, (B, N, 1) each.
     """
     patches = patchify(images, patch_size)  # (B, N, P^2 C)
     mean = patches.mean(dim=-1, keepdim=True)
@@ -69,7 +69,7 @@ class MaskedAutoencoder(SelfSupervised):
     """A ViT that sees a quarter of an image, and a small decoder that paints the rest (He et al., 2022).
 
     The decoder is a stack of plain blocks on all places of the grid: what the encoder made of the visible
-    patches, one shared mask token elsewhere, and fixed positions. After pre-training nobody needs it.
+    patches, one shared mask token elsewhere, and fixed positions. It is not needed after pre-training.
 
     Args:
         vit: what is pre-trained, with or without class token.
@@ -177,7 +177,7 @@ class MaskedAutoencoder(SelfSupervised):
         """Hide patches of images (B, C, H, W), paint them in evaluation mode, and return pictures.
 
         The decoder paints at mean 0 and variance 1. For the picture a painted patch gets the mean and
-        deviation of the true one, which the model does not know: its brightness is given, its pattern is the
+        standard deviation of the true one, which the model does not know: its brightness is given, its pattern is the
         model's. Without a generator the same patches are hidden each time.
         """
         generator = generator or torch.Generator().manual_seed(MEASURING_SEED)

@@ -240,7 +240,7 @@ def best_epoch(history: Sequence[EpochMetrics]) -> int:
 
 def vit_of(model: nn.Module) -> "VisionTransformer | None":
     """Return the ViT that a model is, or that a self-supervised model holds; None for other models."""
-    vit = getattr(model, "vit", model)
+    vit: Any = getattr(model, "vit", model)
     return vit if hasattr(vit, "resize_input") else None
 
 

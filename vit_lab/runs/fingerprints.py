@@ -55,7 +55,7 @@ def data_fingerprint(data: ImageData | PhotoData) -> str:
 
 
 def _described(photos: Photos) -> Iterator[str]:
-    """Yield a line a photo: the last parts of its path, wherever the data set lies, and its size in bytes."""
+    """Yield a line a photo: the last parts of its path, wherever the data set is, and its size in bytes."""
     if isinstance(photos.files, PackedPhotos):
         yield from photos.files.described()
         return

@@ -45,7 +45,7 @@ def run(
     Args:
         recipe: what to run.
         out_dir: the run's folder.
-        data_dir: where the data lie; see `load_dataset`.
+        data_dir: where the data are; see `load_dataset`.
         device: where to train.
         say: called with a sentence when there is a run in the folder already, or when test photos were drawn.
         opened: the recipe's data, if they are open already.

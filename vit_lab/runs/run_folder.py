@@ -25,8 +25,8 @@ from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback
-from vit_from_scratch.training.outcomes import SetsOwnTask
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
+from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.curves import save_curves
 from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
@@ -114,7 +114,7 @@ class RunFolder(Callback):
         if not self.was_finished:
             with writing(self.path):
                 save_curves(self.curves, state.history)
-                if isinstance(state.model, SetsOwnTask):
+                if isinstance(state.model, SelfSupervised):
                     save_pretraining(self.pretraining, state.model)
                 save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
@@ -142,7 +142,7 @@ class RunFolder(Callback):
 
     def _whole(self, state: TrainingState, model: VisionTransformer) -> nn.Module:
         """Return what a finished run trained: its model, or the self-supervised one that holds it."""
-        if not isinstance(state.model, SetsOwnTask):
+        if not isinstance(state.model, SelfSupervised):
             return model
         whole = load_pretraining(self.pretraining)
         ours = (state.model.objective, state.model.settings, state.model.normalise)

@@ -71,7 +71,8 @@ def packed(state: TrainingState, keep: bool = True) -> dict[str, Tensor]:
 
 def _slots(state: TrainingState) -> Iterator[tuple[nn.Parameter, MutableMapping[Any, Any]]]:
     """Yield each parameter of the optimiser, or of those beside each other in it, and where it is noted."""
-    for one in getattr(state.optimiser, "optimisers", (state.optimiser,)):
+    optimisers: tuple[Any, ...] = getattr(state.optimiser, "optimisers", (state.optimiser,))
+    for one in optimisers:
         for group in one.param_groups:
             for parameter in group["params"]:
                 yield parameter, one.state

@@ -22,7 +22,7 @@ CLASSIFIERS = tuple(name for name in KNOWN if SHIPPED.get(name, "classes") == "c
 """Those of them that know classes."""
 
 NAMELESS = re.compile(r"(class|flower) \d+")
-"""What classes are called whose names nobody noted; older versions of torchvision know none of flowers."""
+"""What classes are called whose names were not noted; older torchvisions have no names for flowers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class TrainedModel:
     Attributes:
         name: what it was asked for by.
         model: on the CPU, in evaluation mode, with float32 weights.
-        class_names: K names in the order of its logits; "class 0" and so on, if nobody noted them.
-        normalisation: how its images are scaled, one of `NORMALISATIONS` by name; None if nobody noted it.
+        class_names: K names in the order of its logits; "class 0" and so on, if they were not noted.
+        normalisation: how its images are scaled, one of `NORMALISATIONS` by name; None if it was not noted.
         objective: what it was trained for; a head that no label trained answers nothing.
     """
 
@@ -45,7 +45,7 @@ class TrainedModel:
 
     @property
     def scaling(self) -> "Normalisation":
-        """The function from bytes (B, C, H, W) to what the model takes; to [-1, 1], if nobody noted it."""
+        """The function from bytes (B, C, H, W) to what the model takes; to [-1, 1], if it was not noted."""
         from vit_from_scratch.data.normalisation import NORMALISATIONS
 
         return NORMALISATIONS[self.normalisation or "half"]
@@ -198,7 +198,7 @@ def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
         here: as many.
 
     Returns:
-        None if there is no such class, or if nobody noted the names on one side.
+        None if there is no such class, or if the names on one side were not noted.
     """
     if any(all(NAMELESS.fullmatch(str(name)) for name in names) for names in (there, here)):
         return None
