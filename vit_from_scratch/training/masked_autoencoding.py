@@ -42,7 +42,7 @@ def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tenso
         patch_size: side P of a patch in pixels.
 
     Returns:
-        The patches (B, N, P^2 C), and the mean and the standard deviation that were taken out, (B, N, 1) each.
+        The patches (B, N, P^2 C), and their means and standard deviations, (B, N, 1) each.
     """
     patches = patchify(images, patch_size)  # (B, N, P^2 C)
     mean = patches.mean(dim=-1, keepdim=True)
@@ -177,8 +177,8 @@ class MaskedAutoencoder(SelfSupervised):
         """Hide patches of images (B, C, H, W), paint them in evaluation mode, and return pictures.
 
         The decoder paints at mean 0 and variance 1. For the picture a painted patch gets the mean and
-        standard deviation of the true one, which the model does not know: its brightness is given, its pattern is the
-        model's. Without a generator the same patches are hidden each time.
+        standard deviation of the true one, which the model does not know: its brightness is given, its
+        pattern is the model's. Without a generator the same patches are hidden each time.
         """
         generator = generator or torch.Generator().manual_seed(MEASURING_SEED)
         size, grid = self.vit.config.patch_size, self.grid(images)
