@@ -15,32 +15,31 @@ and the others need not see its disk.
 
 import contextlib
 import copy
-from collections.abc import Callable, Sequence
-from typing import TypeVar, get_args
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.sharing import WHOLE
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.errors import InputError
 from vit_from_scratch.precisions import has_bfloat16_units
-from vit_from_scratch.settings import as_table
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
 from vit_from_scratch.training.state import Engine, TrainingState
+from vit_lab.runs.process_checks import check_processes
 from vit_lab.runs.processes import Processes, is_sharded, local, whole
-from vit_lab.runs.run_settings import differences
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
+from vit_lab.runs.sharding import local_average, shard
 
 T = TypeVar("T")
 
@@ -142,78 +141,6 @@ class SeveralProcesses(Engine):
     ) -> Evaluation | HeldOut:
         """Measure each image in one of the processes."""
         return measured_together(model, data, part, workers)
-
-
-def check_processes(
-    processes: Processes, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
-) -> None:
-    """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
-    size, batch = processes.size, config.batch_size
-    if batch % size:
-        raise InputError(
-            f"train.batch_size = {batch} on {size} processes: expected a multiple of {size}, since it is the "
-            f"batch of all together. Take {max(size, batch // size * size)}, or another number of processes."
-        )
-    if (images := data.training_size) < size:
-        raise InputError(
-            f"{images} training images for {size} processes: expected at least one for each. Start fewer."
-        )
-    smallest = min(batch, images) // size
-    if config.accumulation > smallest:
-        raise InputError(
-            f"train.accumulation = {config.accumulation} on {size} processes: expected at most {smallest}, "
-            "the images of a batch that each of them gets."
-        )
-    if config.sharding == "full" and config.optimiser == "muon":
-        raise InputError(
-            "train.optimiser = 'muon' with train.sharding = 'full': expected another, since Muon needs whole "
-            "matrices and each process holds a part. Take 'adamw', or train.sharding = 'none'."
-        )
-    tables = processes.gathered(_settings(model, data, config))
-    for rank, theirs in enumerate(tables):
-        if changed := differences(tables[0], theirs):
-            first = "; ".join(changed[:3])
-            raise InputError(
-                f"process {rank} of this run has other settings than process 0: {first} (there: process 0). "
-                "Expected the same; start all of them with the same command and the same data."
-            )
-
-
-def _settings(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> dict[str, dict]:
-    """Say what has to be the same in all processes; a folder of photos may be elsewhere on each machine."""
-    images = {part: data.size_of(part) for part in get_args(Part)}
-    return {
-        "train": as_table(config),
-        "weights": {name: list(parameter.shape) for name, parameter in model.named_parameters()},
-        "images": images | {"classes": list(data.class_names), "shape": list(data.image_shape)},
-        "processes": {"sharding": config.sharding},
-    }
-
-
-def shard(model: nn.Module, device: torch.device, count: int, precision: str) -> None:
-    """Spread a model over so many devices, block by block (FSDP2, `fully_shard`).
-
-    Each device holds an equal part of every weight, in float32. The whole weights of a block are there only
-    while it computes, in the type in which it computes.
-    """
-    from torch.distributed.device_mesh import init_device_mesh  # imported here: one process needs none of it
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-    dtype = torch.bfloat16 if precision == "bfloat16" else None
-    policy = MixedPrecisionPolicy(dtype, torch.float32, cast_forward_inputs=False)
-    mesh = init_device_mesh(device.type, (count,))
-    for parameter in model.parameters():  # kernels may be channels last, which cannot be cut
-        parameter.data = parameter.data.contiguous()
-    for blocks in [module for module in model.modules() if isinstance(module, nn.ModuleList)]:
-        for block in blocks:
-            fully_shard(block, mesh=mesh, reshard_after_forward=True, mp_policy=policy)
-    fully_shard(model, mesh=mesh, reshard_after_forward=True, mp_policy=policy)
-
-
-def local_average(decay: float) -> Callable[..., None]:
-    """Return the moving average's step for weights of which each process holds a shard."""
-    step = get_ema_multi_avg_fn(decay)
-    return lambda averaged, new, count: step([*map(local, averaged)], [*map(local, new)], count)
 
 
 class FirstProcess(Callback):
