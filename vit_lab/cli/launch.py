@@ -17,10 +17,10 @@ from vit_lab.runs.allocator import keeping_freed_memory
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets for each process."""
 
-SHARED = ("train", "finetune", "pretrain-masked")
+SHARED = ("train", "finetune")
 """The commands whose work several processes can share."""
 
-TRAIN = (*SHARED, "study", "trials", "transfer")
+TRAIN = (*SHARED, "study")
 """The commands that train: their steps find the memory again that the one before has freed."""
 
 TIMEOUT = datetime.timedelta(minutes=10)
@@ -161,5 +161,5 @@ def refuse_several(command: str) -> None:
     if _sensible() and size != "1":
         raise InputError(
             f"`vit {command}` in {size} processes: expected one. Start it without torchrun; several share "
-            f"the work of {', '.join(SHARED[:-1])} and {SHARED[-1]}."
+            f"the work of {' and '.join(SHARED)}."
         )
