@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from vit_lab.large_data.shard_writer import ShardWriter
+from vit_lab.large_data.tars import open_shards
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_lab.large_data.packing import pack
-from vit_lab.large_data.shard_writer import ShardWriter
-from vit_lab.large_data.tars import open_shards
 
 SMALL = 0.008
 """MB in a shard, so that a few photos fill several."""

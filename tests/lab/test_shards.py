@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from vit_from_scratch.data.reading_order import reading_order
+from vit_lab.large_data.shard_checks import check_shards
+from vit_lab.large_data.tars import index_tars, open_shards, with_checksums
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
-from vit_from_scratch.data.reading_order import reading_order
 from vit_from_scratch.training import Callback, TrainConfig, train
 from vit_lab.large_data.packing import pack
-from vit_lab.large_data.shard_checks import check_shards
-from vit_lab.large_data.tars import index_tars, open_shards, with_checksums
 from vit_lab.runs.fingerprints import data_fingerprint
 
 CROPS = Augmentation(flip=True, crop=(0.5, 1.0))

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
@@ -21,7 +20,7 @@ from vit_lab.runs.processes import Processes, local
 from vit_lab.runs.run_settings import differences
 
 
-def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_fit(model: nn.Module, data: DataSet, config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
     if isinstance(model, VisionTransformer | SelfSupervised):
         shapes = as_vit(model, "training").config
@@ -47,8 +46,7 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
             if isinstance(model, SelfSupervised):
                 rows, columns = (pixels // vit.config.patch_size for pixels in vit.image_shape)
                 model.check_grid(rows * columns)
-    if isinstance(data, ImageData):
-        data.check_augmentation(config.augmentation)
+    data.check_augmentation(config.augmentation)
     if config.patience and not data.size_of("validation"):
         raise InputError(
             f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "
@@ -60,7 +58,7 @@ def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
         )
 
 
-def check_unlabelled(model: SelfSupervised, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_unlabelled(model: SelfSupervised, data: DataSet, config: TrainConfig) -> None:
     """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
     for name, amount in (
         ("label_smoothing", config.label_smoothing),
@@ -79,13 +77,13 @@ def check_unlabelled(model: SelfSupervised, data: ImageData | PhotoData, config:
         )
 
 
-def check_shapes(model: ViTConfig, data: ImageData | PhotoData) -> None:
+def check_shapes(model: ViTConfig, data: DataSet) -> None:
     """Refuse a ViT that takes other images, or tells apart other classes, than there are in the data."""
     if (found := misfit(model, data)) is not None:
         raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
 
 
-def misfit(model: ViTConfig, data: ImageData | PhotoData) -> str | None:
+def misfit(model: ViTConfig, data: DataSet) -> str | None:
     """Say which of a ViT's shapes is not that of the data; None if all are."""
     channels, height, width = data.image_shape
     for name, given, there in (
@@ -98,7 +96,7 @@ def misfit(model: ViTConfig, data: ImageData | PhotoData) -> str | None:
     return None
 
 
-def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_batch_norm(model: ViTConfig, data: DataSet, config: TrainConfig) -> None:
     """Refuse to train a convolutional stem on single images of one patch: batch norm needs two values."""
     batch = min(config.batch_size, data.training_size)
     piece = math.ceil(batch / config.accumulation)
@@ -111,9 +109,7 @@ def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: Trai
         )
 
 
-def check_processes(
-    processes: Processes, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
-) -> None:
+def check_processes(processes: Processes, model: nn.Module, data: DataSet, config: TrainConfig) -> None:
     """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
     size, batch = processes.size, config.batch_size
     if batch % size:
@@ -146,7 +142,7 @@ def check_processes(
             )
 
 
-def _settings(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> dict[str, dict]:
+def _settings(model: nn.Module, data: DataSet, config: TrainConfig) -> dict[str, dict]:
     """Say what has to be the same in all processes; a folder of photos may lie elsewhere on each machine."""
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
     parts: tuple[Part, ...] = ("train", "validation", "test")

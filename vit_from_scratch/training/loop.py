@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.random_changes import blend
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.guards import (
@@ -34,7 +33,7 @@ from vit_lab.runs.run_folder import RunFolder
 
 def train(
     model: nn.Module,
-    data: ImageData | PhotoData,
+    data: DataSet,
     config: TrainConfig,
     out_dir: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),

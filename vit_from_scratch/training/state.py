@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
@@ -71,7 +70,7 @@ class TrainingState:
     """
 
     model: nn.Module
-    data: ImageData | PhotoData
+    data: DataSet
     config: TrainConfig
     optimiser: Optimiser
     average: AveragedModel | None = None

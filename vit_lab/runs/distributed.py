@@ -22,9 +22,8 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.sharing import WHOLE
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
@@ -37,7 +36,7 @@ from vit_lab.runs.processes import Processes, is_sharded, local
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
 
 
-def starting_state(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> TrainingState:
+def starting_state(model: nn.Module, data: DataSet, config: TrainConfig) -> TrainingState:
     """Return the state in which training starts, of one process or of this one among several.
 
     Raises:
@@ -168,9 +167,7 @@ class FirstProcess(Callback):
             unpack_optimiser(own, tensors, scalars)
 
 
-def measured_together(
-    model: nn.Module, data: ImageData | PhotoData, part: Part, workers: int
-) -> Evaluation | HeldOut:
+def measured_together(model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
     """Measure a model on a part of the data, each image once, however many processes share the work.
 
     Args:
