@@ -1,7 +1,6 @@
 """`vit pack`: photos of a folder into shards."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
@@ -46,31 +45,24 @@ def add_parser(commands: Any) -> None:
 def pack_command(options: argparse.Namespace) -> None:
     """Carry out `vit pack`."""
     from vit_lab.large_data.packing import SHARD_SIZE, pack  # imported here: other commands need no NumPy
-    from vit_lab.large_data.shards import INDEX, write_index
+    from vit_lab.large_data.shards import INDEX, open_shards, write_index
 
+    root = options.index or options.shards
     if options.index:
         if options.folder or options.shards or options.shard_size or options.skip_damaged:
             raise InputError("--index takes a folder of shards alone: expected no other option.")
-        if (options.index / INDEX).exists():
-            raise InputError(f"{options.index} has an index: expected none. Remove {INDEX} to write another.")
-        write_index(options.index)
-    elif options.shards is None:
+        if (root / INDEX).exists():
+            raise InputError(f"{root} has an index: expected none. Remove {INDEX} to write another.")
+        write_index(root)
+    elif root is None:
         raise InputError("expected two folders: vit pack FOLDER SHARDS; or --index SHARDS.")
     else:
         size = SHARD_SIZE if options.shard_size is None else options.shard_size
-        for said in pack(options.folder, options.shards, size, options.skip_damaged):
+        for said in pack(options.folder, root, size, options.skip_damaged):
             print(f"left out: {said}")
-    report(options.index or options.shards)
-
-
-def report(root: Path) -> None:
-    """Print what is in a folder of shards."""
-    from vit_lab.large_data.shards import open_shards
-
     source = open_shards(root)
-    train, validation = len(source.train) - source.validation, source.validation
     print(
-        f"{root}: {train:,} train, {validation:,} validation, {len(source.test):,} test photos of "
-        f"{len(source.class_names)} classes"
+        f"{root}: {len(source.train) - source.validation:,} train, {source.validation:,} validation, "
+        f"{len(source.test):,} test photos of {len(source.class_names)} classes"
     )
     print(f"next: vit train --data shards:{root}")

@@ -1,19 +1,18 @@
 """Photos of a folder into shards: byte for byte, the training photos shuffled, all or nothing."""
 
 import io
-import itertools
 import os
 import random
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tqdm import tqdm
 
 from vit_from_scratch.data.folders import open_folder
-from vit_from_scratch.data.photos import open_photo
+from vit_from_scratch.data.photos import PhotoFile, open_photo
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import writing
 from vit_from_scratch.progress import progress_shown
@@ -64,24 +63,28 @@ def pack(
         "validation": range(known, len(source.train)),
         "test": range(len(source.train), len(source.train) + len(source.test)),
     }
-    files = [Path(file) for photos in (source.train, source.test) for file in photos.files]  # type: ignore[arg-type]
+    files = [*source.train.files, *source.test.files]
     labels, left_out = [*source.train.labels, *source.test.labels], []
+
+    def checked(order: Sequence[int]) -> Iterator[tuple[str, bytes, int]]:
+        for number, content in zip(order, _read(files, order), strict=True):
+            bar.update()
+            if isinstance(content, bytes):
+                yield f"{number:09d}{Path(str(files[number])).suffix.lower()}", content, labels[number]
+            elif skip_damaged:
+                left_out.append(content)
+            else:
+                raise InputError(f"{content} With --skip-damaged it is left out.")
+
     with writing(part):
         part.mkdir(parents=True)
     try:
         with writing(part), tqdm(files, "packing", unit="photo", disable=not progress_shown()) as bar:
             for name, order in numbers.items():
-                shards = _Shards(part, name, int(shard_size * 10**6))
-                for number, content in _checked(files, order):
-                    bar.update()
-                    if isinstance(content, bytes):
-                        shards.add(f"{number:09d}", files[number].suffix.lower(), content, labels[number])
-                    elif skip_damaged:
-                        left_out.append(content)
-                    else:
-                        raise InputError(f"{content} With --skip-damaged it is left out.")
-                shards.close()
-            write_index(part, source.class_names, source.note.replace(str(folder), "{root}"))
+                _write(part, name, checked(order), int(shard_size * 10**6))
+            write_index(
+                part, source.class_names, source.note and "{root}" + source.note.removeprefix(str(folder))
+            )
             part.rename(target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -89,43 +92,34 @@ def pack(
     return left_out
 
 
-def _checked(files: list[Path], order: Iterator[int]) -> Iterator[tuple[int, bytes | InputError]]:
-    """Yield the numbers of photos with their bytes, or with what is wrong with them; several threads look."""
+def _read(files: Sequence[PhotoFile], order: Sequence[int]) -> Iterator[bytes | InputError]:
+    """Yield the bytes of photos, or what is wrong with them; several threads look."""
 
-    def read(number: int) -> tuple[int, bytes | InputError]:
+    def read(number: int) -> bytes | InputError:
         try:
             open_photo(files[number])  # decodes all of it
-            return number, files[number].read_bytes()
+            return Path(str(files[number])).read_bytes()
         except InputError as error:
-            return number, error
+            return error
 
-    waiting = iter(order)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        while some := list(itertools.islice(waiting, AT_ONCE)):
-            yield from pool.map(read, some)
+        for first in range(0, len(order), AT_ONCE):
+            yield from pool.map(read, order[first : first + AT_ONCE])
 
 
-class _Shards:
-    """Writes the tar files of a part, one after another."""
-
-    def __init__(self, folder: Path, part: str, most: int) -> None:
-        self.folder, self.part, self.most = folder, part, most
-        self.count, self.tar = 0, None
-
-    def add(self, key: str, ending: str, content: bytes, label: int) -> None:
-        """Add a photo and its class."""
+def _write(folder: Path, part: str, photos: Iterator[tuple[str, bytes, int]], most: int) -> None:
+    """Write photos, by their names with their bytes and classes, to tar files of at most so many bytes."""
+    count, tar = 0, None
+    for name, content, label in photos:
         blocks = -(-len(content) // tarfile.BLOCKSIZE) + 3  # of the photo, its class, and their heads
-        if self.tar is None or (self.tar.offset and self.tar.offset + blocks * tarfile.BLOCKSIZE > self.most):
-            self.close()
-            self.tar = tarfile.open(self.folder / f"{self.part}-{self.count:06d}.tar", "w")
-            self.count += 1
-        for name, bytes_ in ((key + ".cls", str(label).encode()), (key + ending, content)):
-            member = tarfile.TarInfo(name)
-            member.size = len(bytes_)
-            self.tar.addfile(member, io.BytesIO(bytes_))
-
-    def close(self) -> None:
-        """End the shard."""
-        if self.tar is not None:
-            self.tar.close()
-        self.tar = None
+        if tar is None or (tar.offset and tar.offset + blocks * tarfile.BLOCKSIZE > most):
+            if tar is not None:
+                tar.close()
+            tar = tarfile.open(folder / f"{part}-{count:06d}.tar", "w")  # noqa: SIM115
+            count += 1
+        for file, held in ((Path(name).stem + ".cls", str(label).encode()), (name, content)):
+            member = tarfile.TarInfo(file)
+            member.size = len(held)
+            tar.addfile(member, io.BytesIO(held))
+    if tar is not None:
+        tar.close()

@@ -8,12 +8,12 @@ by any number of processes, and a shard that was exchanged is noticed. Nothing h
 import itertools
 import re
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -25,6 +25,12 @@ from vit_from_scratch.files import writing
 
 INDEX = "index.npz"
 """The file beside the shards that says where each photo is."""
+
+FIELDS = ("names", "sizes", "rows", "counts", "classes", "note")
+"""In the index: the shards' names and sizes, a row a photo, photos in each part, classes, a sentence."""
+
+DAMAGE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, MemoryError, BadZipFile)
+"""What reading a damaged index ends in."""
 
 ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
 """A photo in the index: its shard, its first byte there, its size in bytes, their CRC-32, its class."""
@@ -122,22 +128,24 @@ def open_shards(root: Path) -> PhotoSource:
         )
     try:
         with np.load(regular_file(path), allow_pickle=False) as index:
-            names, sizes, rows, counts, classes, note = (
-                index[name] for name in ("names", "sizes", "rows", "counts", "classes", "note")
-            )
-        train, validation, test = counts.tolist()
-        fit = (
-            rows.dtype == ROW
-            and train + validation + test == len(rows)
-            and rows["label"].max() < len(classes)
-            and (rows["offset"] + rows["size"] <= sizes[rows["shard"]]).all()
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, MemoryError):
-        fit = False
-    except zipfile.BadZipFile:
-        fit = False
-    if not fit:
-        raise InputError(f"{path} is damaged: expected what `vit pack` writes. Copy the folder again.")
+            names, sizes, rows, counts, classes, note = (index[name] for name in FIELDS)
+        _, validation, test = counts.tolist()
+        fit = rows.dtype == ROW and counts.sum() == len(rows) and rows["label"].max() < len(classes)
+        if not (fit and (rows["offset"] + rows["size"] <= sizes[rows["shard"]]).all()):
+            raise ValueError
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ):
+        raise InputError(
+            f"{path} is damaged: expected what `vit pack` writes. Copy the folder again."
+        ) from None
     shards = [root / name for name in names.tolist()]
     for shard, size in zip(shards, sizes.tolist(), strict=True):
         if not shard.is_file() or shard.stat().st_size != size:
@@ -145,21 +153,13 @@ def open_shards(root: Path) -> PhotoSource:
                 f"{shard} is missing or damaged: expected all {len(shards)} shards that {INDEX} names, this "
                 f"one with {size:,} bytes. Copy it again."
             )
-
-    def photos(rows: np.ndarray) -> Photos:
-        return Photos(PackedPhotos(shards, rows), rows["label"].tolist())
-
-    known = rows[: train + validation]
-    place = known["shard"].astype(np.uint64) << np.uint64(40) | known["offset"] // np.uint64(BLOCK)
-    blocks = np.unique(place, return_inverse=True)[1].tolist()
-    return PhotoSource(
-        photos(known),
-        photos(rows[len(known) :]),
-        tuple(classes.tolist()),
-        validation,
-        blocks=blocks,
-        note=str(note).format(root=root),
+    known, tested = (
+        Photos(PackedPhotos(shards, some), some["label"].tolist()) for some in np.split(rows, [-test])
     )
+    place = rows["shard"].astype(np.uint64) << np.uint64(40) | rows["offset"] // np.uint64(BLOCK)
+    blocks = np.unique(place[:-test], return_inverse=True)[1].tolist()
+    names = tuple(classes.tolist())
+    return PhotoSource(known, tested, names, validation, blocks=blocks, note=str(note).format(root=root))
 
 
 def write_index(root: Path, classes: Sequence[str] | None = None, note: str = "") -> None:
@@ -178,35 +178,31 @@ def write_index(root: Path, classes: Sequence[str] | None = None, note: str = ""
     """
     shards = sorted(path for path in root.rglob("*.tar") if not path.name.startswith("."))
     names = [path.relative_to(root).as_posix() for path in shards]
-    found: list[tuple[int, str, tuple[int, int, int, int, int]]] = []
+    parts, keys, rows = [], [], []
     for number, (path, name) in enumerate(zip(shards, names, strict=True)):
         words = re.findall("|".join(sorted(PARTS, reverse=True)), name.lower())
-        part = PARTS[words[-1]] if words else 0
-        found += [(part, key, (number, *place)) for key, *place in _photos_in(path)]
-    if not any(part == 0 for part, _, _ in found):
+        for key, *place in _photos_in(path):
+            parts.append(PARTS[words[-1]] if words else 0)
+            keys.append(key)
+            rows.append((number, *place))
+    if 0 not in parts:
         raise InputError(f"no shards at {root}: expected tar files for training, such as train-000000.tar.")
-    labels = [place[-1] for _, _, place in found]
+    labels = [row[-1] for row in rows]
     known = list(classes or map(str, range(max(labels) + 1)))
-    if len(set(labels)) < 2 or max(labels) >= len(known):
-        raise InputError(f"{root} has photos of {len(set(labels))} class: expected two or more. Add another.")
-    parts = [part for part, _, _ in found]
+    if len(set(labels)) < 2:
+        raise InputError(f"{root} has photos of one class: expected two or more. Add another.")
     if 2 not in parts:
         parts = [2 if part == 1 else part for part in parts]
     if 2 not in parts:
-        keys = [f"{names[place[0]]}/{key}" for _, key, place in found]
-        parts = [2 if drawn else 0 for drawn in draw(keys, labels, known, f"{root} has")]
+        unlike = [f"{names[row[0]]}/{key}" for row, key in zip(rows, keys, strict=True)]
+        parts = [2 if drawn else 0 for drawn in draw(unlike, labels, known, f"{root} has")]
         note = no_test_part(Path("{root}"), parts.count(2), len(parts))
-    order = sorted(range(len(found)), key=lambda number: (parts[number], found[number][1]))
+    order = sorted(range(len(rows)), key=lambda number: (parts[number], keys[number]))
+    sizes = [path.stat().st_size for path in shards]
+    table = np.array([rows[number] for number in order], dtype=ROW)
+    values = (names, sizes, table, np.bincount(parts, minlength=3), known, note)
     with writing(root / INDEX):
-        np.savez(
-            root / INDEX,
-            names=np.array(names),
-            sizes=np.array([path.stat().st_size for path in shards], dtype=np.uint64),
-            rows=np.array([found[number][2] for number in order], dtype=ROW),
-            counts=np.bincount(parts, minlength=3),
-            classes=np.array(known),
-            note=np.array(note),
-        )
+        np.savez(root / INDEX, **dict(zip(FIELDS, map(np.asarray, values), strict=True)))
 
 
 def _photos_in(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
@@ -217,38 +213,36 @@ def _photos_in(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
     """
     try:
         with tarfile.open(regular_file(path), "r:") as tar:
-            for key, members in itertools.groupby(_members(tar), key=_key):
+            for key, members in itertools.groupby(_members(tar), key=lambda member: _key(member[0])):
                 files = list(members)
-                pictures = [file for file in files if file.name.lower().endswith(PICTURES)]
-                labels = [file for file in files if file.name.lower().endswith(".cls")]
-                if len(pictures) != 1 or len(labels) != 1:
+                pictures = [file for file in files if file[0].name.lower().endswith(PICTURES)]
+                labels = [content for file, content in files if file.name.lower().endswith(".cls")]
+                if len(pictures) != 1 or len(labels) != 1 or not re.fullmatch(rb"\d{1,9}\s*", labels[0]):
                     raise InputError(
-                        f"{path} has {len(pictures)} photos and {len(labels)} classes (.cls) for the key "
-                        f"{key}: expected one of each. Pack it anew."
+                        f"{path} has {len(pictures)} photos and {len(labels)} classes for the key {key}: "
+                        "expected one photo, KEY.jpg, and one class number, KEY.cls. Pack it anew."
                     )
-                text = _content(tar, labels[0]).decode("ascii", "replace").strip()
-                if not re.fullmatch("[0-9]{1,9}", text):
-                    raise InputError(
-                        f"{path} has the class {text[:20]!r} for the key {key}: expected a number."
-                    )
-                picture = pictures[0]
-                crc = zlib.crc32(_content(tar, picture))
-                yield key, picture.offset_data, picture.size, crc, int(text)
+                picture, content = pictures[0]
+                yield key, picture.offset_data, picture.size, zlib.crc32(content), int(labels[0])
     except (OSError, tarfile.TarError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is not a whole tar file ({reason(error)}). Copy it again.") from None
 
 
-def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the files in a tar file."""
+def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield the files in a tar file, with their content."""
     before = -1
     for member in tar:
         if member.offset <= before:  # a negative size leads back, for ever
             raise tarfile.ReadError("its sizes are wrong")
         before = member.offset
-        if member.isfile() and not member.name.rpartition("/")[2].startswith("."):
-            yield member
+        file = tar.extractfile(member)
+        if file is not None and not member.name.rpartition("/")[2].startswith("."):
+            content = file.read()
+            if len(content) != member.size:
+                raise tarfile.ReadError("it is cut short")
+            yield member, content
     tar.fileobj.seek(tar.offset)  # type: ignore[union-attr]  # tarfile takes a damaged head for the end
     rest = tar.fileobj.read(tarfile.RECORDSIZE)  # type: ignore[union-attr]
     if not rest or any(rest):
@@ -258,11 +252,3 @@ def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 def _key(member: tarfile.TarInfo) -> str:
     folder, slash, file = member.name.rpartition("/")
     return folder + slash + file.partition(".")[0]
-
-
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member)
-    content = file.read() if file else b""
-    if len(content) != member.size:
-        raise tarfile.ReadError("it is cut short")
-    return content
