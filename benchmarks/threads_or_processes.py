@@ -49,7 +49,8 @@ def batch_of(config: ViTConfig, images: int) -> ImageData:
     pixels = torch.randint(256, (images, config.channels, *config.image_shape), dtype=torch.uint8)
     labels = torch.randint(config.num_classes, (images,))
     names = tuple(map(str, range(config.num_classes)))
-    return ImageData(DataConfig("digits"), pixels, labels, *2 * (pixels[:1], labels[:1]), names)
+    few = 2 * (pixels[:1], labels[:1])
+    return ImageData(DataConfig("digits"), pixels, labels, *few, class_names=names)
 
 
 def state_of(config: ViTConfig, data: ImageData, images: int, precision: str) -> TrainingState:

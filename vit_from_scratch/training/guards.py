@@ -14,15 +14,14 @@ from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
 from vit_from_scratch.training.state import TrainingState, as_vit, vit_of
 
 if TYPE_CHECKING:
-    from vit_from_scratch.data.in_memory import ImageData
-    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.data.dataset import DataSet
     from vit_from_scratch.model.config import ViTConfig
 
 HUGE = 1000
 """A mean loss of an epoch so many times that of a uniform guess is not that of a model that learns."""
 
 
-def check_fit(model: nn.Module, data: "ImageData | PhotoData", config: TrainConfig) -> None:
+def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
     if (vit := vit_of(model)) is not None:
         if (found := misfit(vit.config, data)) is not None:
@@ -42,9 +41,7 @@ def check_fit(model: nn.Module, data: "ImageData | PhotoData", config: TrainConf
         require(pixels < side, f"train.augmentation.{name}", pixels, expected)
     if config.curriculum:
         check_curriculum(model, data, config)
-    check_augmentation = getattr(data, "check_augmentation", None)
-    if check_augmentation is not None:  # images in memory take fewer changes than photos
-        check_augmentation(config.augmentation)
+    data.check_augmentation(config.augmentation)
     watched = not config.patience or data.size_of("validation") > 0
     expected = "held-out images to watch, and there are none; set data.validation_size, or patience = 0"
     require(watched, "train.patience", config.patience, expected)
@@ -52,7 +49,7 @@ def check_fit(model: nn.Module, data: "ImageData | PhotoData", config: TrainConf
     require(config.accumulation <= config.batch_size, "train.accumulation", config.accumulation, expected)
 
 
-def check_curriculum(model: nn.Module, data: "ImageData | PhotoData", config: TrainConfig) -> None:
+def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse sides that the model's patches do not fit; the model stays as it is."""
     vit = as_vit(model, f"train.curriculum = {config.curriculum}")
     try:
@@ -65,7 +62,7 @@ def check_curriculum(model: nn.Module, data: "ImageData | PhotoData", config: Tr
         vit.resize_input(data.image_shape[1:])
 
 
-def check_unlabelled(model: SetsOwnTask, data: "ImageData | PhotoData", config: TrainConfig) -> None:
+def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -> None:
     """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
     for name, amount in (
         ("label_smoothing", config.label_smoothing),
@@ -84,7 +81,7 @@ def check_unlabelled(model: SetsOwnTask, data: "ImageData | PhotoData", config: 
         )
 
 
-def misfit(model: "ViTConfig", data: "ImageData | PhotoData") -> str | None:
+def misfit(model: "ViTConfig", data: "DataSet") -> str | None:
     """Say which of a ViT's shapes is not that of the data; None if all are."""
     channels, height, width = data.image_shape
     for name, given, there in (
@@ -97,7 +94,7 @@ def misfit(model: "ViTConfig", data: "ImageData | PhotoData") -> str | None:
     return None
 
 
-def check_batch_norm(model: "ViTConfig", data: "ImageData | PhotoData", config: TrainConfig) -> None:
+def check_batch_norm(model: "ViTConfig", data: "DataSet", config: TrainConfig) -> None:
     """Refuse to train a convolutional stem on single images of one patch: batch norm needs two values."""
     batch = min(config.batch_size, data.training_size)
     piece = math.ceil(batch / config.accumulation)

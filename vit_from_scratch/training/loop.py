@@ -26,13 +26,12 @@ from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.state import Engine, EpochMetrics, TrainingState, as_vit
 
 if TYPE_CHECKING:
-    from vit_from_scratch.data.in_memory import ImageData
-    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.data.dataset import DataSet
 
 
 def train(
     model: nn.Module,
-    data: "ImageData | PhotoData",
+    data: "DataSet",
     config: TrainConfig,
     callbacks: Sequence[Callback] = (),
     engine: Engine | None = None,

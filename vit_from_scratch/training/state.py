@@ -20,8 +20,7 @@ from vit_from_scratch.training.outcomes import HeldOut
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.config import Part
-    from vit_from_scratch.data.in_memory import ImageData
-    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.data.dataset import DataSet
     from vit_from_scratch.model.vit import VisionTransformer
     from vit_from_scratch.training.callbacks import Callback
     from vit_from_scratch.training.optimisers import Optimiser
@@ -79,7 +78,7 @@ class TrainingState:
     """
 
     model: nn.Module
-    data: "ImageData | PhotoData"
+    data: "DataSet"
     config: TrainConfig
     optimiser: "Optimiser"
     average: AveragedModel | None = None

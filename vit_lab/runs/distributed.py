@@ -26,9 +26,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.sharing import WHOLE
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
@@ -59,7 +58,7 @@ class SeveralProcesses(Engine):
         self.processes = processes
         self.replicated: DistributedDataParallel | None = None
 
-    def start(self, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> TrainingState:
+    def start(self, model: nn.Module, data: DataSet, config: TrainConfig) -> TrainingState:
         """Return the state in which training starts: this process's part of the data, and of the weights.
 
         Raises:
@@ -136,9 +135,7 @@ class SeveralProcesses(Engine):
         """Return the shards of all processes put together."""
         return whole(tensor)
 
-    def measure(
-        self, model: nn.Module, data: ImageData | PhotoData, part: Part, workers: int
-    ) -> Evaluation | HeldOut:
+    def measure(self, model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
         """Measure each image in one of the processes."""
         return measured_together(model, data, part, workers)
 
@@ -225,9 +222,7 @@ class FirstProcess(Callback):
             unpack_optimiser(own, tensors)
 
 
-def measured_together(
-    model: nn.Module, data: ImageData | PhotoData, part: Part, workers: int
-) -> Evaluation | HeldOut:
+def measured_together(model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
     """Measure a model on a part of the data, each image once, however many processes share the work.
 
     Args:

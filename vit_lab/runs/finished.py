@@ -7,7 +7,6 @@ from typing import Any
 
 from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.datasets import data_folder, open_dataset
-from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
@@ -71,13 +70,8 @@ def evaluate_run(
             f"{folder} was trained on other data: class {number} was {noted[number]!r} and is "
             f"{data.class_names[number]!r} in {data.config.name}. Put its own back."
         )
-    images = data.size_of("test")
-    try:
-        measured = evaluate_batches(model, images_with_bar(data.batches("test"), images, "measuring"))
-    except WorkersError:  # slower, and it needs no shared memory
-        batches = data.batches("test", workers=0)
-        measured = evaluate_batches(model, images_with_bar(batches, images, "measuring"))
-    return measured, result
+    batches = images_with_bar(data.batches("test"), data.size_of("test"), "measuring")
+    return evaluate_batches(model, batches), result
 
 
 def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:

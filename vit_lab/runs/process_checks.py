@@ -5,8 +5,7 @@ from typing import get_args
 from torch import nn
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.settings import as_table
 from vit_from_scratch.training.config import TrainConfig
@@ -14,9 +13,7 @@ from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_settings import differences
 
 
-def check_processes(
-    processes: Processes, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
-) -> None:
+def check_processes(processes: Processes, model: nn.Module, data: DataSet, config: TrainConfig) -> None:
     """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
     size, batch = processes.size, config.batch_size
     if batch % size:
@@ -49,7 +46,7 @@ def check_processes(
             )
 
 
-def _settings(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> dict[str, dict]:
+def _settings(model: nn.Module, data: DataSet, config: TrainConfig) -> dict[str, dict]:
     """Say what has to be the same in all processes; a folder of photos may be elsewhere on each machine."""
     images = {part: data.size_of(part) for part in get_args(Part)}
     return {

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import data_folder, open_dataset
-from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
@@ -35,7 +35,7 @@ def run(
     data_dir: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
-    opened: ImageData | PhotoData | None = None,
+    opened: DataSet | None = None,
     keep: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
@@ -105,7 +105,7 @@ def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) ->
 def train_only(
     recipe: Recipe,
     out_dir: Path,
-    data: ImageData | PhotoData,
+    data: DataSet,
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> list[EpochMetrics]:
@@ -132,7 +132,7 @@ def train_only(
 
 def _trained(
     recipe: Recipe,
-    data: ImageData | PhotoData,
+    data: DataSet,
     here: dict[str, Any],
     device: str,
     folder: RunFolder,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.training import loop
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
@@ -18,7 +17,7 @@ from vit_lab.runs.run_folder import RunFolder
 
 def train(
     model: nn.Module,
-    data: ImageData | PhotoData,
+    data: DataSet,
     config: TrainConfig,
     out_dir: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),
