@@ -22,8 +22,8 @@ import torch.nn.functional as F
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.files import write_json
+from vit_from_scratch.training.compiling import has_compiler
 from vit_lab.runs.allocator import keeping_freed_memory
-from vit_lab.runs.compiling import has_compiler
 from vit_lab.runs.environment import environment
 
 SHAPES = {

@@ -4,10 +4,10 @@
     python benchmarks/start_large.py --photos 1000000 --keep /disk/million
 
 Writes one tiny JPEG many times, in class folders, and packs them as `vit pack` does. Then it opens each form
-as `vit train` does, in a process of its own, and takes the first batch. Shards are also opened without their
-index, as those that others made. `--keep` leaves the photos there for the next time. Times are wall time and,
-since a busy machine has little effect on it, the processor time of that step. The disk's cache holds what was
-just written; a first look at a disk takes longer, above all where files are opened one by one.
+as `vit train` does, in a process of its own, and takes the first batch. `--keep` leaves the photos there for
+the next time. Times are wall time and, since a busy machine has little effect on it, the processor time of
+that step. The disk's cache holds what was just written; a first look at a disk takes longer, above all where
+files are opened one by one.
 """
 
 import argparse
@@ -62,18 +62,16 @@ def started(name: str) -> dict[str, dict[str, float]]:
         import torch
         import torchvision.transforms.v2
 
-        from vit_from_scratch.data import streaming
-
         torch.set_num_threads(1)
-        streaming.LIMIT = 0  # a data set of this many tiny photos would be decoded whole
         return sklearn, torchvision
 
     times = {}
     _, times["import"] = timed(load)
-    from vit_from_scratch.data import Augmentation, DataConfig, decoded, open_dataset
+    import vit_lab  # noqa: F401  # brings "shards:"
+    from vit_from_scratch.data import Augmentation, DataConfig, open_dataset, reading
     from vit_lab.runs.fingerprints import data_fingerprint
 
-    decoded.LIMIT = 0
+    reading.LIMIT = 0  # a data set of this many tiny photos would be decoded whole
     data, times["open"] = timed(lambda: open_dataset(DataConfig(name, image_size=SIDE)))
     _, times["checksum of the data"] = timed(lambda: data_fingerprint(data))
     changes = Augmentation(flip=True, crop=(0.5, 1.0))
@@ -93,15 +91,11 @@ def measured(root: Path, count: int) -> dict[str, Any]:
     """Write, pack and open photos below a folder; return the times by form and step."""
     from vit_lab.large_data.packing import pack
 
-    photos, packed, others = root / "photos", root / "packed", root / "others"
+    photos, packed = root / "photos", root / "packed"
     found: dict[str, Any] = {}
     _, found["write"] = timed(lambda: write_photos(photos, count))
-    _, found["pack"] = timed(lambda: pack(photos, packed))
-    others.mkdir(exist_ok=True)
-    for tar in packed.glob("*.tar"):
-        (others / tar.name).unlink(missing_ok=True)
-        os.link(tar, others / tar.name)
-    forms = {"folder": f"folder:{photos}", "shards": f"shards:{packed}", "no index": f"shards:{others}"}
+    _, found["pack"] = timed(lambda: packed.exists() or pack(photos, packed))
+    forms = {"folder": f"folder:{photos}", "shards": f"shards:{packed}"}
     for form, name in forms.items():
         found[form] = in_a_process(name)
         print(f"{form:9}" + "".join(cell(found[form][step]) for step in STEPS), flush=True)

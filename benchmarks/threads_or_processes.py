@@ -30,7 +30,7 @@ from vit_from_scratch.training import TrainConfig
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
 from vit_lab.runs.allocator import keeping_freed_memory
-from vit_lab.runs.distributed import starting_state
+from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
 
 SHAPES = {
@@ -49,7 +49,8 @@ def batch_of(config: ViTConfig, images: int) -> ImageData:
     pixels = torch.randint(256, (images, config.channels, *config.image_shape), dtype=torch.uint8)
     labels = torch.randint(config.num_classes, (images,))
     names = tuple(map(str, range(config.num_classes)))
-    return ImageData(DataConfig("digits"), pixels, labels, *2 * (pixels[:1], labels[:1]), names)
+    few = 2 * (pixels[:1], labels[:1])
+    return ImageData(DataConfig("digits"), pixels, labels, *few, class_names=names)
 
 
 def state_of(config: ViTConfig, data: ImageData, images: int, precision: str) -> TrainingState:
@@ -57,13 +58,13 @@ def state_of(config: ViTConfig, data: ImageData, images: int, precision: str) ->
     torch.manual_seed(0)
     muon = {"optimiser": "muon", "learning_rate": 0.006}
     settings = TrainConfig(epochs=1000, batch_size=images, precision=precision, **muon)
-    return starting_state(VisionTransformer(config), data, settings)
+    return current_engine().start(VisionTransformer(config), data, settings)
 
 
 def turn(state: TrainingState, data: ImageData, threads: int) -> float:
     """Return the seconds that a step takes, the mean of a few."""
     torch.set_num_threads(threads)
-    first, size = state.processes.rank, state.processes.size
+    first, size = getattr(state.engine, "processes", (0, 1))
     images = data.normalise(data.train_images[first::size].float())
     labels = data.train_labels[first::size]
     start = time.perf_counter()

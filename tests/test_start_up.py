@@ -51,7 +51,7 @@ vit trials nope
 vit train --data nope
 vit train --data shards:nope
 vit pack --help
-vit pack --check nope
+vit pack --index nope
 vit pack nope
 vit train --recipe digits --set model.dmi=3
 vit train --recipe digits --set train.epochs=-1

@@ -32,7 +32,8 @@ from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_from_scratch.data.datasets import ImageData, PhotoData, data_folder
+from vit_from_scratch.data.dataset import DataSet
+from vit_from_scratch.data.datasets import data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
@@ -340,7 +341,7 @@ def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
     return moments
 
 
-def open_photos(data_dir: str | None) -> tuple[ImageData | PhotoData, Tensor, Tensor]:
+def open_photos(data_dir: str | None) -> tuple[DataSet, Tensor, Tensor]:
     """Return the data set, and the images and labels of its test part."""
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))

@@ -19,8 +19,7 @@ from einops import rearrange
 from torch import Tensor
 
 from vit_from_scratch.data import open_dataset
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
@@ -44,7 +43,7 @@ FATES = ("masked", "replaced", "kept")
 
 
 @torch.no_grad()
-def answers(task: MaskedPatchPrediction, data: ImageData | PhotoData) -> dict[str, Tensor]:
+def answers(task: MaskedPatchPrediction, data: DataSet) -> dict[str, Tensor]:
     """Ask for the held-out photos' corrupted patches, and return all that is known of them, one a row.
 
     Returns:
@@ -133,7 +132,7 @@ def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def of_pixels(task: MaskedAutoencoder, data: ImageData | PhotoData) -> dict[str, float]:
+def of_pixels(task: MaskedAutoencoder, data: DataSet) -> dict[str, float]:
     """Part what the hidden patches hold, and the model's error, into a flat colour and the pattern on it.
 
     A patch has mean 0 and variance 1 over all its values. The variance of its three channel means is that of

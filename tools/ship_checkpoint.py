@@ -19,8 +19,8 @@ from typing import Any
 
 from torch import nn
 
-from vit_from_scratch.data import DataConfig, ImageData, open_dataset
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data import DataConfig, open_dataset
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
@@ -69,7 +69,7 @@ def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
     return load_pretraining(target)
 
 
-def along(start: Path, run: Path, data: ImageData | PhotoData) -> dict[str, float]:
+def along(start: Path, run: Path, data: DataSet) -> dict[str, float]:
     """Return the accuracy on held-out photos at some shares of the way from a run's start to its end."""
     first, last = (load_checkpoint(folder / "model.safetensors") for folder in (start, run))
     return {

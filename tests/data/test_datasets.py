@@ -15,7 +15,7 @@ from vit_from_scratch.data import (
     load_dataset,
     open_dataset,
 )
-from vit_from_scratch.data.sources import digits_test_indices
+from vit_from_scratch.data.published import digits_test_indices
 
 
 def test_digits_are_the_1797_scans_of_scikit_learn_in_three_parts(digits):
@@ -151,7 +151,7 @@ def test_no_network_is_said_in_one_sentence(tmp_path, monkeypatch):
         raise urllib.error.URLError("no route to host")
 
     monkeypatch.delenv("VIT_DATA_DIR", raising=False)
-    monkeypatch.setattr("vit_from_scratch.data.sources.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("vit_from_scratch.data.published.download_folder", lambda kind: tmp_path)
     monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", refused)
     with pytest.raises(
         InputError, match=r"cannot be downloaded \(no route to host\)\. Connect to a network once"

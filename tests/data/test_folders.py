@@ -1,10 +1,12 @@
 """Photos of your own: which files are photos, of which class, and in which part."""
 
+import os
+
 import pytest
 
 from vit_from_scratch import InputError
-from vit_from_scratch.data import DataConfig, open_dataset
-from vit_from_scratch.data.folders import Survey, list_folder, survey
+from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
+from vit_from_scratch.data.folders import Survey, open_folder, survey_own
 
 
 @pytest.fixture
@@ -16,33 +18,33 @@ def flat(tmp_path, save_photo):
     return tmp_path
 
 
-def names(samples, root):
-    return sorted(str(path.relative_to(root)) for path, _ in samples)
+def names(photos, root):
+    return sorted(path.relative_to(root).as_posix() for path in photos.files)
 
 
 def test_a_folder_without_a_test_part_holds_out_a_fifth_of_each_class(flat):
-    found = list_folder(flat)
-    assert found.drawn
-    assert [label for _, label in found.test] == [0, 0, 1, 1]
-    assert not {path for path, _ in found.train} & {path for path, _ in found.test}
+    found = open_folder(flat)
+    assert "has no test part: 4 of its 20 photos" in found.note
+    assert found.test.labels == [0, 0, 1, 1]
+    assert not set(found.train.files) & set(found.test.files)
     assert len(found.train) == 16
 
 
 def test_the_drawn_test_photos_stay_the_same_elsewhere_and_when_photos_are_added(flat, save_photo):
-    before = names(list_folder(flat).test, flat)
+    before = names(open_folder(flat).test, flat)
     save_photo(flat / "cat" / "new.png")
     save_photo(flat / "cat" / "newer.png")
-    after = names(list_folder(flat).test, flat)
+    after = names(open_folder(flat).test, flat)
     assert len(set(before) - set(after)) <= 1
     moved = flat.rename(flat.parent / "elsewhere")
-    assert names(list_folder(moved).test, moved) == after
+    assert names(open_folder(moved).test, moved) == after
 
 
 def test_training_photos_alone_are_split_too(tmp_path, flat):
     (tmp_path / "train").mkdir()
     for name in ("cat", "dog"):
         (flat / name).rename(tmp_path / "train" / name)
-    assert len(list_folder(tmp_path).test) == 4
+    assert len(open_folder(tmp_path).test) == 4
 
 
 def test_photos_may_lie_deeper_and_other_files_are_left_out(flat, save_photo):
@@ -52,9 +54,9 @@ def test_photos_may_lie_deeper_and_other_files_are_left_out(flat, save_photo):
     save_photo(flat / ".trash" / "x.png")
     (flat / "cat" / "Thumbs.db").write_bytes(b"no picture")
     (flat / "notes.txt").write_text("no class")
-    found = list_folder(flat)
-    assert found.classes == ("cat", "dog")
-    everything = names(found.train + found.test, flat)
+    found = open_folder(flat)
+    assert found.class_names == ("cat", "dog")
+    everything = names(found.train, flat) + names(found.test, flat)
     assert len(everything) == 21
     assert "cat/sub/deep/x.JPG" in everything
 
@@ -62,74 +64,51 @@ def test_photos_may_lie_deeper_and_other_files_are_left_out(flat, save_photo):
 def test_a_class_may_be_called_train(flat, save_photo):
     save_photo(flat / "train" / "1.png")
     save_photo(flat / "train" / "2.png")
-    assert list_folder(flat).classes == ("cat", "dog", "train")
+    assert open_folder(flat).class_names == ("cat", "dog", "train")
 
 
 def test_links_to_folders_above_or_around_add_no_photo(flat):
-    before = names(list_folder(flat).train, flat)
+    before = names(open_folder(flat).train, flat)
     (flat / "cat" / "up").symlink_to("..")
     (flat / "cat" / "loop").symlink_to(".")
     (flat / "dog" / "loop").symlink_to("../cat")
-    assert names(list_folder(flat).train, flat) == before
+    assert names(open_folder(flat).train, flat) == before
 
 
-def test_a_class_may_be_a_link_but_not_to_photos_of_another(flat, save_photo, tmp_path_factory):
+def test_a_class_may_be_a_link(flat, save_photo, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     save_photo(outside / "1.png")
     save_photo(outside / "2.png")
     (flat / "bird").symlink_to(outside)
-    found = list_folder(flat)
-    assert found.classes == ("bird", "cat", "dog")
-    assert [label for _, label in found.train + found.test].count(0) == 2
-    (flat / "ape").symlink_to("dog")
-    with pytest.raises(InputError, match=r"ape has no photos of its own"):
-        list_folder(flat)
-
-
-def test_a_linked_photo_counts_once_where_its_file_lies(flat, tmp_path_factory, save_photo):
-    (flat / "cat" / "a.png").symlink_to("../dog/0.png")
-    elsewhere = save_photo(tmp_path_factory.mktemp("elsewhere") / "b.png")
-    (flat / "cat" / "b.png").symlink_to(elsewhere)
-    found = list_folder(flat)
-    labels = {path.relative_to(flat).as_posix(): label for path, label in found.train + found.test}
-    assert len(labels) == 21
-    assert "cat/a.png" not in labels
-    assert (labels["dog/0.png"], labels["cat/b.png"]) == (1, 0)
-
-
-def test_a_test_part_that_links_to_the_training_photos_is_refused(flat, tmp_path):
-    (tmp_path / "train").mkdir()
-    for name in ("cat", "dog"):
-        (flat / name).rename(tmp_path / "train" / name)
-    (tmp_path / "test").symlink_to("train")
-    with pytest.raises(InputError, match="test/cat has no photos of its own"):
-        list_folder(tmp_path)
+    found = open_folder(flat)
+    assert found.class_names == ("bird", "cat", "dog")
+    assert [*found.train.labels, *found.test.labels].count(0) == 2
 
 
 def test_a_class_without_photos_is_refused(flat):
     (flat / "ape").mkdir()
     (flat / "ape" / "notes.txt").write_text("")
-    with pytest.raises(InputError, match=r"ape has no photos of its own: expected files that end in \.jpg"):
-        list_folder(flat)
+    with pytest.raises(InputError, match=r"ape has no photos: expected files that end in \.jpg"):
+        open_folder(flat)
 
 
 def test_a_class_with_one_photo_cannot_be_tested(flat, save_photo):
     save_photo(flat / "ape" / "1.png")
     with pytest.raises(InputError, match=r"one photo of ape, and no test part: expected two or more"):
-        list_folder(flat)
+        open_folder(flat)
 
 
 def test_test_without_train_is_refused(flat):
     (flat / "cat").rename(flat / "test")
     with pytest.raises(InputError, match=r"no image folder at .*no folder train .*expected .*/train/CLASS"):
-        list_folder(flat)
+        open_folder(flat)
 
 
 def test_a_survey_counts_and_measures(flat, save_photo):
     for number in range(10):
         save_photo(flat / "dog" / f"{number}.png", size=(40, 30))
         save_photo(flat / "dog" / f"large{number}.png", size=(40, 30))
-    assert survey([photo for photo, _ in list_folder(flat).train], 2) == Survey(photos=24, side=30, classes=2)
+    assert survey_own(f"folder:{flat}") == Survey(photos=24, side=30, classes=2)
 
 
 def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
@@ -138,13 +117,12 @@ def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
         for number in range(2):
             (tmp_path / name / f"{number}.jpg").write_text("no picture")
     with pytest.raises(InputError, match=r"a/0\.jpg|a/1\.jpg"):
-        survey([photo for photo, _ in list_folder(tmp_path).train], 4)
+        survey_own(f"folder:{tmp_path}")
 
 
 def test_a_tenth_is_for_validation_unless_told_otherwise(flat):
     data = open_dataset(DataConfig(f"folder:{flat}", image_size=8))
     assert data.config.validation_size == data.size_of("validation") == 2
-    assert "has no test part: 4 of its 20 photos" in data.source.note
     none = open_dataset(DataConfig(f"folder:{flat}", image_size=8, validation_size=0))
     assert (none.training_size, none.size_of("validation")) == (16, 0)
 
@@ -166,3 +144,23 @@ def test_val_beside_test_is_the_validation_part(tmp_path, save_photo):
 
 def files_of(data, numbers):
     return {data.source.train.files[number] for number in numbers.tolist()}
+
+
+def test_a_pipe_among_the_photos_is_named_and_not_waited_for(flat):
+    os.mkfifo(flat / "cat" / "pipe.png")
+    assert survey_own(f"folder:{flat}").side == 10
+    data = open_dataset(DataConfig(f"folder:{flat}", image_size=8, validation_size=0))
+    assert any(line.endswith("cat/pipe.png ?") for line in data.source.train.described())
+    with pytest.raises(InputError, match=r"pipe\.png cannot be read \(it is not a file\)"):
+        list(data.training_batches(4, Augmentation(), 0))
+
+
+def test_other_photos_of_the_same_names_and_sizes_are_told_apart(tmp_path, save_photo):
+    described = []
+    for seed in (1, 2, 1):
+        for number, name in enumerate("abab"):
+            save_photo(tmp_path / name / f"{number}.bmp", seed=10 * seed + number)
+        described.append([*open_folder(tmp_path).train.described(), *open_folder(tmp_path).test.described()])
+    assert described[0] == described[2]
+    assert all(one.split()[:-1] == other.split()[:-1] for one, other in zip(*described[:2], strict=True))
+    assert not set(described[0]) & set(described[1])

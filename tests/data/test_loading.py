@@ -9,8 +9,8 @@ import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, ImageData, PhotoData, open_dataset
-from vit_from_scratch.data.loading import LOST, PhotoJobs, PhotoWorkers, explained, training_jobs
-from vit_from_scratch.data.photo_transforms import Whole
+from vit_from_scratch.data.loading import PhotoJobs, PhotoWorkers, jobs_of
+from vit_from_scratch.data.reading import Shrunk
 from vit_from_scratch.training import Callback, TrainConfig, train
 
 CROPS = Augmentation(flip=True, crop=(0.5, 1.0), colour_jitter=(0.2, 0.2, 0.2, 0.05))
@@ -55,11 +55,8 @@ def test_photos_in_memory_and_from_files_are_the_same(mixed, monkeypatch, augmen
 
     inside, outside = (opened(mixed, validation_size=4) for _ in range(2))
     from_memory = batches(inside)
-    monkeypatch.setattr("vit_from_scratch.data.streaming.LIMIT", 0)
-    monkeypatch.setattr("vit_from_scratch.data.decoded.LIMIT", 0)
+    monkeypatch.setattr("vit_from_scratch.data.reading.LIMIT", 0)
     assert same(from_memory, batches(outside))
-    assert "decoded" in inside.memory
-    assert "decoded" not in outside.memory
 
 
 def test_a_photo_is_decoded_once(mixed, monkeypatch):
@@ -93,9 +90,9 @@ def _array(photo):
 def test_an_epoch_of_photos_of_the_wanted_size_is_that_of_images_in_memory(uniform):
     data = opened(uniform, validation_size=4)
     pixels = torch.stack([torch.from_numpy(_array(data.source.train[number][0])) for number in range(16)])
-    labels = data.source.train.labels
+    labels = torch.tensor(data.source.train.labels)
     parts = (pixels[data.train], labels[data.train], pixels[data.validation], labels[data.validation])
-    in_memory = ImageData(data.config, *parts, pixels[:0], labels[:0], data.class_names)
+    in_memory = ImageData(data.config, *parts, pixels[:0], labels[:0], class_names=data.class_names)
     changes = Augmentation(flip=True, shift=2, crop=(0.5, 1.0), erase=0.2)
     assert same(data.training_batches(4, changes, 3), in_memory.training_batches(4, changes, 3))
     assert same(data.batches("validation"), in_memory.batches("validation"))
@@ -112,8 +109,8 @@ def test_a_photo_much_larger_than_needed_is_shrunk(tmp_path, save_photo):
 
     path = save_photo(tmp_path / "large.png", (400, 300))
     with Image.open(path) as photo:
-        assert Whole(100)(photo).shape == (3, 200, 267)
-        assert Whole(160)(photo).shape == (3, 300, 400)
+        assert Shrunk(100)(photo).shape == (3, 200, 267)
+        assert Shrunk(160)(photo).shape == (3, 300, 400)
 
 
 def test_without_a_crop_photos_of_the_wanted_size_stay_sharp_when_colours_change(uniform):
@@ -135,7 +132,7 @@ def test_imagenette_gets_its_central_crop_even_if_all_photos_are_square(tmp_path
             save_photo(tmp_path / "imagenette2-160" / part / wnid / "0.JPEG", (160, 160), seed=0)
     data = open_dataset(DataConfig("imagenette", 0, image_size=160), tmp_path)
     assert isinstance(data, PhotoData)
-    assert not data.uniform
+    assert not data.reader.uniform
 
 
 class Pids(Callback):
@@ -192,43 +189,57 @@ def test_a_worker_that_is_killed_is_one_sentence(mixed):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback\nRuntimeError: unable to "
-        "allocate shared memory(shm) for file </torch_1>: No space left on device (28)",
-        "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers "
-        "are out of shared memory. Please try to raise your shared memory limit.",
-    ],
-)
-def test_a_full_shared_memory_is_one_sentence(message):
-    with pytest.raises(InputError, match=r"has failed .*Set train\.workers=0") as refused, explained():
-        raise RuntimeError(message)
+class Killer:
+    """Reads photos; in a worker, the fifth ends the process."""
+
+    def __init__(self, error=None):
+        self.error, self.parent = error, os.getpid()
+
+    def __call__(self, number):
+        if number == 5 and os.getpid() != self.parent:
+            if self.error:
+                raise self.error
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.full((3, 1, 1), number)
+
+
+def test_a_pass_that_measures_goes_on_without_workers_and_says_so(capfd):
+    loaded = PhotoWorkers().load(
+        "key", lambda: PhotoJobs(Killer(), range(8)), jobs_of(torch.arange(8).split(2)), 1, steady=True
+    )
+    assert [labels.tolist() for _, labels in loaded] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert "a process that reads photos has failed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shape '[3]' is invalid"), OSError("broken")])
+def test_an_error_of_the_code_is_not_taken_for_a_lost_worker(error):
+    jobs = PhotoJobs(Killer(error), range(8))
+    with pytest.raises(type(error), match=r"invalid|broken"):
+        list(PhotoWorkers().load("key", lambda: jobs, jobs_of(torch.arange(8).split(2)), 1, steady=True))
+
+
+def test_no_room_for_a_batch_is_one_sentence():
+    def full(photos):
+        raise RuntimeError(
+            "unable to allocate shared memory(shm) for file </torch_1>: No space left on device"
+        )
+
+    jobs = PhotoJobs(Killer(), range(8), join=full)
+    with pytest.raises(InputError, match=r"has failed \(unable .*Set train\.workers=0") as refused:
+        list(PhotoWorkers().load("key", lambda: jobs, jobs_of([torch.arange(2)]), 1))
     assert "\n" not in str(refused.value)
 
 
-def test_a_batch_that_never_arrived_is_one_sentence_and_a_closed_pipe_elsewhere_is_not_taken_for_it():
-    with pytest.raises(InputError, match=r"has failed .*ConnectionResetError"), explained(LOST):
-        raise ConnectionResetError("Connection reset by peer")
-    with pytest.raises(BrokenPipeError), explained():
-        raise BrokenPipeError
-
-
-def test_an_error_of_the_code_is_not_hidden():
-    with pytest.raises(RuntimeError, match="shape"), explained():
-        raise RuntimeError("shape '[3]' is invalid")
-
-
 def test_passes_within_a_pass_have_workers_of_their_own():
-    jobs = PhotoJobs(torch.arange(24.0).view(8, 3, 1, 1).__getitem__, torch.arange(8), None)
+    jobs = PhotoJobs(torch.arange(24.0).view(8, 3, 1, 1).__getitem__, range(8))
     workers = PhotoWorkers()
 
     def numbers(first):
-        order = training_jobs(torch.arange(first, first + 4), 0, 2)
-        return [labels.tolist() for _, labels in workers.load("key", lambda: jobs, order, 1, False)]
+        order = jobs_of(torch.arange(first, first + 4).split(2))
+        return [labels.tolist() for _, labels in workers.load("key", lambda: jobs, order, 1)]
 
     with workers.kept():
-        outer = workers.load("key", lambda: jobs, training_jobs(torch.arange(6), 0, 2), 1, False)
+        outer = workers.load("key", lambda: jobs, jobs_of(torch.arange(6).split(2)), 1)
         seen = [next(outer)[1].tolist(), numbers(4), *(labels.tolist() for _, labels in outer)]
         assert numbers(2) == [[2, 3], [4, 5]]
     assert seen == [[0, 1], [[4, 5], [6, 7]], [2, 3], [4, 5]]

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -68,42 +70,24 @@ def test_a_picture_of_one_grey_of_sixteen_bits_keeps_it(tmp_path, grey):
     assert torch.allclose(photo, torch.tensor(grey / 65535))
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([-3.0, 7.0], [0, 1]),  # of no known scale: from black to white
-        ([0.2, 0.2], [0.2, 0.2]),
-        ([51.0, 51.0], [0.2, 0.2]),
-        ([13107.0, 13107.0], [0.2, 0.2]),
-        ([1e9, 1e9], [0.5, 0.5]),
-        ([-8.0, -8.0], [0.5, 0.5]),
-    ],
-)
-def test_grey_of_an_unknown_scale_is_brought_to_ours(tmp_path, values, expected):
-    strange = Image.fromarray(np.tile(np.array(values, dtype=np.float32), (2, 1)))
+def test_grey_of_an_unknown_scale_goes_from_black_to_white(tmp_path):
+    strange = Image.fromarray(np.tile(np.array([-3.0, 7.0], dtype=np.float32), (2, 1)))
     photo = load_photo(saved(tmp_path, strange, "a.tif"), (2, 2))
-    assert torch.allclose(photo[:, 0], torch.tensor(expected, dtype=torch.float32), atol=0.004)
+    assert photo[0, 0].tolist() == [0, 1]
 
 
 def test_grey_that_is_no_number_is_refused(tmp_path):
     for value in (np.nan, np.inf):
         path = saved(tmp_path, Image.fromarray(np.full((2, 2), value, dtype=np.float32)), "a.tif")
-        with pytest.raises(InputError, match="values that are no finite numbers"):
+        with pytest.raises(InputError, match="values that are not finite numbers"):
             load_photo(path, (2, 2))
 
 
 def test_a_file_that_would_start_another_program_is_no_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *given, **options: pytest.fail("started"))
     path = saved(tmp_path, halves(), "a.eps").rename(tmp_path / "cat.jpg")
-    with pytest.raises(InputError, match="is no picture that can be read"):
+    with pytest.raises(InputError, match="is not a picture that can be read"):
         load_photo(path, (8, 8))
-
-
-def test_the_middle_of_a_line_of_pixels_is_kept(tmp_path):
-    line = np.zeros((2, 50_000), dtype=np.uint8)
-    line[:, 24_990:25_010] = 255
-    photo = load_photo(saved(tmp_path, Image.fromarray(line)), (4, 4))
-    assert photo.min() == 1, "the middle, 2 pixels wide"
 
 
 def test_a_photo_turned_by_exif_is_turned_upright(tmp_path):
@@ -136,12 +120,14 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "empty.png").write_bytes(b"")
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
+    os.mkfifo(tmp_path / "pipe.png")
     for name, message in (
         ("none.png", "no picture at"),
-        ("text.png", "is no picture that can be read"),
-        ("empty.png", "is no picture that can be read"),
+        ("text.png", "is not a picture that can be read"),
+        ("empty.png", "is not a picture that can be read"),
         ("cut.png", r"cannot be read \("),
-        ("", "it is no file"),
+        ("", "it is not a file"),
+        ("pipe.png", "it is not a file"),
         ("n" * 300, r"cannot be opened \(File name too long\)"),
         ("a\0b", "cannot be opened"),
     ):

@@ -261,7 +261,7 @@ def test_a_pipe_is_not_waited_for(capsys, tmp_path):
         os.mkfifo(tmp_path / name)
     assert "expected a TOML file" in said(capsys, ["train", "--recipe", "x.toml"])
     assert "expected a TOML file" in said(capsys, ["trials", "x.toml"])
-    assert "it is no file" in said(capsys, ["predict", "x.jpg"])
+    assert "it is not a file" in said(capsys, ["predict", "x.jpg"])
     assert "no checkpoint at x.safetensors" in said(
         capsys, ["predict", "x.jpg", "--weights", "x.safetensors"]
     )

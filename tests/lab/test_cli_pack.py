@@ -2,7 +2,6 @@
 
 import json
 import os
-import tarfile
 import tomllib
 
 import pytest
@@ -45,17 +44,8 @@ def failed(capsys, *arguments):
 
 def test_from_a_folder_to_shards_to_a_model(photos, tmp_path, capsys):
     assert main(["pack", "photos", "packed", "--shard-size", "0.03"]) == 0
-    size = sum(entry.stat().st_size for entry in os.scandir("packed") if entry.name.endswith(".tar"))
-    shards = sum(name.endswith(".tar") for name in os.listdir("packed"))
-    counted = (
-        f"packed: 16 train, 0 validation, 4 test photos of 2 classes in {shards} shards, {size / 1e6:.1f} MB"
-    )
-    next_ = "next: vit train --data shards:packed"
-    assert capsys.readouterr().out.splitlines() == [counted, next_]
-    assert main(["pack", "photos", "packed", "--shard-size", "0.03"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["packed was packed already", counted, next_]
-    assert main(["pack", "--check", "packed"]) == 0
-    assert f"all {shards} shards are as they were written" in capsys.readouterr().out
+    counted = "packed: 16 train, 0 validation, 4 test photos of 2 classes"
+    assert capsys.readouterr().out.splitlines() == [counted, "next: vit train --data shards:packed"]
 
     results = []
     for name in ("shards:packed", "folder:photos"):
@@ -75,36 +65,19 @@ def test_from_a_folder_to_shards_to_a_model(photos, tmp_path, capsys):
 def test_damaged_photos_are_named(photos, capsys):
     with open("photos/cat/3.png", "wb") as file:
         file.write(b"no picture")
-    assert "photos/cat/3.png is no picture that can be read" in failed(capsys, "pack", "photos", "packed")
+    said = "photos/cat/3.png is not a picture that can be read"
+    assert said in failed(capsys, "pack", "photos", "packed")
     assert main(["pack", "photos", "packed", "--skip-damaged"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "photos/cat/3.png is damaged: left out"
+    assert capsys.readouterr().out.startswith(f"left out: {said}")
 
 
-def test_ctrl_c_says_how_to_go_on(photos, capsys, monkeypatch):
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("vit_lab.large_data.packing.check_photo", stop)
-    assert main(["pack", "photos", "packed"]) == 130
-    assert "the same command goes on from there" in capsys.readouterr().err
-    assert os.listdir("packed") == ["packing.json"]
-
-
-def test_shards_of_others_are_indexed(tmp_path, photos, capsys):
-    (tmp_path / "others").mkdir()
-    for part, numbers in (("train", range(6)), ("test", range(6, 10))):
-        with tarfile.open(tmp_path / "others" / f"{part}-0.tar", "w") as tar:
-            for number in numbers:
-                for label, name in enumerate(("cat", "dög")):
-                    (tmp_path / "label").write_text(str(label))
-                    tar.add(tmp_path / "photos" / name / f"{number}.png", f"{name}{number}.png")
-                    tar.add(tmp_path / "label", f"{name}{number}.cls")
-    assert "has no checksums" in failed(capsys, "pack", "--check", "others")
-    assert main(["pack", "--index", "others"]) == 0
-    assert "12 train, 0 validation, 8 test photos of 2 classes in 2 shards" in capsys.readouterr().out
-    assert main(["pack", "--check", "others"]) == 0
-    capsys.readouterr()
-    assert "has an index" in failed(capsys, "pack", "--index", "others")
+def test_shards_of_others_are_indexed(photos, capsys):
+    assert main(["pack", "photos", "packed"]) == 0
+    os.remove("packed/index.npz")
+    assert "vit pack --index" in failed(capsys.readouterr() and capsys, "train", "--data", "shards:packed")
+    assert main(["pack", "--index", "packed"]) == 0
+    assert "packed: 16 train, 0 validation, 4 test photos of 2 classes" in capsys.readouterr().out
+    assert "has an index" in failed(capsys, "pack", "--index", "packed")
 
 
 @pytest.mark.parametrize(
@@ -113,13 +86,10 @@ def test_shards_of_others_are_indexed(tmp_path, photos, capsys):
         ("pack", "expected two folders: vit pack FOLDER SHARDS"),
         ("pack photos", "expected two folders"),
         ("pack photos x --index y", "expected no other option"),
-        ("pack --index y --check z", "not allowed with argument"),
         ("pack nowhere x", "no image folder at nowhere"),
         ("pack photos x --shard-size 0", "--shard-size 0: expected 0.001"),
-        ("pack photos x --seed -1", "--seed -1: expected 0"),
-        ("pack photos photos/x", "expected shards outside the photos"),
+        ("pack photos photos/x", "expected another place"),
         ("pack --index nowhere", "no shards at nowhere"),
-        ("pack --check photos", "no shards at photos"),
         ("train --data shards:nowhere", "no shards at"),
     ],
 )

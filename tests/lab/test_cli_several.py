@@ -157,14 +157,15 @@ def test_variables_that_are_half_set_are_refused(capsys, monkeypatch):
     assert expected in failed(capsys, *TRAIN)
 
 
-def test_numbers_that_make_no_sense_are_refused(capsys, monkeypatch):
-    for name, text in zip(
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
-        ("0", "x", "0", "1", "127.0.0.1", "1"),
-        strict=True,
-    ):
-        monkeypatch.setenv(name, text)
-    assert "WORLD_SIZE = x" in failed(capsys, *TRAIN)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("WORLD_SIZE", "x"), ("RANK", "abc"), ("RANK", ""), ("RANK", "2"), ("MASTER_PORT", "x")],
+)
+def test_numbers_that_make_no_sense_are_refused(capsys, monkeypatch, name, text):
+    numbers = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for variable, value in (numbers | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", name: text}).items():
+        monkeypatch.setenv(variable, value)
+    assert f"{name} = {text!r}" in failed(capsys, *TRAIN)
 
 
 def test_one_process_of_torchrun_is_like_any_other(monkeypatch):

@@ -30,7 +30,7 @@ def _here(tmp_path, monkeypatch):
 def start(launch, arguments, log):
     """Start torchrun as a shell would; what it and its workers print goes to a file."""
     with open(log, "w") as out:
-        command = [*AGENT, *launch, "-m", "vit_from_scratch", *arguments]
+        command = [*AGENT, *launch, "-m", "vit_lab", *arguments]
         return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
 
 

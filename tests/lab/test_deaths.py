@@ -9,7 +9,7 @@ import torch
 
 from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import train
+from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics
 
 

@@ -14,10 +14,11 @@ from vit_from_scratch import InputError
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.errors import ElsewhereError
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden, train
+from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.state import TrainingState
 from vit_lab.runs import distributed as together
+from vit_lab.runs import train
 from vit_lab.runs.processes import Processes, local
 
 CONFIG = TrainConfig(
@@ -95,9 +96,21 @@ def test_other_settings_train_as_one_process_does(same_model, few_digits, change
         assert_same(result, expected, tolerance)
 
 
+def type_of_muon(model, data, config):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VIT_BFLOAT16_UNITS", str(Processes.current().rank))
+        return together.current_engine().start(model, data, config).optimiser.optimisers[0].dtype
+
+
+def test_all_processes_work_in_a_type_that_each_is_fast_in(same_model, few_digits):
+    """The first has no units for bfloat16 and the second has."""
+    config = replace(CONFIG, optimiser="muon")
+    assert in_processes(2, type_of_muon, same_model(), few_digits, config) == [torch.float32] * 2
+
+
 def held(model, data, config):
     """How many numbers of the weights, and of what the optimiser keeps of them, a process holds."""
-    state = together.starting_state(model, data, config)
+    state = together.current_engine().start(model, data, config)
     parameters = [*state.model.parameters()]
     for parameter in parameters:
         parameter.grad = torch.zeros_like(parameter)
@@ -225,8 +238,8 @@ def test_batch_norm_has_the_same_statistics_everywhere(same_model, few_digits, s
 
 def reductions(model, data, config):
     """How often gradients are sent in a step, and which synchronisations a sharded model is told of."""
-    processes = Processes.current()
-    state = TrainingState(model, data, config, together.build_optimiser(model, config), processes=processes)
+    engine = together.SeveralProcesses(Processes.current())
+    state = TrainingState(model, data, config, together.build_optimiser(model, config), engine=engine)
     sent = []
 
     def count(_, bucket):
@@ -238,7 +251,7 @@ def reductions(model, data, config):
     state.network.register_comm_hook(None, count)
     from vit_from_scratch.training.loop import train_step
 
-    images, labels = next(data.shared(processes.share).training_batches(16, Augmentation(), 0))
+    images, labels = next(data.shared(engine.processes.share).training_batches(16, Augmentation(), 0))
     train_step(state, data.normalise(images), labels)
     return sent
 

@@ -12,7 +12,8 @@ from stopping import Stop, weights, without_time
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import Callback, train
+from vit_from_scratch.training import Callback
+from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics
 
 
@@ -140,7 +141,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(make_model, few_digits
 def test_somebody_elses_config_is_left_alone(make_model, few_digits, short, tmp_path):
     (tmp_path / "config.toml").write_text("[server]\nport = 80\n")
     with pytest.raises(
-        InputError, match=r"is not a run's: expected the tables \[data\], \[model\] and \[train\]"
+        InputError, match=r"is not a run's: expected the tables \[data\], \[model\], \[train\] and \[images\]"
     ):
         train(make_model(), few_digits, short, tmp_path)
     (tmp_path / "config.toml").write_text("port: 80")
@@ -235,7 +236,7 @@ def test_a_process_killed_at_any_moment_goes_on_to_the_same_weights(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "vit_from_scratch",
+        "vit_lab",
         "train",
         "--data",
         "digits",

@@ -15,9 +15,10 @@ from safetensors.torch import save_file
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.errors import DivergedError
-from vit_from_scratch.model.checkpoints import load_checkpoint, read_safetensors, save_checkpoint
-from vit_from_scratch.training import Callback, TrainConfig, train
-from vit_lab.runs.fingerprints import fingerprint
+from vit_from_scratch.model.checkpoints import read_safetensors, save_checkpoint
+from vit_from_scratch.training import Callback, TrainConfig
+from vit_lab.runs import train
+from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.metrics import read_metrics
 
 CONFIG = TrainConfig(epochs=3, batch_size=32, warmup_steps=0, average_decay=0.5)
@@ -135,14 +136,13 @@ def test_a_flipped_bit_in_a_tensor_is_noticed(stopped, digits):
     refused(stopped, some(digits), r"checkpoint\.safetensors is damaged.*start again in another folder")
 
 
-def rewrite(path: Path, change, old: bool = False) -> None:
-    """Change the tensors and the progress of a checkpoint; an old one has no checksum."""
+def rewrite(path: Path, change) -> None:
+    """Change the tensors and the progress of a checkpoint, with a checksum that fits."""
     tensors, metadata = read_safetensors(path, "")
     progress = json.loads(metadata["progress"])
     change(tensors, progress)
     metadata["progress"] = json.dumps(progress)
-    if old:
-        del metadata["sha256"]
+    metadata["checksum"] = checksum(metadata["progress"], tensors)
     save_file(tensors, path, metadata)
 
 
@@ -164,40 +164,39 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("old", [True, False])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_progress_is_one_clear_error(stopped, digits, damage, old):
-    rewrite(stopped / "checkpoint.safetensors", DAMAGES[damage], old)
+def test_damaged_progress_is_one_clear_error(stopped, digits, damage):
+    rewrite(stopped / "checkpoint.safetensors", DAMAGES[damage])
     refused(stopped, some(digits), r"checkpoint\.safetensors is damaged")
 
 
 @pytest.mark.parametrize("progress", ["", "{", "[]", "null"])
 def test_progress_that_is_none_is_one_clear_error(stopped, digits, progress):
     tensors, metadata = read_safetensors(stopped / "checkpoint.safetensors", "")
-    digest = fingerprint(progress, tensors)
+    digest = checksum(progress, tensors)
     save_file(
-        tensors, stopped / "checkpoint.safetensors", metadata | {"progress": progress, "sha256": digest}
+        tensors, stopped / "checkpoint.safetensors", metadata | {"progress": progress, "checksum": digest}
     )
     refused(stopped, some(digits), r"checkpoint\.safetensors is damaged")
-
-
-def test_a_state_without_a_checksum_is_one_of_the_first_version_and_goes_on(runs, stopped, digits):
-    rewrite(stopped / "checkpoint.safetensors", lambda tensors, progress: None, old=True)
-    train(tiny(), some(digits), CONFIG, stopped)
-    names = ("finished", "stopped")
-    models = [load_checkpoint(folder / "model.safetensors") for folder in (runs / names[0], stopped)]
-    for one, other in zip(*(model.parameters() for model in models), strict=True):
-        assert torch.equal(one, other)
 
 
 def test_a_run_does_not_go_on_with_other_images(stopped, digits):
     data = some(digits)
     relabelled = replace(data, train_labels=data.train_labels.flip(0))
     refused(stopped, relabelled, r"holds a run on other images than there are in digits now")
-    config = stopped / "config.toml"  # the first version noted no images
-    config.write_text(config.read_text().replace("[images]\nsha256", "[start]\nother"))
-    config.write_text(config.read_text().split("[start]")[0])
-    assert len(train(tiny(), relabelled, CONFIG, stopped)) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[images]", "[pictures]", r"tables \[data\], \[model\], \[train\] and \[images\]"),
+        ("classes = [", "classes = 5\nothers = [", r"has no list of names images\.classes"),
+    ],
+)
+def test_damaged_settings_are_one_clear_error(stopped, digits, old, new, message):
+    config = stopped / "config.toml"
+    config.write_text(config.read_text().replace(old, new))
+    refused(stopped, some(digits), message)
 
 
 def test_the_number_of_workers_may_change_on_the_way(stopped, digits):

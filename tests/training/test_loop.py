@@ -1,3 +1,4 @@
+import contextlib
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from vit_from_scratch.training import (
     train,
 )
 from vit_from_scratch.training.callbacks import StepMetrics
+from vit_lab import runs
 
 
 def weights(model) -> torch.Tensor:
@@ -219,7 +221,7 @@ def test_an_epoch_that_ends_with_weights_that_are_not_finite_is_not_kept(
     data = few_digits if validation else without_validation(few_digits)
     message = r"head\.bias is not finite after step 6 \(epoch 2\).*, after epoch 1\. .*in another folder"
     with pytest.raises(DivergedError, match=message):
-        train(make_model(), data, short, tmp_path, callbacks=[Poison()])
+        runs.train(make_model(), data, short, tmp_path, callbacks=[Poison()])
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
 
@@ -231,6 +233,24 @@ def test_a_validation_loss_that_is_not_finite_stops_the_run(make_model, few_digi
 
     with pytest.raises(DivergedError, match=r"the validation loss is nan after epoch 1"):
         train(make_model(), few_digits, short, callbacks=[Explode()])
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e30])
+def test_a_loss_far_above_that_of_a_guess_stops_the_run(make_model, few_digits, short, scale):
+    class Explode(Callback):
+        def on_step(self, state):
+            state.model.head.bias.data[0] = scale  # finite, and so are its losses
+
+    with pytest.raises(DivergedError, match=r"the training loss is .*, over 1,000 times that of a guess"):
+        train(make_model(), few_digits, short, callbacks=[Explode()])
+
+
+def test_float32_may_round_to_tf32_on_a_gpu_as_long_as_a_run_lasts(few_digits, short, monkeypatch):
+    state = SimpleNamespace(device=torch.device("cuda"), config=short)
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: contextlib.nullcontext())
+    with loop.numerics(state):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +265,7 @@ def test_a_model_for_other_data_is_refused_before_anything_is_written(
     make_model, few_digits, short, tmp_path, changes, message
 ):
     with pytest.raises(InputError, match=message):
-        train(make_model(**changes), few_digits, short, tmp_path / "run")
+        runs.train(make_model(**changes), few_digits, short, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

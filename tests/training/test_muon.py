@@ -7,9 +7,7 @@ import torch
 from torch import nn
 
 from vit_from_scratch.training import TrainConfig, build_optimiser
-from vit_from_scratch.training.muon import Muon, orthogonalise
-from vit_from_scratch.training.optimisers import block_matrices
-from vit_lab.runs.processes import Processes
+from vit_from_scratch.training.muon import Muon, block_matrices, orthogonalise
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -88,12 +86,3 @@ def test_it_works_in_the_type_that_the_device_is_fast_in(monkeypatch, units):
         Muon({weight: 1}, lr=1.0, dtype=dtype).step()
         steps.append(weight)
     assert torch.equal(*steps)
-
-
-@pytest.mark.parametrize(
-    ("units", "expected"), [([True, True], torch.bfloat16), ([True, False], torch.float32)]
-)
-def test_all_processes_work_in_a_type_that_each_is_fast_in(monkeypatch, make_model, units, expected):
-    monkeypatch.setattr(Processes, "gathered", lambda self, value: units)
-    optimiser = build_optimiser(make_model(), TrainConfig(optimiser="muon"))
-    assert optimiser.optimisers[0].dtype == expected

@@ -14,6 +14,7 @@ from vit_from_scratch.model import StemConfig
 from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
+from vit_lab import runs
 
 WIDE = {
     "muon": {"optimiser": "muon", "learning_rate": 0.02},
@@ -53,8 +54,8 @@ def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
     whole, resumed = build(), build()
     history = train(whole, few_digits, config)
     with pytest.raises(KeyboardInterrupt):
-        train(build(), few_digits, config, tmp_path, [Stop()])
-    again = train(resumed, few_digits, config, tmp_path)
+        runs.train(build(), few_digits, config, tmp_path, [Stop()])
+    again = runs.train(resumed, few_digits, config, tmp_path)
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
     assert [replace(e, seconds=0.0) for e in again] == [replace(e, seconds=0.0) for e in history]
@@ -170,6 +171,20 @@ def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, 
     assert model.image_shape == (8, 8)
 
 
+def test_an_interrupted_curriculum_leaves_the_model_at_full_size(make_model, few_digits, short):
+    class PullThePlug(Callback):
+        def on_step(self, state):
+            raise KeyboardInterrupt
+
+    model, growing = make_model(), replace(short, curriculum=((0.0, 4), (0.5, 8)))
+    with pytest.raises(KeyboardInterrupt):
+        train(model, few_digits, growing, callbacks=[PullThePlug()])
+    assert model.image_shape == (8, 8)
+    with pytest.raises(InputError, match="does not divide"):
+        train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 5))))
+    assert model.image_shape == (8, 8)
+
+
 @pytest.mark.parametrize(
     ("curriculum", "message"),
     [
@@ -191,7 +206,7 @@ def test_what_only_a_vit_can_do_is_refused_of_other_models_before_anything_is_wr
     with pytest.raises(InputError, match=r"train\.curriculum = .* was asked of a Sequential"):
         train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 8))))
     with pytest.raises(InputError, match="a run folder was asked of a Sequential"):
-        train(model, few_digits, short, tmp_path / "run")
+        runs.train(model, few_digits, short, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert len(train(model, few_digits, short)) == short.epochs
 

@@ -28,6 +28,7 @@ from vit_from_scratch.training import (
 from vit_from_scratch.training.fine_tuning import adapted
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
+from vit_lab import runs
 from vit_lab.runs.metrics import read_metrics
 
 OBJECTIVES = ["masked-patches", "masked-pixels"]
@@ -46,9 +47,9 @@ def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
     whole, resumed = make_task(objective), make_task(objective, seed=9)
     history = train(whole, colours, config)
     with pytest.raises(KeyboardInterrupt):
-        train(make_task(objective), colours, config, tmp_path, [Stop(2)])
+        runs.train(make_task(objective), colours, config, tmp_path, [Stop(2)])
     torch.manual_seed(3)  # what else draws random numbers does not matter
-    again = train(resumed, colours, config, tmp_path)
+    again = runs.train(resumed, colours, config, tmp_path)
     assert torch.equal(weights(resumed), weights(whole))
     assert without_time(again) == without_time(history)
     assert read_metrics(tmp_path) == again
@@ -164,7 +165,7 @@ def test_what_changes_labels_is_refused_before_anything_is_written(
     make_task, colours, tmp_path, objective, changes, message
 ):
     with pytest.raises(InputError, match=message):
-        train(make_task(objective), colours, replace(SHORT, **changes), tmp_path / "x")
+        runs.train(make_task(objective), colours, replace(SHORT, **changes), tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 
@@ -180,7 +181,7 @@ def test_images_that_are_scaled_otherwise_or_of_another_size_are_refused(make_ta
 def finished(request, make_task, colours, tmp_path):
     """A finished run: its folder and what was trained."""
     model = make_task(request.param)
-    train(model, colours, replace(SHORT, epochs=1), tmp_path / "run")
+    runs.train(model, colours, replace(SHORT, epochs=1), tmp_path / "run")
     return tmp_path / "run", model.eval()
 
 
@@ -217,7 +218,7 @@ def test_a_finished_run_is_loaded_and_not_trained_again(finished, make_task, col
     folder, model = finished
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     again = make_task(model.objective, seed=5)
-    train(again, colours, replace(SHORT, epochs=1), folder, [Never()])
+    runs.train(again, colours, replace(SHORT, epochs=1), folder, [Never()])
     assert torch.equal(weights(again), weights(model))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -226,9 +227,9 @@ def test_another_objective_is_another_run(finished, make_task, colours):
     folder, model = finished
     other = next(name for name in OBJECTIVES if name != model.objective)
     with pytest.raises(InputError, match=rf"objective \({model.objective} there, {other} now\)"):
-        train(make_task(other), colours, replace(SHORT, epochs=1), folder)
+        runs.train(make_task(other), colours, replace(SHORT, epochs=1), folder)
     with pytest.raises(InputError, match=rf"objective \({model.objective} there, classes now\)"):
-        train(make_task(other).vit, colours, replace(SHORT, epochs=1), folder)
+        runs.train(make_task(other).vit, colours, replace(SHORT, epochs=1), folder)
 
 
 @pytest.mark.parametrize("damage", ["gone", "another"])
@@ -240,7 +241,7 @@ def test_a_finished_run_without_its_whole_module_is_refused(finished, make_task,
         save_pretraining(path, make_task(model.objective, seed=7))
     message = "no pre-training at" if damage == "gone" else "is another run's than model.safetensors"
     with pytest.raises(InputError, match=message):
-        train(make_task(model.objective), colours, replace(SHORT, epochs=1), folder)
+        runs.train(make_task(model.objective), colours, replace(SHORT, epochs=1), folder)
 
 
 def settings(**changes) -> dict:

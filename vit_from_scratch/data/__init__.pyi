@@ -1,5 +1,6 @@
 from .augmentation import PRESETS, Augmentation
 from .config import DataConfig
+from .dataset import DataSet
 from .datasets import load_dataset, open_dataset
 from .in_memory import ImageData
 from .normalisation import Normalisation
@@ -11,6 +12,7 @@ __all__ = [
     "PRESETS",
     "Augmentation",
     "DataConfig",
+    "DataSet",
     "ImageData",
     "Normalisation",
     "PhotoData",

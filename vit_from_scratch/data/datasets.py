@@ -1,6 +1,6 @@
 """Data sets by name: `load_dataset("digits")`, `open_dataset(DataConfig("imagenette"))`.
 
-Small images lie in memory whole (`vit_from_scratch.data.in_memory`); photos of any size are streamed from
+Small images are held in memory (`vit_from_scratch.data.in_memory`); photos of any size are streamed from
 their files (`vit_from_scratch.data.streaming`).
 """
 
@@ -9,28 +9,28 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from vit_from_scratch.data.config import FOLDER, DataConfig, own_place
+import torch
+from torch import Tensor
+
+from vit_from_scratch.data.config import DataConfig, own_place
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
-from vit_from_scratch.data.photo_sources import (
-    read_flowers,
-    read_folder,
-    read_imagenette,
-    read_pets,
-    read_shards,
-    read_tiny_imagenet,
-)
-from vit_from_scratch.data.sources import (
-    PhotoSource,
+from vit_from_scratch.data.published import (
     Source,
     read_cifar10,
     read_cifar100,
     read_digits,
+    read_flowers,
+    read_imagenette,
+    read_pets,
+    read_tiny_imagenet,
 )
-from vit_from_scratch.data.splits import hold_out, usual_size
+from vit_from_scratch.data.reading import PhotoReader
+from vit_from_scratch.data.sources import PhotoSource, open_own
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.paths import stat_of, typed_path
+from vit_from_scratch.paths import typed_path
 
 SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "digits": read_digits,
@@ -46,6 +46,9 @@ PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
     "flowers": read_flowers,
 }
 """The same for data sets of photos, which are streamed; it is also told the side of the images."""
+
+USUAL_SHARE, USUAL_MOST = 0.1, 10_000
+"""Share of a folder's training photos that is held out for validation unless told otherwise, and the most."""
 
 
 def load_dataset(
@@ -79,50 +82,97 @@ def load_dataset(
     return data
 
 
-def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> ImageData | PhotoData:
+def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
     """Open any data set: small images in memory, photos as a stream.
 
     Args:
         config: which images.
         data_dir: as in `load_dataset`.
 
+    Returns:
+        An `ImageData` or a `PhotoData`.
+
     Raises:
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
             corrupted file, or no network.
     """
-    folder = data_folder(data_dir)
-    if config.name not in SOURCES:
-        photos = _photos(config, folder)
-        if config.validation_size is None:
-            usual = len(photos.validation) or usual_size(photos.train.labels)
-            config = replace(config, validation_size=usual)
-        train, validation = hold_out(photos.train.labels, config, photos.validation)
-        return PhotoData(config, photos, train, validation, NORMALISATIONS[config.normalisation])
-    source = SOURCES[config.name](folder)
-    train, validation = hold_out(source.train_labels, config)
-    return ImageData(
-        config=config,
-        train_images=source.train_images[train],
-        train_labels=source.train_labels[train],
-        validation_images=source.train_images[validation],
-        validation_labels=source.train_labels[validation],
-        test_images=source.test_images,
-        test_labels=source.test_labels,
-        class_names=source.class_names,
-        normalise=NORMALISATIONS[config.normalisation],
-    )
-
-
-def _photos(config: DataConfig, folder: Path | None) -> PhotoSource:
-    """Find the photos of a data set that is streamed."""
-    own = own_place(config.name)
-    if own is None:
-        return PHOTO_SOURCES[config.name](folder, config.image_size or 224)
-    stat_of(own / "train")  # refuses a folder that may not be searched
-    return read_folder(own) if config.name.startswith(FOLDER) else read_shards(own)
+    folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]
+    if config.name in SOURCES:
+        source = SOURCES[config.name](folder)
+        train, validation = hold_out(source.train_labels, config)
+        images, labels = source.train_images, source.train_labels
+        parts = (images[train], labels[train], images[validation], labels[validation])
+        test = (source.test_images, source.test_labels)
+        return ImageData(config, *parts, *test, class_names=source.class_names, normalise=normalise)
+    own, side = own_place(config.name) is not None, config.image_size or 224
+    photos = open_own(config.name) if own else PHOTO_SOURCES[config.name](folder, side)
+    labels = torch.tensor(photos.train.labels)
+    if config.validation_size is None:
+        config = replace(config, validation_size=photos.validation or usual_size(labels))
+    train, validation = hold_out(labels, config, photos.validation)
+    reader, names = PhotoReader(photos, side, own), photos.class_names
+    return PhotoData(config, reader, train, validation, class_names=names, normalise=normalise)
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
     """Return the folder that is named, else the one that VIT_DATA_DIR names; None for a download."""
     named = data_dir or os.environ.get("VIT_DATA_DIR")
     return typed_path(named, "--data-dir" if data_dir else "VIT_DATA_DIR") if named else None
+
+
+def usual_size(labels: Tensor) -> int:
+    """Return how many of a folder's training photos are held out for validation unless told otherwise.
+
+    Labels (N,) give a tenth, at least a photo for each class and at most 10,000; none where that would be
+    more than a quarter or a class has a single photo.
+    """
+    counts = labels.unique(return_counts=True)[1]
+    size = max(len(counts), min(int(USUAL_SHARE * len(labels)), USUAL_MOST))
+    return size if counts.min() >= 2 and size <= len(labels) / 4 else 0
+
+
+def hold_out(labels: Tensor, config: DataConfig, published: int = 0) -> tuple[Tensor, Tensor]:
+    """Split the training images' indices into training and validation, with the same share of each class.
+
+    Args:
+        labels: of the training images, (N,).
+        config: says how many.
+        published: how many at the end were published for validation. They are never trained on, and are the
+            validation part if there are as many as `config` says.
+
+    Raises:
+        InputError: fewer or more images asked for than the classes allow.
+    """
+    train, validation = torch.arange(len(labels)).tensor_split([len(labels) - published])
+    if not 0 < published == config.validation_size:
+        train, validation = _draw(train, labels, config, "validation_size")
+    if config.train_size is not None:
+        train = _draw(train, labels, config, "train_size")[1]
+    return train, validation
+
+
+def _draw(indices: Tensor, labels: Tensor, config: DataConfig, option: str) -> tuple[Tensor, Tensor]:
+    """Draw as many indices as an option of the configuration says; return the rest and the drawn."""
+    size, (few, counts) = getattr(config, option), labels[indices].unique(return_counts=True)
+    if size == 0:
+        return indices, indices[:0]
+    if option == "train_size" and size == len(indices):
+        return indices[:0], indices
+    classes, most = len(few), len(indices) - len(few)
+    if not classes <= size <= most:
+        none = f"all {len(indices):,}" if option == "train_size" else "0"
+        raise InputError(
+            f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it. "
+            f"Expected {none}" + (f", or {classes} to {most:,}." if classes <= most else ".")
+        )
+    if counts.min() < 2:
+        raise InputError(
+            f"data.{option} = {size}: class {few[counts.argmin()].item()} of {config.name} has one image, "
+            "which cannot be on both sides. Expected two or more of each class, or the option left out."
+        )
+    from sklearn.model_selection import train_test_split  # imported here: it takes half a second
+
+    rest, drawn = train_test_split(
+        indices.numpy(), test_size=size, stratify=labels[indices].numpy(), random_state=config.split_seed
+    )
+    return torch.from_numpy(rest).sort().values, torch.from_numpy(drawn).sort().values

@@ -4,16 +4,18 @@ Nothing here needs PyTorch, so that `vit train --data folder:PATH --show` answer
 """
 
 import hashlib
-import io
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
-from vit_from_scratch.data.folder_files import PICTURES, find_pictures, without_repeats
+from vit_from_scratch.data.photos import picture_size
+from vit_from_scratch.data.sources import Photos, PhotoSource, open_own, spread
 from vit_from_scratch.errors import InputError
+
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+"""What the names of photos end in; other files are left out."""
 
 TEST_SHARE = 0.2
 """Share of each class that is held out for the test in a folder without a test part."""
@@ -21,40 +23,8 @@ TEST_SHARE = 0.2
 SAMPLE = 100
 """How many photos are looked at to learn the size of all."""
 
-T = TypeVar("T")
-
 Samples = list[tuple[Path, int]]
-
-
-class InFile(Protocol):
-    """A photo that is a part of a larger file."""
-
-    def read(self) -> bytes:
-        """Return the bytes that a file of its own would have."""
-        ...
-
-
-PhotoFile = str | os.PathLike[str] | InFile
-"""Where a photo lies."""
-
-
-@dataclass(frozen=True)
-class FolderListing:
-    """The photos of a folder, as paths with class numbers.
-
-    Attributes:
-        classes: K names, sorted.
-        train: the training photos.
-        validation: the photos of `val`, in a folder that has both `val` and `test`; else empty.
-        test: the test photos.
-        drawn: whether the test photos were drawn from the others, since the folder has no part for them.
-    """
-
-    classes: tuple[str, ...]
-    train: Samples
-    validation: Samples
-    test: Samples
-    drawn: bool
+"""Paths with class numbers."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +43,32 @@ class Survey:
     classes: int
 
 
-def list_folder(root: Path) -> FolderListing:
-    """List the photos of a folder, in an order that does not depend on the disk.
+def survey_own(name: str) -> Survey:
+    """Look at some of the training photos of a data set of your own, such as "folder:/photos".
+
+    Raises:
+        InputError: there are no photos in classes, or none of those looked at is a picture.
+    """
+    source = open_own(name)
+    files = source.train.files[: len(source.train) - source.validation]
+    sizes = [picture_size(photo) for photo in spread(files, SAMPLE)]
+    sides = [min(size) for size in sizes if size]
+    if not sides:
+        raise InputError(
+            f"{files[0]} cannot be read: expected a picture, as JPEG or PNG; convert the photos."
+        )
+    return Survey(len(files), int(statistics.median(sides)), len(source.class_names))
+
+
+def open_folder(root: Path) -> PhotoSource:
+    """List the photos of a folder, in an order that does not depend on the disk; none is opened.
 
     Three layouts are known: `train/CLASS/*` with `test/CLASS/*` (or `val`, or both), `train/CLASS/*` alone,
-    and `CLASS/*`. Photos may lie deeper in a class's folder. Where there is no test part, a fifth of each
+    and `CLASS/*`. Photos may be deeper in a class's folder. Where there is no test part, a fifth of each
     class is held out, chosen by the photos' names, so that it is the same photos every time.
 
-    Hidden files and folders, and files that are no pictures by their ending, are left out. A class's folder
-    may be a symbolic link, and so may a photo; links to folders below are not followed. A photo that is
-    reached more than once counts once, where its file really lies.
+    Hidden files and folders, and files whose ending is not a picture's, are left out. A class's folder may be
+    a symbolic link, and so may a photo; links to folders below are not followed.
 
     Raises:
         InputError: no such layout, a class without photos, one class alone, other classes for the test, or a
@@ -90,59 +76,48 @@ def list_folder(root: Path) -> FolderListing:
     """
     try:
         parts = _parts(root)
-        names = {part: _class_names(folder) for part, folder in parts.items()}
+        names = _class_names(parts["train"])
         _check_classes(root, parts, names)
-        pictures = {part: find_pictures(folder, names[part]) for part, folder in parts.items()}
-        folders = [folder / name for part, folder in parts.items() for name in ("", *names[part])]
-        found = without_repeats(pictures, folders, root)
+        found = {
+            part: [
+                (path, label)
+                for label, name in enumerate(names)
+                for path in _pictures(os.path.join(folder, name))
+            ]
+            for part, folder in parts.items()
+        }
     except OSError as error:
         raise _no_folder(root, f"{error.strerror or error}: {error.filename or root}") from error
     for part, samples in found.items():
-        counts = [0] * len(names[part])
-        for _, label in samples:
-            counts[label] += 1
-        if 0 in counts:
+        if missing := sorted(set(range(len(names))) - {label for _, label in samples}):
             raise InputError(
-                f"{parts[part] / names[part][counts.index(0)]} has no photos of its own: expected files that "
+                f"{parts[part] / names[missing[0]]} has no photos: expected files that "
                 f"end in {', '.join(PICTURES[:4])} or the like. Add some, or remove the folder."
             )
-    classes = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names["train"])
-    if "test" in found:
-        return FolderListing(classes, found["train"], found.get("validation", []), found["test"], drawn=False)
-    train, test = _draw_test(found["train"], parts["train"], classes)
-    return FolderListing(classes, train, [], test, drawn=True)
+    note, validation = "", found.get("validation", [])
+    classes = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names)
+    if "test" not in found:
+        paths = [os.path.relpath(path, parts["train"]) for path, _ in found["train"]]
+        held_out = draw(paths, [label for _, label in found["train"]], classes, f"{parts['train']} has")
+        note = no_test_part(root, sum(held_out), len(paths))
+        drawn = list(zip(found["train"], held_out, strict=True))
+        found = {
+            part: [photo for photo, out in drawn if out is (part == "test")] for part in ("train", "test")
+        }
+    train, test = _photos(found["train"] + validation), _photos(found["test"])
+    return PhotoSource(train, test, classes, len(validation), note=note)
 
 
-def survey(photos: Sequence[PhotoFile], classes: int) -> Survey:
-    """Look at some of the training photos, of so many classes.
-
-    Raises:
-        InputError: none of them is a picture that can be read.
-    """
-    sizes = [picture_size(photo) for photo in spread(photos, SAMPLE)]
-    sides = [min(size) for size in sizes if size]
-    if not sides:
-        raise InputError(
-            f"{photos[0]} cannot be read: expected a picture, as JPEG or PNG; convert the photos."
-        )
-    return Survey(len(photos), int(statistics.median(sides)), classes)
+def no_test_part(root: Path, drawn: int, total: int) -> str:
+    """Say that photos were drawn for the test."""
+    return (
+        f"{root} has no test part: {drawn:,} of its {total:,} photos, a fifth of each class, are held out "
+        "for the test, the same ones every time."
+    )
 
 
-def spread(items: Sequence[T], count: int) -> Sequence[T]:
-    """Return at most so many of the items, evenly spread over all."""
-    step = max(1, len(items) // count)
-    return items[::step][:count]
-
-
-def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
-    """Return width and height as the head of a picture's file says; None if it cannot be read."""
-    from PIL import Image  # imported here: most commands need no pictures
-
-    try:
-        with Image.open(photo if isinstance(photo, str | os.PathLike) else io.BytesIO(photo.read())) as file:
-            return file.size
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return None
+def _photos(samples: Samples) -> Photos:
+    return Photos([path for path, _ in samples], [label for _, label in samples])
 
 
 def _no_folder(root: Path, reason: str) -> InputError:
@@ -180,28 +155,32 @@ def _class_names(folder: Path) -> list[str]:
         )
 
 
-def _check_classes(root: Path, parts: dict[str, Path], names: dict[str, list[str]]) -> None:
+def _check_classes(root: Path, parts: dict[str, Path], names: list[str]) -> None:
     """Refuse one class alone, and classes that differ between the parts."""
-    if len(names["train"]) < 2:
+    if len(names) < 2:
         raise InputError(
-            f"{root} has one class, {names['train'][0]}: expected two or more, a folder each. Add another."
+            f"{root} has one class, {names[0]}: expected two or more, a folder each. Add another."
         )
-    for part, theirs in names.items():
-        if theirs != names["train"]:
-            differ = sorted(set(theirs) ^ set(names["train"]))
+    for folder in parts.values():
+        if differ := sorted(set(_class_names(folder)) ^ set(names)):
             raise InputError(
-                f"{parts['train']} and {parts[part]} have different classes ({', '.join(differ[:3])}): "
+                f"{parts['train']} and {folder} have different classes ({', '.join(differ[:3])}): "
                 "expected the same folders in both. Rename or move them."
             )
 
 
-def _draw_test(samples: Samples, folder: Path, classes: tuple[str, ...]) -> tuple[Samples, Samples]:
-    """Hold out a share of each class: the photos whose names have the smallest checksums."""
-    start = len(os.fspath(folder / "x")) - 1
-    names = [path.as_posix()[start:] for path, _ in samples]
-    held_out = draw(names, [label for _, label in samples], classes, f"{folder} has")
-    test = [sample for sample, drawn in zip(samples, held_out, strict=True) if drawn]
-    return [sample for sample, drawn in zip(samples, held_out, strict=True) if not drawn], test
+def _pictures(folder: str) -> Iterator[Path]:
+    """Find the pictures in a folder and those below, by their names alone.
+
+    What kind of entry each is comes with the names from the disk, so a million files do not cost a million
+    calls.
+    """
+    with os.scandir(folder) as entries:
+        inside = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+    yield from (Path(e.path) for e in inside if e.name.lower().endswith(PICTURES) and not e.is_dir())
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _pictures(entry.path)
 
 
 def draw(names: Sequence[str], labels: Sequence[int], classes: Sequence[str], place: str) -> list[bool]:

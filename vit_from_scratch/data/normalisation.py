@@ -10,7 +10,7 @@ from torch import Tensor
 class Normalisation:
     """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel.
 
-    The mean and deviation of 0.5 map bytes to [-1, 1], as the paper's reference code does.
+    A mean and standard deviation of 0.5 map bytes to [-1, 1], as the paper's reference code does.
 
     Attributes:
         mean: one value a channel, or one for all.
@@ -22,18 +22,26 @@ class Normalisation:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Normalise images (B, C, H, W), uint8 or floats from 0 to 255, to floats of the same shape."""
-        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1) * 255
-        std = torch.tensor(self.std, device=images.device).view(-1, 1, 1) * 255
-        return (images - mean) / std
+        mean, std = (_column(values, images.device) for values in (self.mean, self.std))
+        return (images - mean * 255) / (std * 255)
 
     def undo(self, images: Tensor) -> Tensor:
         """Map normalised images (B, C, H, W) back to [0, 1], for figures."""
-        mean = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
-        return (images * torch.tensor(self.std, device=images.device).view(-1, 1, 1) + mean).clamp(0, 1)
+        mean, std = (_column(values, images.device) for values in (self.mean, self.std))
+        return (images * std + mean).clamp(0, 1)
+
+
+def _column(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Return one value a channel, (C, 1, 1).
+
+    They are filled in on the device: `torch.tensor(values, device=device)` copies from the CPU, and a GPU
+    would have to finish all its work before each step.
+    """
+    return torch.cat([torch.full((1, 1, 1), value, device=device) for value in values])
 
 
 NORMALISATIONS = {
     "half": Normalisation(),
     "imagenet": Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
 }
-"""Those in use, by name: to [-1, 1], and by the mean and deviation of each colour over ImageNet."""
+"""Those in use, by name: to [-1, 1], and by each colour's mean and standard deviation over ImageNet."""

@@ -1,183 +1,116 @@
-"""Where images come from: one function a data set, from its folder to tensors of bytes.
+"""What a data set of photos consists of: files with labels, in parts. Nothing here needs PyTorch."""
 
-Those of photos, which are files, stand in `vit_from_scratch.data.photo_sources`.
-"""
+import importlib
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-import json
-import urllib.error
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import torch
 from PIL.Image import Image
-from torch import Tensor
-from torch.utils.data import Dataset
 
-from vit_from_scratch.data.folders import PhotoFile
+from vit_from_scratch.data.config import OWN_SOURCES, own_place
+from vit_from_scratch.data.photos import PhotoFile, open_photo, regular_file
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.paths import download_folder
+from vit_from_scratch.paths import stat_of
+
+ALL_FILES, SOME_FILES = 200_000, 10_000
+"""`Photos.described` looks into every file of up to so many; beyond, into so many, evenly spread."""
+
+END = 4096
+"""Bytes at the end of a file that tell its content from another's: in a picture no two are the same there."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """A data set as it is published: training and test images as bytes.
-
-    Attributes:
-        train_images: (N, C, H, W) uint8.
-        train_labels: (N,) int64.
-        test_images: likewise.
-        test_labels: likewise.
-        class_names: K names, in the order of the labels.
-    """
-
-    train_images: Tensor
-    train_labels: Tensor
-    test_images: Tensor
-    test_labels: Tensor
-    class_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Photos(Dataset[tuple[Image, int]]):
+class Photos(Sequence[tuple[Image, int]]):
     """Photos of any size that are opened one by one: indexed, it gives a PIL image and its label.
 
     Attributes:
-        opened: whose photos they are; indexed, it gives the same.
-        labels: (N,) int64.
-        files: N paths, or places in shards.
+        files: N paths, or photos inside larger files.
+        labels: N class numbers.
     """
 
-    opened: Any
-    labels: Tensor
     files: Sequence[PhotoFile]
+    labels: Sequence[int]
 
     def __len__(self) -> int:
         """The number of photos, N."""
         return len(self.files)
 
-    def __getitem__(self, number: int) -> tuple[Image, int]:
+    def __getitem__(self, number: int) -> tuple[Image, int]:  # type: ignore[override]  # no slices
         """Open a photo.
 
         Raises:
             InputError: its file cannot be read.
         """
-        try:
-            return self.opened[number]
-        except InputError:  # the reader said it already
-            raise
-        except (OSError, SyntaxError, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(
-                f"{self.files[number]} cannot be read ({reason}): expected a whole picture; fetch it again."
-            ) from None
+        return open_photo(self.files[number]), self.labels[number]
+
+    def described(self) -> Iterator[str]:
+        """Yield a line a photo that tells it from others, wherever the data set is.
+
+        Of a file these are the last parts of its path, its size in bytes and a checksum of its end, for which
+        no picture is decoded.
+        """
+        places = range(len(self.files))
+        looked_at = set(places if len(places) <= ALL_FILES else spread(places, SOME_FILES))
+        for number, file in enumerate(self.files):
+            if not isinstance(file, str | os.PathLike):
+                yield file.described()
+                continue
+            path = os.fspath(file)
+            yield "/".join(path.split(os.sep)[-3:]) + (_content(path) if number in looked_at else "")
 
 
 @dataclass(frozen=True, eq=False)
 class PhotoSource:
-    """A data set of photos as it is published.
+    """A data set of photos as it is published, or as you keep it.
 
     Attributes:
         train: the training photos.
         test: the test photos.
         class_names: K names, in the order of the labels.
-        validation: numbers of the photos in `train` that are published for validation, (V,); usually none.
+        validation: how many photos at the end of `train` are meant for validation; usually none.
         size: width and height in pixels if all photos are known to have the same, else None.
-        blocks: of photos in shards, which of those in `train` lie near each other, (N,): see `reading_order`.
+        blocks: of photos inside larger files, which of those in `train` are near each other, a number each;
+            see `vit_from_scratch.data.reading.reading_order`.
         note: what a user should know about it, in a sentence; "" for nothing.
     """
 
     train: Photos
     test: Photos
     class_names: tuple[str, ...]
-    validation: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    validation: int = 0
     size: tuple[int, int] | None = None
-    blocks: Tensor | None = None
+    blocks: Sequence[int] | None = None
     note: str = ""
 
 
-def digits_test_indices() -> list[int]:
-    """Return the stored test part of the digits: 360 of 1,797 indices, the same share of each class.
-
-    The split is a file of the package and is never drawn again, so that every accuracy on the digits,
-    here and in the book, speaks of the same 360 scans.
-    """
-    text = resources.files("vit_from_scratch.data").joinpath("digits_split.json").read_text("utf-8")
-    return json.loads(text)["test"]
-
-
-def read_digits(folder: Path | None = None) -> Source:
-    """Read the 1,797 scanned digits inside scikit-learn, 8x8 pixels; `folder` is not needed.
-
-    The scans count 0 to 16 ink dots a pixel; here that is spread over the bytes 0 to 255.
-    """
-    from sklearn.datasets import load_digits  # imported here: it takes half a second
-
-    scans: Any = load_digits()
-    pixels = np.rint(scans.images * (255 / 16)).astype(np.uint8)
-    images = torch.from_numpy(pixels)[:, None]  # (N, 1, 8, 8)
-    labels = torch.from_numpy(scans.target).long()
-    test = torch.zeros(len(labels), dtype=torch.bool)
-    test[digits_test_indices()] = True
-    names = tuple(str(digit) for digit in range(10))
-    return Source(images[~test], labels[~test], images[test], labels[test], names)
-
-
-def read_cifar10(folder: Path | None = None) -> Source:
-    """Read CIFAR-10, 50,000 training and 10,000 test photos of 32x32, through torchvision.
-
-    Args:
-        folder: holds `cifar-10-batches-py`; None to download into the cache, once.
+def open_own(name: str) -> PhotoSource:
+    """Open photos of your own by the name of their data set, such as "folder:/photos".
 
     Raises:
-        InputError: no such data in the folder, a corrupted file, or no network.
+        InputError: there are none, or they are not laid out as expected.
     """
-    from torchvision.datasets import CIFAR10
-
-    train, test = (open_torchvision(CIFAR10, folder, train=part) for part in (True, False))
-    return Source(*_bytes(train), *_bytes(test), class_names=tuple(train.classes))
-
-
-def read_cifar100(folder: Path | None = None) -> Source:
-    """Read CIFAR-100: as CIFAR-10, in `cifar-100-python`, with 100 classes."""
-    from torchvision.datasets import CIFAR100
-
-    train, test = (open_torchvision(CIFAR100, folder, train=part) for part in (True, False))
-    return Source(*_bytes(train), *_bytes(test), class_names=tuple(train.classes))
+    path: Any = own_place(name)
+    module, _, function = OWN_SOURCES[name.removesuffix(os.fspath(path))].partition(":")
+    stat_of(path / "train")  # refuses a folder that may not be searched
+    return getattr(importlib.import_module(module), function)(path)
 
 
-def cache_folder() -> Path:
-    """Return where downloads go."""
-    return download_folder("data")
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
+    """Return at most so many of the items, evenly spread over all."""
+    step = max(1, len(items) // count)
+    return items[::step][:count]
 
 
-def open_torchvision(cls: Any, folder: Path | None, inside: str = "", **arguments: Any) -> Any:
-    """Open one of torchvision's data sets, with one clear sentence where that fails."""
-    inside = inside or cls.base_folder
-    name, layout = cls.__name__, f"{inside}/ (torchvision's layout)"
-    if folder is not None and not (folder / inside).is_dir():
-        raise InputError(
-            f"no {name} in {folder}: expected {layout} inside. "
-            "Name the folder above it, or leave --data-dir and VIT_DATA_DIR out to download it."
-        )
+def _content(path: str) -> str:
+    """Return a file's size and a checksum of its end; whoever wants one that cannot be read will say."""
     try:
-        return cls(str(folder or cache_folder()), download=folder is None, **arguments)
-    except urllib.error.URLError as error:
-        raise InputError(
-            f"{name} is not in {cache_folder()} and cannot be downloaded ({error.reason}). Connect to a "
-            "network once, or name the folder that holds it with --data-dir or VIT_DATA_DIR."
-        ) from error
-    except (RuntimeError, OSError, EOFError, KeyError) as error:
-        raise InputError(
-            f"{name} in {folder or cache_folder()} cannot be read: {str(error).splitlines()[0]} "
-            f"Expected the published files in {layout}. Fetch them again, or check that they can be read."
-        ) from error
-
-
-def _bytes(dataset: Any) -> tuple[Tensor, Tensor]:
-    """Take a torchvision data set's array (N, H, W, C) as images (N, C, H, W) uint8, with labels (N,)."""
-    images = torch.from_numpy(dataset.data).permute(0, 3, 1, 2).contiguous()
-    return images, torch.tensor(dataset.targets)
+        with regular_file(path).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - END))
+            return f" {size} {zlib.crc32(file.read()):08x}"
+    except (OSError, InputError):
+        return " ?"

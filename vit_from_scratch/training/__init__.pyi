@@ -1,6 +1,6 @@
-from .callbacks import Callback, KeepEpochs, ProgressBar, StepLog
+from .callbacks import Callback, ProgressBar, StepLog
 from .config import TrainConfig
-from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, predict
+from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, evaluate_hidden, predict
 from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
 from .masked_patches import MaskedPatchPrediction
@@ -10,7 +10,7 @@ from .patch_colours import colour_targets, mean_colours, neighbour_colours, targ
 from .patch_corruption import corrupt
 from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
-from .self_supervised import SelfSupervised, evaluate_hidden
+from .self_supervised import SelfSupervised
 from .state import EpochMetrics
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Evaluation",
     "FlipAveraged",
     "HeldOut",
-    "KeepEpochs",
     "MaskedAutoencoder",
     "MaskedPatchPrediction",
     "Outcome",

@@ -1,7 +1,8 @@
 """What a training run is made of: `TrainConfig`, every switch of the loop in one frozen dataclass."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.settings import check_fields, require
@@ -44,7 +45,7 @@ class TrainConfig:
         precision: "float32", or "bfloat16" for autocast.
         compile: fuse the model's operations with torch.compile; the first steps then take a minute. On a CPU
             without a C++ compiler a sentence says so, and the model is trained as it is.
-        workers: processes that read and change images of a data set that does not lie in memory; 0 for none.
+        workers: processes that read and change images of a data set that is not in memory; 0 for none.
         sharding: what each of several processes holds: "none" for a whole model (DistributedDataParallel);
             "full" for a part of weights, gradients and optimiser state (FSDP2), where one device is too small
             for all of it. One process holds everything either way.
@@ -84,39 +85,24 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
         check_fields(self, "train")
-        for name in ("epochs", "batch_size", "accumulation"):
-            require(getattr(self, name) >= 1, f"train.{name}", getattr(self, name), "at least 1")
-        for name, most in (("seed", 2**63 - 1), ("threads", 1024), ("batch_size", 2**31)):
-            require(getattr(self, name) <= most, f"train.{name}", getattr(self, name), f"at most {most}")
-        for name in (
-            "seed",
-            "steps",
-            "weight_decay",
-            "warmup_steps",
-            "clip_norm",
-            "patience",
-            "workers",
-            "threads",
-        ):
-            require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "0 or more")
-        for name in ("learning_rate", "adamw_learning_rate"):
-            require(getattr(self, name) > 0, f"train.{name}", getattr(self, name), "a number above 0")
-        for name in ("momentum", "label_smoothing", "average_decay"):
-            require(0 <= getattr(self, name) < 1, f"train.{name}", getattr(self, name), "0 or more, below 1")
-        require(
-            all(0 <= b < 1 for b in self.betas), "train.betas", self.betas, "two numbers from 0 to below 1"
-        )
-        require(0 <= self.mix_until <= 1, "train.mix_until", self.mix_until, "a share of the run, 0 to 1")
-        shares = [share for share, _ in self.curriculum]
-        require(
-            not shares or (shares[0] == 0 and shares == sorted(set(shares)) and shares[-1] < 1),
-            "train.curriculum",
-            self.curriculum,
-            "shares of the run that begin at 0 and grow, below 1",
-        )
-        require(
-            all(side >= 1 for _, side in self.curriculum),
-            "train.curriculum",
-            self.curriculum,
-            "sides of 1 or more",
-        )
+
+        def each(names: str, holds: Callable[[Any], bool], expected: str) -> None:
+            for name in names.split():
+                value = getattr(self, name)
+                require(holds(value), f"train.{name}", value, expected)
+
+        each("epochs batch_size accumulation", lambda count: count >= 1, "at least 1")
+        each("seed", lambda seed: seed <= 2**63 - 1, f"at most {2**63 - 1}")
+        each("threads", lambda count: count <= 1024, "at most 1024")
+        each("batch_size", lambda count: count <= 2**31, f"at most {2**31}")
+        counts = "seed steps weight_decay warmup_steps clip_norm patience workers threads"
+        each(counts, lambda number: number >= 0, "0 or more")
+        each("learning_rate adamw_learning_rate", lambda rate: rate > 0, "a number above 0")
+        shares = "momentum label_smoothing average_decay"
+        each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
+        each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")
+        each("mix_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1")
+        starts = [share for share, _ in self.curriculum]
+        grows = not starts or (starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < 1)
+        each("curriculum", lambda _: grows, "shares of the run that begin at 0 and grow, below 1")
+        each("curriculum", lambda pairs: all(side >= 1 for _, side in pairs), "sides of 1 or more")

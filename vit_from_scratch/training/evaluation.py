@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.self_supervised import SelfSupervised, evaluate_hidden
+from vit_from_scratch.training.outcomes import MEASURING_SEED, HeldOut, SetsOwnTask
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def predict(
         (N, K) logits, on the model's device.
 
     Raises:
-        InputError: images that are no tensor, or that the model does not take.
+        InputError: images that are not a tensor, or that the model does not take.
     """
     require_tensor(images, "images", "(N, C, H, W)")
     device = next(model.parameters(), images).device
@@ -135,11 +134,34 @@ def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]])
     return _scored(torch.cat(logits), torch.cat(labels))
 
 
+@torch.no_grad()
+def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> HeldOut:
+    """Measure a self-supervised model, in evaluation mode, on images whose labels are not read.
+
+    What is hidden depends on the images' places and on how they are cut into batches: with the same batches
+    it is the same after every epoch.
+
+    Args:
+        model: it is left in the mode that it came in.
+        batches: images (B, C, H, W), normalised, with labels: for instance `data.batches("validation")`.
+
+    Raises:
+        InputError: there is no batch.
+    """
+    generator = torch.Generator().manual_seed(MEASURING_SEED)
+    with evaluating(model):
+        outcomes = [model(images, generator) for images, _ in batches]
+    if not outcomes:
+        raise InputError("no images to measure on: expected at least one; hold some out for validation.")
+    losses = torch.cat([outcome.loss.float() for outcome in outcomes])
+    right = [outcome.right for outcome in outcomes if outcome.right is not None]
+    accuracy = torch.cat(right).mean().item() if right else None
+    return HeldOut(losses.mean().item(), accuracy, len(losses))
+
+
 def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation | HeldOut:
     """Measure a model on what it is trained for: labels, or what a self-supervised model hides."""
-    if isinstance(model, SelfSupervised):
-        return evaluate_hidden(model, batches)
-    return evaluate_batches(model, batches)
+    return (evaluate_hidden if isinstance(model, SetsOwnTask) else evaluate_batches)(model, batches)
 
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:

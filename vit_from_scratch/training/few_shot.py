@@ -13,7 +13,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-"""What a draw chooses its penalty from, for features of deviation 1."""
+"""What a draw chooses its penalty from, for features of standard deviation 1."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def ridge_classifier(
         W (D, K) and b (K,), float64.
 
     Raises:
-        InputError: features that are no matrix, labels that do not fit them, or no penalty.
+        InputError: features that are not a matrix, labels that do not fit them, or no penalty.
     """
     require_tensor(features, "features", "(N, D)")
     if features.ndim != 2 or not len(features):
@@ -210,15 +210,15 @@ def _count(labels: Tensor, class_names: Sequence[str] | None) -> int:
 
 def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:
     """Draw k images of each class, without putting any back; return their numbers, (K k,)."""
-    order = torch.randperm(len(labels), generator=generator)
+    order = torch.randperm(len(labels), generator=generator).to(labels.device)
     by_class = order[torch.argsort(labels[order], stable=True)]  # class by class, at random within
     counts = torch.bincount(labels)
     starts = counts.cumsum(0) - counts  # (K,)
-    return by_class[(starts[:, None] + torch.arange(shots)).flatten()]
+    return by_class[(starts[:, None] + torch.arange(shots, device=labels.device)).flatten()]
 
 
 def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
-    """Bring features (N, D) to mean 0 and deviation 1 by the first ones'; a constant value becomes 0."""
+    """Bring features (N, D) to mean 0 and standard deviation 1, by the first ones'; a constant becomes 0."""
     mean, std = train.mean(dim=0), train.std(dim=0)
     scale = torch.where(std > 0, 1 / std, 0.0)
     return tuple((features - mean) * scale for features in (train, *others))

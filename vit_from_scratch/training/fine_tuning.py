@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_from_scratch.model.checkpoints import misfits
+from vit_from_scratch.model.checkpoints import built_around
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
@@ -75,27 +75,27 @@ def adapted(
             "for a "
             "model with plain patches. Convert the images, or begin from other weights."
         )
-    new = VisionTransformer(config)
     weights = {
-        name: tensor
+        name: tensor.detach().cpu().float() if tensor.is_floating_point() else tensor.cpu()
         for name, tensor in _weights_on_grid(model, config).items()
         if keep_head or not name.startswith(("head.", "representation."))
     }
     if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
         kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
-        weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel)
-    own = new.state_dict()
-    weights = {name: tensor for name, tensor in own.items() if name.startswith("head.")} | weights
-    if problems := misfits(weights, own):
+        weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel).cpu().float()
+    if not keep_head:
+        weights["head.weight"] = torch.zeros(num_classes, config.dim)
+        weights["head.bias"] = torch.zeros(num_classes)
+    try:
+        return built_around(config, weights).train()
+    except InputError as problems:
         others = {
             key: value for key, value in changes.items() if vars(config)[key] != vars(model.config)[key]
         }
         raise InputError(
             f"the pre-trained weights do not fit {others} ({problems}): expected only changes that leave "
             "every weight its shape. Leave the others out."
-        )
-    new.load_state_dict(weights)
-    return new
+        ) from None
 
 
 def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> VisionTransformer:
@@ -111,9 +111,9 @@ def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> Visi
         InputError: the size does not fit the patches.
     """
     config = dataclasses.replace(model.config, image_size=image_size)
-    new = VisionTransformer(config).to(model.head.weight.device, model.head.weight.dtype)
-    new.load_state_dict(_weights_on_grid(model, config))
-    return new.train(model.training)
+    own = model.state_dict()
+    weights = {name: tensor.to(own[name].dtype) for name, tensor in _weights_on_grid(model, config).items()}
+    return built_around(config, weights).train(model.training)
 
 
 def between(start: VisionTransformer, end: VisionTransformer, share: float) -> VisionTransformer:
@@ -135,15 +135,12 @@ def between(start: VisionTransformer, end: VisionTransformer, share: float) -> V
             f"weights between {start.config} and {end.config}: expected two models of one configuration, one "
             "trained from the other. Take the checkpoint that training began from."
         )
-    new = VisionTransformer(end.config).to(end.head.weight.device, end.head.weight.dtype)
     first, last = start.state_dict(), end.state_dict()
-    new.load_state_dict(
-        {
-            name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
-            for name, value in last.items()  # a count, such as a BatchNorm's of batches, is no weight
-        }
-    )
-    return new.train(end.training)
+    weights = {
+        name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
+        for name, value in last.items()  # a count, such as a BatchNorm's of batches, is not a weight
+    }
+    return built_around(end.config, weights).train(end.training)
 
 
 def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:

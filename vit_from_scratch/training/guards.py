@@ -1,66 +1,68 @@
 """What stops a run: settings that fit neither the model nor the data, and numbers that are not finite."""
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError, InputError
-from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.settings import as_table
+from vit_from_scratch.settings import require
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation
-from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.self_supervised import SelfSupervised
-from vit_from_scratch.training.state import TrainingState, as_vit
-from vit_lab.runs.processes import Processes, local
-from vit_lab.runs.run_settings import differences
+from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
+from vit_from_scratch.training.state import TrainingState, as_vit, vit_of
+
+if TYPE_CHECKING:
+    from vit_from_scratch.data.dataset import DataSet
+    from vit_from_scratch.model.config import ViTConfig
+
+HUGE = 1000
+"""A mean loss of an epoch so many times that of a uniform guess is not that of a model that learns."""
 
 
-def check_fit(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
-    if isinstance(model, VisionTransformer | SelfSupervised):
-        shapes = as_vit(model, "training").config
-        check_shapes(shapes, data)
-        check_batch_norm(shapes, data, config)
-    if isinstance(model, SelfSupervised):
+    if (vit := vit_of(model)) is not None:
+        if (found := misfit(vit.config, data)) is not None:
+            raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
+        check_batch_norm(vit.config, data, config)
+    if isinstance(model, SetsOwnTask):
         check_unlabelled(model, data, config)
     if len(data.normalise.mean) not in (1, data.image_shape[0]):
         raise InputError(
             f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
             f"{data.config.name} {data.image_shape[0]}: expected 'half'."
         )
+    side = min(data.image_shape[1:])
     for name in ("shift", "jitter"):
-        if (pixels := getattr(config.augmentation, name)) >= min(data.image_shape[1:]):
-            raise InputError(
-                f"train.augmentation.{name} = {pixels}: expected fewer pixels than the images' side, "
-                f"{min(data.image_shape[1:])}."
-            )
+        pixels = getattr(config.augmentation, name)
+        expected = f"fewer pixels than the images' side, {side}"
+        require(pixels < side, f"train.augmentation.{name}", pixels, expected)
     if config.curriculum:
-        vit = as_vit(model, f"train.curriculum = {config.curriculum}")
-        for side in [*(side for _, side in config.curriculum), data.image_shape[1:]]:
+        check_curriculum(model, data, config)
+    data.check_augmentation(config.augmentation)
+    watched = not config.patience or data.size_of("validation") > 0
+    expected = "held-out images to watch, and there are none; set data.validation_size, or patience = 0"
+    require(watched, "train.patience", config.patience, expected)
+    expected = f"at most the batch of {config.batch_size}"
+    require(config.accumulation <= config.batch_size, "train.accumulation", config.accumulation, expected)
+
+
+def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
+    """Refuse sides that the model's patches do not fit; the model stays as it is."""
+    vit = as_vit(model, f"train.curriculum = {config.curriculum}")
+    try:
+        for _, side in config.curriculum:
             vit.resize_input(side)
-            if isinstance(model, SelfSupervised):
+            if isinstance(model, SetsOwnTask):
                 rows, columns = (pixels // vit.config.patch_size for pixels in vit.image_shape)
                 model.check_grid(rows * columns)
-    if isinstance(data, ImageData):
-        data.check_augmentation(config.augmentation)
-    if config.patience and not data.size_of("validation"):
-        raise InputError(
-            f"train.patience = {config.patience}: expected held-out images to watch, and there are none; "
-            "set data.validation_size, or patience = 0."
-        )
-    if config.accumulation > config.batch_size:
-        raise InputError(
-            f"train.accumulation = {config.accumulation}: expected at most the batch of {config.batch_size}."
-        )
+    finally:
+        vit.resize_input(data.image_shape[1:])
 
 
-def check_unlabelled(model: SelfSupervised, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -> None:
     """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
     for name, amount in (
         ("label_smoothing", config.label_smoothing),
@@ -79,13 +81,7 @@ def check_unlabelled(model: SelfSupervised, data: ImageData | PhotoData, config:
         )
 
 
-def check_shapes(model: ViTConfig, data: ImageData | PhotoData) -> None:
-    """Refuse a ViT that takes other images, or tells apart other classes, than there are in the data."""
-    if (found := misfit(model, data)) is not None:
-        raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
-
-
-def misfit(model: ViTConfig, data: ImageData | PhotoData) -> str | None:
+def misfit(model: "ViTConfig", data: "DataSet") -> str | None:
     """Say which of a ViT's shapes is not that of the data; None if all are."""
     channels, height, width = data.image_shape
     for name, given, there in (
@@ -98,7 +94,7 @@ def misfit(model: ViTConfig, data: ImageData | PhotoData) -> str | None:
     return None
 
 
-def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: TrainConfig) -> None:
+def check_batch_norm(model: "ViTConfig", data: "DataSet", config: TrainConfig) -> None:
     """Refuse to train a convolutional stem on single images of one patch: batch norm needs two values."""
     batch = min(config.batch_size, data.training_size)
     piece = math.ceil(batch / config.accumulation)
@@ -109,54 +105,6 @@ def check_batch_norm(model: ViTConfig, data: ImageData | PhotoData, config: Trai
             f"train.batch_size = {config.batch_size} with stem='conv' and a single patch leaves batch norm "
             "one value: expected pieces of 2 images or more. Take a larger batch, or smaller patches."
         )
-
-
-def check_processes(
-    processes: Processes, model: nn.Module, data: ImageData | PhotoData, config: TrainConfig
-) -> None:
-    """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
-    size, batch = processes.size, config.batch_size
-    if batch % size:
-        raise InputError(
-            f"train.batch_size = {batch} on {size} processes: expected a multiple of {size}, since it is the "
-            f"batch of all together. Take {max(size, batch // size * size)}, or another number of processes."
-        )
-    if (images := data.training_size) < size:
-        raise InputError(
-            f"{images} training images for {size} processes: expected at least one for each. Start fewer."
-        )
-    smallest = min(batch, images) // size
-    if config.accumulation > smallest:
-        raise InputError(
-            f"train.accumulation = {config.accumulation} on {size} processes: expected at most {smallest}, "
-            "the images of a batch that each of them gets."
-        )
-    if config.sharding == "full" and config.optimiser == "muon":
-        raise InputError(
-            "train.optimiser = 'muon' with train.sharding = 'full': expected another, since Muon needs whole "
-            "matrices and each process holds a part. Take 'adamw', or train.sharding = 'none'."
-        )
-    tables = processes.gathered(_settings(model, data, config))
-    for rank, theirs in enumerate(tables):
-        if changed := differences(tables[0], theirs):
-            first = "; ".join(changed[:3])
-            raise InputError(
-                f"process {rank} of this run has other settings than process 0: {first} (there: process 0). "
-                "Expected the same; start all of them with the same command and the same data."
-            )
-
-
-def _settings(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> dict[str, dict]:
-    """Say what has to be the same in all processes; a folder of photos may lie elsewhere on each machine."""
-    shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-    parts: tuple[Part, ...] = ("train", "validation", "test")
-    images = {part: data.size_of(part) for part in parts} | {"classes": list(data.class_names)}
-    return {
-        "train": as_table(config),
-        "weights": shapes,
-        "images": images | {"shape": list(data.image_shape)},
-        "processes": {"sharding": config.sharding},
-    }
 
 
 def reading_interval(device: torch.device) -> int:
@@ -173,14 +121,20 @@ def check_finite(state: TrainingState, losses: list[Tensor]) -> None:
     raise diverged(state, f"the loss is {losses[first].item()} at step {step} (epoch {state.epoch + 1})")
 
 
-def check_outcome(state: TrainingState, held_out: Evaluation | HeldOut | None) -> None:
-    """Stop the run if the epoch that just ended left weights or a validation loss that are not finite."""
-    weights = state.measured.named_parameters()
-    here = next((name for name, weight in weights if not local(weight).isfinite().all()), None)
-    if (name := next(filter(None, state.processes.gathered(here)), None)) is not None:
+def check_outcome(state: TrainingState, train_loss: float, held_out: Evaluation | HeldOut | None) -> None:
+    """Stop the run if the epoch that just ended left a weight or loss that is not finite, or a huge loss."""
+    names, weights = zip(*state.measured.named_parameters(), strict=True)
+    finite = torch.stack([state.engine.local(weight).isfinite().all() for weight in weights]).tolist()
+    here = None if all(finite) else names[finite.index(False)]
+    if (name := next(filter(None, state.engine.gathered(here)), None)) is not None:
         raise diverged(state, f"{name} is not finite after step {state.step} (epoch {state.epoch})")
-    if held_out and not math.isfinite(held_out.loss):
-        raise diverged(state, f"the validation loss is {held_out.loss} after epoch {state.epoch}")
+    most = HUGE * max(1.0, math.log(state.data.num_classes))
+    for part, loss in (("training", train_loss), ("validation", held_out.loss if held_out else 0.0)):
+        if not math.isfinite(loss):
+            raise diverged(state, f"the {part} loss is {loss} after epoch {state.epoch}")
+        if loss > most:
+            guess = f"over {HUGE:,} times that of a guess"
+            raise diverged(state, f"the {part} loss is {loss:.3g}, {guess}, after epoch {state.epoch}")
 
 
 def diverged(state: TrainingState, what: str) -> DivergedError:

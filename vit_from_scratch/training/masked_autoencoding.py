@@ -19,9 +19,8 @@ from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.tokens import sincos_2d
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.self_supervised import (
-    MEASURING_SEED,
     SelfSupervised,
     choose_patches,
     hidden_count,
@@ -43,7 +42,7 @@ def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tenso
         patch_size: side P of a patch in pixels.
 
     Returns:
-        The patches (B, N, P^2 C), and the mean and the deviation that were taken away, (B, N, 1) each.
+        The patches (B, N, P^2 C), and their means and standard deviations, (B, N, 1) each.
     """
     patches = patchify(images, patch_size)  # (B, N, P^2 C)
     mean = patches.mean(dim=-1, keepdim=True)
@@ -70,7 +69,7 @@ class MaskedAutoencoder(SelfSupervised):
     """A ViT that sees a quarter of an image, and a small decoder that paints the rest (He et al., 2022).
 
     The decoder is a stack of plain blocks on all places of the grid: what the encoder made of the visible
-    patches, one shared mask token elsewhere, and fixed positions. After pre-training nobody needs it.
+    patches, one shared mask token elsewhere, and fixed positions. It is not needed after pre-training.
 
     Args:
         vit: what is pre-trained, with or without class token.
@@ -178,8 +177,8 @@ class MaskedAutoencoder(SelfSupervised):
         """Hide patches of images (B, C, H, W), paint them in evaluation mode, and return pictures.
 
         The decoder paints at mean 0 and variance 1. For the picture a painted patch gets the mean and
-        deviation of the true one, which the model does not know: its brightness is given, its pattern is the
-        model's. Without a generator the same patches are hidden each time.
+        standard deviation of the true one, which the model does not know: its brightness is given, its
+        pattern is the model's. Without a generator the same patches are hidden each time.
         """
         generator = generator or torch.Generator().manual_seed(MEASURING_SEED)
         size, grid = self.vit.config.patch_size, self.grid(images)

@@ -17,13 +17,13 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.training.outcomes import Outcome
+from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.patch_colours import COLOURS, colour_numbers, mean_colours, target_colours
 from vit_from_scratch.training.patch_corruption import Corruption, draw_corruption
-from vit_from_scratch.training.self_supervised import MEASURING_SEED, SelfSupervised, mean_over
+from vit_from_scratch.training.self_supervised import SelfSupervised, mean_over
 
 GREY = 0.5
-"""What stands for the mask token in a picture."""
+"""What the mask token looks like in a picture."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Prediction:
         which: (B, N), true where a patch was corrupted.
         targets: (B, N), the true colours by their numbers.
         seen: (B, 3, H, W) in [0, 1], the images as the model saw them: masked patches grey, replaced ones
-            with the pixels of what stands there.
+            with the pixels of what replaced them.
         answer: (B, 3, H, W) in [0, 1], the likeliest colour of each patch.
     """
 

@@ -16,9 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.precisions import has_bfloat16_units
+from vit_from_scratch.training.config import TrainConfig
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of a s + b s^3 + c s^5; five rounds take a singular value s from (0, 1] to near 1."""
@@ -118,3 +121,62 @@ def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = t
         gram = x @ x.mT  # (n, r, r)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x if wide else x.mT
+
+
+class MuonBesideAdamW:
+    """Two optimisers that look like one: Muon for the matrices of the blocks, AdamW for everything else.
+
+    Attributes:
+        optimisers: the two.
+        param_groups: the groups of both, Muon's first.
+    """
+
+    def __init__(
+        self, model: nn.Module, groups: list[dict], config: TrainConfig, dtype: torch.dtype | None = None
+    ) -> None:
+        """Share the model's parameters out.
+
+        Args:
+            model: what is trained.
+            groups: its parameters, as `decay_groups` sorts them.
+            config: the settings.
+            dtype: as in `Muon`.
+
+        Raises:
+            InputError: the model has no blocks with weight matrices.
+        """
+        matrices = block_matrices(model)
+        if not matrices:
+            raise InputError(
+                "optimiser = 'muon': expected a model with matrices in blocks, as VisionTransformer has; "
+                "take 'adamw' for this one."
+            )
+        rest = [group | {"params": [p for p in group["params"] if p not in matrices]} for group in groups]
+        muon = Muon(matrices, config.learning_rate, config.weight_decay, config.momentum, dtype)
+        adamw = torch.optim.AdamW(rest, lr=config.adamw_learning_rate, betas=config.betas, fused=True)
+        self.optimisers: tuple[torch.optim.Optimizer, ...] = (muon, adamw)
+        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
+
+    def step(self) -> None:
+        """Take a step with both."""
+        for one in self.optimisers:
+            one.step()
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for one in self.optimisers:
+            one.zero_grad()
+
+
+def block_matrices(model: nn.Module) -> dict[Tensor, int]:
+    """Find the weights of the dense layers inside the model's blocks: what Muon is meant for.
+
+    Returns:
+        For each weight, how many matrices it holds one above the other: 3 where queries, keys and values are
+        one layer, else 1.
+    """
+    blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
+    inside = [module for block in blocks for module in block.modules()]
+    fused = {module.qkv.weight for module in inside if isinstance(module, MultiHeadSelfAttention)}
+    weights = [module.weight for module in inside if isinstance(module, nn.Linear)]
+    return {weight: 3 if weight in fused else 1 for weight in weights if weight.requires_grad}

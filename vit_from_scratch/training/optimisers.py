@@ -10,17 +10,18 @@ blocks; embeddings, head, norms and biases stay with AdamW beside it.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.attention import MultiHeadSelfAttention
-from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.muon import Muon
-from vit_lab.runs.processes import Processes, is_sharded
+
+if TYPE_CHECKING:
+    from vit_from_scratch.training.muon import MuonBesideAdamW
+
+    Optimiser = torch.optim.Optimizer | MuonBesideAdamW
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm)
 
@@ -50,120 +51,39 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-def _agreed_dtype(device: str) -> torch.dtype:
-    """Return bfloat16 if all processes have units for it: copies of a model must take the same steps."""
-    return torch.bfloat16 if all(Processes.current().gathered(has_bfloat16_units(device))) else torch.float32
-
-
-class MuonBesideAdamW:
-    """Two optimisers that look like one: Muon for the matrices of the blocks, AdamW for everything else.
-
-    Attributes:
-        optimisers: the two.
-        param_groups: the groups of both, Muon's first.
-    """
-
-    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
-        """Share the model's parameters out.
-
-        Raises:
-            InputError: the model has no blocks with weight matrices.
-        """
-        matrices = block_matrices(model)
-        if not matrices:
-            raise InputError(
-                "optimiser = 'muon': expected a model with matrices in blocks, as VisionTransformer has; "
-                "take 'adamw' for this one."
-            )
-        rest = decay_groups(model, config.weight_decay)
-        for group in rest:
-            group["params"] = [p for p in group["params"] if p not in matrices]
-        self.optimisers: tuple[torch.optim.Optimizer, ...] = (
-            Muon(
-                matrices,
-                lr=config.learning_rate,
-                weight_decay=config.weight_decay,
-                momentum=config.momentum,
-                dtype=_agreed_dtype(str(next(iter(matrices)).device)),
-            ),
-            torch.optim.AdamW(rest, lr=config.adamw_learning_rate, betas=config.betas, fused=True),
-        )
-        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
-
-    def step(self) -> None:
-        """Take a step with both."""
-        for one in self.optimisers:
-            one.step()
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for one in self.optimisers:
-            one.zero_grad()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return both states, the parameters numbered through."""
-        state, groups, first = {}, [], 0
-        for one in self.optimisers:
-            part = one.state_dict()
-            state |= {first + index: values for index, values in part["state"].items()}
-            groups += part["param_groups"]
-            first += sum(len(group["params"]) for group in part["param_groups"])
-        return {"state": state, "param_groups": groups}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` returned."""
-        first, groups = 0, list(state_dict["param_groups"])
-        for one in self.optimisers:
-            own, groups = groups[: len(one.param_groups)], groups[len(one.param_groups) :]
-            count = sum(len(group["params"]) for group in own)
-            state = {i - first: v for i, v in state_dict["state"].items() if first <= i < first + count}
-            one.load_state_dict({"state": state, "param_groups": own})
-            first += count
-        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
-
-
-Optimiser = torch.optim.Optimizer | MuonBesideAdamW
-
-
-def block_matrices(model: nn.Module) -> dict[Tensor, int]:
-    """Find the weights of the dense layers inside the model's blocks: what Muon is meant for.
-
-    Returns:
-        For each weight, how many matrices it holds one above the other: 3 where queries, keys and values are
-        one layer, else 1.
-    """
-    blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
-    inside = [module for block in blocks for module in block.modules()]
-    fused = {module.qkv.weight for module in inside if isinstance(module, MultiHeadSelfAttention)}
-    weights = [module.weight for module in inside if isinstance(module, nn.Linear)]
-    return {weight: 3 if weight in fused else 1 for weight in weights if weight.requires_grad}
-
-
-def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:
+def build_optimiser(
+    model: nn.Module, config: TrainConfig, muon_dtype: torch.dtype | None = None
+) -> "Optimiser":
     """Build the optimiser that `config.optimiser` names over the model's decay groups.
 
     "adamw" decays weights apart from the gradient (decoupled); "adam" adds the decay to the gradient as an
     L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`.
     Each group remembers its base rate as "base_lr", from which the loop sets "lr" before every step.
 
+    Args:
+        model: what is trained.
+        config: the settings.
+        muon_dtype: in which Muon works; None for what the device is fastest in.
+
     Raises:
         InputError: "muon" for a model without dense layers in blocks.
     """
-    groups = decay_groups(model, config.weight_decay)
+    groups, rate, betas = decay_groups(model, config.weight_decay), config.learning_rate, config.betas
     optimiser: Optimiser
     match config.optimiser:
         case "adamw":
             # Fused: one kernel over all parameters, where the default walks them one by one in Python.
-            optimiser = torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
+            optimiser = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True)
         case "adam":
-            optimiser = torch.optim.Adam(groups, lr=config.learning_rate, betas=config.betas, fused=True)
+            optimiser = torch.optim.Adam(groups, lr=rate, betas=betas, fused=True)
         case "sgd":
-            fused = not is_sharded(model)  # torch has no fused step of SGD for shards
-            optimiser = torch.optim.SGD(
-                groups, lr=config.learning_rate, momentum=config.momentum, fused=fused
-            )
+            sharded = any(hasattr(parameter, "full_tensor") for parameter in model.parameters())
+            # torch has no fused step of SGD for shards
+            optimiser = torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=not sharded)
         case "muon":
-            optimiser = MuonBesideAdamW(model, config)
+            from vit_from_scratch.training.muon import MuonBesideAdamW  # most runs need none of it
+
+            optimiser = MuonBesideAdamW(model, groups, config, muon_dtype)
         case other:
             raise InputError(f"optimiser = {other!r}: expected 'adamw', 'adam', 'sgd' or 'muon'.")
     for group in optimiser.param_groups:
@@ -171,7 +91,7 @@ def build_optimiser(model: nn.Module, config: TrainConfig) -> Optimiser:
     return optimiser
 
 
-def set_learning_rate(optimiser: Optimiser, factor: float) -> None:
+def set_learning_rate(optimiser: "Optimiser", factor: float) -> None:
     """Set every group's rate to its base rate times the schedule's factor."""
     for group in optimiser.param_groups:
         group["lr"] = group["base_lr"] * factor

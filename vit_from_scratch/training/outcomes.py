@@ -6,10 +6,18 @@ own task, so it returns an `Outcome`. These few functions are all that the train
 
 import typing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from vit_from_scratch.data.normalisation import Normalisation
+    from vit_from_scratch.model.vit import VisionTransformer
+
+MEASURING_SEED = 0
+"""Of what is hidden in held-out images: the same patches in equal batches, every epoch and on any device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +26,7 @@ class Outcome:
 
     Attributes:
         loss: (B,), the mean over what is asked of an image.
-        right: (B,), the share of it that was answered rightly; None where nothing is right or wrong.
+        right: (B,), the share of it that was answered correctly; None where nothing is right or wrong.
     """
 
     loss: Tensor
@@ -27,6 +35,33 @@ class Outcome:
     def detach(self) -> "Outcome":
         """Return the same numbers without their graph."""
         return Outcome(self.loss.detach(), None if self.right is None else self.right.detach())
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How a self-supervised model did on held-out images.
+
+    Attributes:
+        loss: mean over the images.
+        accuracy: the share of what was asked that was answered correctly, 0 to 1; None where nothing is.
+        images: on how many images.
+    """
+
+    loss: float
+    accuracy: float | None
+    images: int
+
+
+@runtime_checkable
+class SetsOwnTask(Protocol):
+    """What the loop knows of a model that returns an `Outcome` (`training.self_supervised` has two)."""
+
+    objective: typing.ClassVar[str]
+    vit: "VisionTransformer"
+    normalise: "Normalisation"
+
+    def check_grid(self, num_patches: int) -> None:
+        """Raise an `InputError` unless the task can be set on so many patches."""
 
 
 def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float) -> Tensor:
@@ -61,18 +96,3 @@ def joined(outputs: list[Tensor] | list[Outcome]) -> Tensor | Outcome:
     pieces = typing.cast(list[Outcome], outputs)
     right = [piece.right for piece in pieces if piece.right is not None]
     return Outcome(torch.cat([piece.loss for piece in pieces]), torch.cat(right) if right else None)
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """How a self-supervised model did on held-out images.
-
-    Attributes:
-        loss: mean over the images.
-        accuracy: the share of what was asked that was answered rightly, 0 to 1; None where nothing is.
-        images: on how many images.
-    """
-
-    loss: float
-    accuracy: float | None
-    images: int

@@ -20,8 +20,8 @@ class Corruption:
 
     Attributes:
         which: (B, N), true where a patch is corrupted, which is where its colour is asked for.
-        masked: (B, N), true where the mask token stands.
-        source: (B, N), the number in the batch, 0 to B N - 1, of the patch that stands there otherwise: its
+        masked: (B, N), true where the mask token is put.
+        source: (B, N), the number in the batch, 0 to B N - 1, of the patch that is put there otherwise: its
             own, unless it was replaced.
     """
 

@@ -1,11 +1,10 @@
 """Models that set their own task: part of each image is hidden, and they are asked for it. No label is read.
 
 The training loop asks such a model for its loss and trains it like any other. What differs from one task to
-the next stands in a file of its own: `masked_patches` is the paper's, `masked_autoencoding` is not.
+the next is in a file of its own: `masked_patches` is the paper's, `masked_autoencoding` is not.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch
@@ -13,13 +12,9 @@ from torch import Tensor, nn
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.outcomes import HeldOut, Outcome
-
-MEASURING_SEED = 0
-"""Of what is hidden in held-out images: the same patches in equal batches, every epoch and on any device."""
+from vit_from_scratch.training.outcomes import Outcome
 
 
 class SelfSupervised(nn.Module, ABC):
@@ -31,7 +26,7 @@ class SelfSupervised(nn.Module, ABC):
         share: how much of each image is hidden, between 0 and 1.
 
     Raises:
-        InputError: no plain ViT, or a share that hides nothing or leaves nothing.
+        InputError: not a plain ViT, or a share that hides nothing or leaves nothing.
     """
 
     objective: ClassVar[str]
@@ -131,28 +126,3 @@ def choose_patches(
 def mean_over(values: Tensor, which: Tensor) -> Tensor:
     """Average values (B, N) over the patches of each image that are chosen, (B,)."""
     return torch.where(which, values, 0).sum(dim=1) / which.sum(dim=1)
-
-
-@torch.no_grad()
-def evaluate_hidden(model: SelfSupervised, batches: Iterable[tuple[Tensor, Tensor]]) -> HeldOut:
-    """Measure a self-supervised model, in evaluation mode, on images whose labels are not read.
-
-    What is hidden depends on the images' places and on how they are cut into batches: with the same batches
-    it is the same after every epoch.
-
-    Args:
-        model: it is left in the mode that it came in.
-        batches: images (B, C, H, W), normalised, with labels: for instance `data.batches("validation")`.
-
-    Raises:
-        InputError: there is no batch.
-    """
-    generator = torch.Generator().manual_seed(MEASURING_SEED)
-    with evaluating(model):
-        outcomes = [model(images, generator) for images, _ in batches]
-    if not outcomes:
-        raise InputError("no images to measure on: expected at least one; hold some out for validation.")
-    losses = torch.cat([outcome.loss.float() for outcome in outcomes])
-    right = [outcome.right for outcome in outcomes if outcome.right is not None]
-    accuracy = torch.cat(right).mean().item() if right else None
-    return HeldOut(losses.mean().item(), accuracy, len(losses))

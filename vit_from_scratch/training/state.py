@@ -1,24 +1,31 @@
-"""What the training loop holds while it runs, and what it reports after each epoch."""
+"""What the training loop holds while it runs, what it reports, and what several processes do otherwise."""
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.training.compiling import compiled
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.optimisers import Optimiser
-from vit_from_scratch.training.outcomes import Outcome
-from vit_from_scratch.training.self_supervised import SelfSupervised
-from vit_lab.runs.compiling import compiled
-from vit_lab.runs.processes import ALONE, Processes
+from vit_from_scratch.training.evaluation import Evaluation, measure
+from vit_from_scratch.training.optimisers import build_optimiser
+from vit_from_scratch.training.outcomes import HeldOut
+
+if TYPE_CHECKING:
+    from vit_from_scratch.data.config import Part
+    from vit_from_scratch.data.dataset import DataSet
+    from vit_from_scratch.model.vit import VisionTransformer
+    from vit_from_scratch.training.callbacks import Callback
+    from vit_from_scratch.training.optimisers import Optimiser
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,11 @@ class EpochMetrics:
         learning_rate: the rate of the epoch's last step.
         train_loss: mean loss of the epoch's batches as they were trained on: augmented, with dropout and
             label smoothing.
-        train_accuracy: share of those images classified rightly. Of a self-supervised model it is the share
+        train_accuracy: share of those images classified correctly. Of a self-supervised model it is the share
             of what was asked, such as colours of corrupted patches; None where nothing is right or wrong.
         validation_loss: mean loss on the validation images, without label smoothing; None when none are held
             out.
-        validation_accuracy: share of them classified rightly; None likewise, or as in training.
+        validation_accuracy: share of them classified correctly; None likewise, or as in training.
         seconds: wall time of the epoch, validation included.
     """
 
@@ -66,14 +73,14 @@ class TrainingState:
         history: one entry for each finished epoch.
         loss: of the last step, a scalar.
         gradient_norm: global norm of the last step's gradient before clipping, a scalar.
-        last_checkpoint: where the last finished epoch lies, in words; None if it is kept nowhere.
-        processes: that train this model together; usually one.
+        last_checkpoint: where the last finished epoch is kept, in words; None if nowhere.
+        engine: how one process, or several, work.
     """
 
     model: nn.Module
-    data: ImageData | PhotoData
+    data: "DataSet"
     config: TrainConfig
-    optimiser: Optimiser
+    optimiser: "Optimiser"
     average: AveragedModel | None = None
     best: dict[str, Tensor] | None = None
     epoch: int = 0
@@ -82,7 +89,7 @@ class TrainingState:
     loss: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     gradient_norm: Tensor = field(default_factory=lambda: torch.tensor(torch.nan))
     last_checkpoint: str | None = None
-    processes: Processes = ALONE
+    engine: "Engine" = field(default_factory=lambda: Engine())
 
     def __post_init__(self) -> None:
         """Begin the moving average, if there is to be one."""
@@ -91,9 +98,9 @@ class TrainingState:
             self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
 
     @cached_property
-    def network(self) -> Callable[[Tensor], Tensor | Outcome]:
+    def network(self) -> nn.Module:
         """What a training step calls: the model, compiled if the settings say so; the weights are shared."""
-        network = self.processes.replicated(self.model, isinstance(self.model, SelfSupervised))
+        network = self.engine.replica(self.model)
         return compiled(network, self.device) if self.config.compile else network
 
     @property
@@ -142,7 +149,7 @@ class TrainingState:
 
     @property
     def device(self) -> torch.device:
-        """Where the model lies."""
+        """The model's."""
         return next(self.model.parameters()).device
 
     @property
@@ -154,12 +161,6 @@ class TrainingState:
     def images_per_step(self) -> int:
         """Images in a step, of all processes together."""
         return min(self.config.batch_size, self.data.training_size)
-
-    @property
-    def own_images_per_step(self) -> int:
-        """Images in a step that are this process's."""
-        place = self.processes.share.place(self.images_per_step)
-        return place.stop - place.start
 
     @property
     def total_steps(self) -> int:
@@ -177,23 +178,80 @@ class TrainingState:
         return self.optimiser.param_groups[0]["lr"]
 
 
-def best_epoch(history: list[EpochMetrics]) -> int:
+class Engine:
+    """How one process trains alone; several override these methods (`vit_lab.runs.distributed`)."""
+
+    alone: ClassVar[bool] = True
+
+    def start(self, model: nn.Module, data: Any, config: TrainConfig) -> TrainingState:
+        """Return the state in which training starts, with the data on the model's device."""
+        data = data.to(next(model.parameters()).device)
+        return TrainingState(model, data, config, build_optimiser(model, config), engine=self)
+
+    def hooks(
+        self, model: nn.Module, state: TrainingState, callbacks: "Sequence[Callback]"
+    ) -> "Sequence[Callback]":
+        """Return what is called at the start, after each step and epoch, and at the end."""
+        return callbacks
+
+    def seed(self, seed: int) -> int:
+        """Return the seed of dropout, mixup and hidden patches, from that of the epoch."""
+        return seed
+
+    def replica(self, model: nn.Module) -> nn.Module:
+        """Return what a step calls so that gradients become those of the whole batch."""
+        return model
+
+    def gradients(self, model: nn.Module, last: bool) -> contextlib.AbstractContextManager[None]:
+        """Return a context for a piece of a batch, forward and backward; `last` is its last piece."""
+        return contextlib.nullcontext()
+
+    def weight(self, images: int, of_all: int) -> float:
+        """Return the factor of the mean loss over this process's images, of those of all processes."""
+        return 1.0
+
+    def mean(self, value: Tensor, images: int) -> Tensor:
+        """Return the mean over all processes of a scalar that is a mean over so many images here."""
+        return value
+
+    def gathered(self, value: T) -> list[T]:
+        """Return what each process has."""
+        return [value]
+
+    def local(self, weight: Tensor) -> Tensor:
+        """Return what this process holds of a weight."""
+        return weight
+
+    def whole(self, tensor: Tensor) -> Tensor:
+        """Return a tensor, of which each process may hold a part, put together."""
+        return tensor
+
+    def measure(self, model: nn.Module, data: Any, part: "Part", workers: int) -> Evaluation | HeldOut:
+        """Measure a model on each image of a part once."""
+        return measure(model, data.batches(part, workers=workers))
+
+
+def best_epoch(history: Sequence[EpochMetrics]) -> int:
     """Return the place of the epoch with the lowest validation loss, the first of several."""
     losses = [math.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in history]
     return losses.index(min(losses))
 
 
-def as_vit(model: nn.Module, purpose: str) -> VisionTransformer:
+def vit_of(model: nn.Module) -> "VisionTransformer | None":
+    """Return the ViT that a model is, or that a self-supervised model holds; None for other models."""
+    vit: Any = getattr(model, "vit", model)
+    return vit if hasattr(vit, "resize_input") else None
+
+
+def as_vit(model: nn.Module, purpose: str) -> "VisionTransformer":
     """Return the ViT that a purpose needs: the model itself, or the one inside a self-supervised model.
 
     Raises:
         InputError: it is another module.
     """
-    if isinstance(model, SelfSupervised):
-        return model.vit
-    if not isinstance(model, VisionTransformer):
+    if (vit := vit_of(model)) is None:
         raise InputError(
             f"{purpose} was asked of a {type(model).__name__}: expected a VisionTransformer; leave it out "
             "for other models."
         )
-    return model
+    return vit

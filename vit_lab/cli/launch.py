@@ -10,14 +10,18 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from vit_from_scratch.errors import ElsewhereError, InputError, LostProcessError
+from vit_from_scratch.errors import ElsewhereError, InputError, LostProcessError, shown
 from vit_lab.cli.options import STOPPED, shared_device
+from vit_lab.runs.allocator import keeping_freed_memory
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets for each process."""
 
-SHARED = ("train", "finetune", "pretrain-masked")
+SHARED = ("train", "finetune")
 """The commands whose work several processes can share."""
+
+TRAIN = (*SHARED, "study")
+"""The commands that train: their steps find the memory again that the one before has freed."""
 
 TIMEOUT = datetime.timedelta(minutes=10)
 """After this a process that hangs ends the run. One that dies is noticed at once."""
@@ -42,6 +46,11 @@ class Launch:
                 are fewer GPUs than processes.
             LostProcessError: another process has ended meanwhile.
         """
+        with keeping_freed_memory(options.command in TRAIN), self._joined(options):
+            yield
+
+    @contextlib.contextmanager
+    def _joined(self, options: argparse.Namespace) -> Iterator[None]:
         if not any(name in os.environ for name in VARIABLES[:4]) or options.command not in SHARED:
             refuse_several(options.command)
             yield
@@ -70,7 +79,7 @@ class Launch:
         """Whether it is this process that says why the command failed: of several the first that asks."""
         rank = os.environ.get("RANK", "0")
         if self.store is None:
-            return rank == "0" or not all(name in os.environ for name in VARIABLES)
+            return rank == "0" or not _sensible()
         try:
             return self.store.compare_set("vit: says why", "", rank) == rank.encode()
         except RuntimeError:  # whoever kept the store is gone
@@ -131,19 +140,26 @@ def numbers() -> list[int]:
             f"{', '.join(there)} set and {', '.join(missing)} not: expected all of them or none. Start "
             "several processes with torchrun, which sets them, or unset them for one."
         )
-    texts = [os.environ[name] for name in VARIABLES[:4]]
-    values = [int(text) if text.isdecimal() else -1 for text in texts]
-    if not (0 <= values[0] < values[1] and 0 <= values[2] < values[3] <= values[1]):
-        said = ", ".join(f"{name} = {text}" for name, text in zip(VARIABLES, texts, strict=False))
-        raise InputError(f"{said}: expected a rank below the number of processes. Start them with torchrun.")
-    return values
+    if not _sensible():
+        said = ", ".join(f"{name} = {shown(os.environ[name])}" for name in (*VARIABLES[:4], VARIABLES[-1]))
+        raise InputError(f"{said}: expected a rank below the number of processes, and a port. Use torchrun.")
+    return [int(os.environ[name]) for name in VARIABLES[:4]]
+
+
+def _sensible() -> bool:
+    """Say whether torchrun's variables are all set, and to numbers that fit together."""
+    texts = [os.environ.get(name, "") for name in (*VARIABLES[:4], VARIABLES[-1])]
+    if not all(text.isascii() and text.isdecimal() and len(text) < 10 for text in texts):
+        return False
+    rank, size, local_rank, local_size, _ = map(int, texts)
+    return rank < size and local_rank < local_size <= size
 
 
 def refuse_several(command: str) -> None:
     """Raise an `InputError` if torchrun started several processes for a command that knows only one."""
     size = os.environ.get("WORLD_SIZE", "1")
-    if all(name in os.environ for name in VARIABLES) and size != "1":
+    if _sensible() and size != "1":
         raise InputError(
             f"`vit {command}` in {size} processes: expected one. Start it without torchrun; several share "
-            f"the work of {', '.join(SHARED[:-1])} and {SHARED[-1]}."
+            f"the work of {' and '.join(SHARED)}."
         )

@@ -11,9 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.data.config import FOLDER, SHARDS, DataConfig, own_place
-from vit_from_scratch.data.folders import Survey
-from vit_from_scratch.data.own_photos import survey_own
+from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
+from vit_from_scratch.data.folders import Survey, survey_own
 from vit_lab.experiments.recipes import Recipe, recipe_from_tables
 from vit_lab.experiments.suited import BATCHES, KNOWN, OWN_RECIPES
 from vit_lab.runs.trained_models import KNOWN as NAMED
@@ -28,7 +27,7 @@ IMAGES_SEEN, EPOCHS = 200_000, (4, 60)
 SMALL = {"digits": Survey(1_200, 8, 10), "cifar10": Survey(45_000, 32, 10)}
 """What the data sets with a recipe of their own are like, training images without those held out."""
 
-NAMES = (*OWN_RECIPES, *KNOWN, FOLDER + "PATH", SHARDS + "PATH")
+NAMES = (*OWN_RECIPES, *KNOWN, *(kind + "PATH" for kind in OWN_SOURCES))
 """What `--data` takes."""
 
 
@@ -49,7 +48,7 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
     whole = DataConfig(data).name  # checks the name
     folder = own_place(whole)
     trained = open_model(weights)
-    seen = survey_own(whole, folder) if folder else (SMALL | KNOWN)[data]
+    seen = survey_own(whole) if folder else (SMALL | KNOWN)[data]
     tables = fine_tuning_tables(trained, whole, seen.photos, changes)
     name = f"{(folder.name or 'folder') if folder else data}-from-{slug_of(weights)}"
     recipe = recipe_from_tables(tables, changes, name)

@@ -23,11 +23,10 @@ from vit_from_scratch.settings import (
 from vit_from_scratch.training.config import TrainConfig
 from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
 from vit_lab.experiments.paper import paper_names, paper_table
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model
+from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model, sha256_of
 
 if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
-    from vit_from_scratch.data.in_memory import ImageData
-    from vit_from_scratch.data.streaming import PhotoData
+    from vit_from_scratch.data.dataset import DataSet
     from vit_from_scratch.model.vit import VisionTransformer
     from vit_from_scratch.training.self_supervised import SelfSupervised
 
@@ -109,7 +108,7 @@ class Recipe:
         """Return the same recipe for one seed."""
         return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
 
-    def model_config(self, data: "ImageData | PhotoData") -> ViTConfig:
+    def model_config(self, data: "DataSet") -> ViTConfig:
         """Complete the [model] table by what the data decide: image size, channels, classes."""
         channels, height, width = data.image_shape
         decided = {
@@ -119,7 +118,7 @@ class Recipe:
         }
         return ViTConfig.from_dict(decided | self.model)
 
-    def build(self, data: "ImageData | PhotoData") -> "VisionTransformer":
+    def build(self, data: "DataSet") -> "VisionTransformer":
         """Build the recipe's model; it draws its weights from torch's global generator.
 
         Raises:
@@ -149,7 +148,7 @@ class Recipe:
         decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
         return adapted(trained.model, keep_head=self.keep_head, **(decided | self.model))
 
-    def seeded(self, data: "ImageData | PhotoData") -> "VisionTransformer | SelfSupervised":
+    def seeded(self, data: "DataSet") -> "VisionTransformer | SelfSupervised":
         """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
 
         Without labels it is the model inside a self-supervised one.
@@ -168,7 +167,7 @@ class Recipe:
             return {}
         head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
         if self.weights in KNOWN:
-            return {"start": {"name": self.weights, "sha256": open_model(self.weights).sha256} | head}
+            return {"start": {"name": self.weights, "sha256": sha256_of(self.weights)} | head}
         return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))} | head}
 
     def tables(self) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_lab.experiments.baselines import nearest_neighbour_accuracy
@@ -142,7 +142,7 @@ def summarise(
     recipe: Recipe,
     results: list[dict[str, Any]],
     curves: list[list[dict[str, Any]]],
-    data: ImageData | PhotoData,
+    data: DataSet,
     rates: Sequence[dict[str, Any]] = (),
     diverged: Sequence[int] = (),
 ) -> dict[str, Any]:

@@ -13,9 +13,8 @@ the epochs               so that about `IMAGES_SEEN` images are seen in all, wit
 import math
 from typing import Any
 
-from vit_from_scratch.data.config import FOLDER, SHARDS, DataConfig, own_place
-from vit_from_scratch.data.folders import Survey
-from vit_from_scratch.data.own_photos import survey_own
+from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
+from vit_from_scratch.data.folders import Survey, survey_own
 from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
 
@@ -52,7 +51,7 @@ LARGE = {"flip": True, "crop": [0.35, 1.0], "cutmix": 1.0, "colour_jitter": [0.2
 
 def data_names() -> tuple[str, ...]:
     """Return what `--data` takes."""
-    return (*OWN_RECIPES, *KNOWN, FOLDER + "PATH", SHARDS + "PATH")
+    return (*OWN_RECIPES, *KNOWN, *(kind + "PATH" for kind in OWN_SOURCES))
 
 
 def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
@@ -73,7 +72,7 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
         return load_recipe(OWN_RECIPES[data], changes), ""
     whole = DataConfig(data).name  # checks the name
     folder = own_place(whole)
-    seen = survey_own(whole, folder) if folder else KNOWN[data]
+    seen = survey_own(whole) if folder else KNOWN[data]
     tables = suited_tables(whole, seen, changes)
     recipe = recipe_from_tables(tables, changes, (folder.name or "folder") if folder else data)
     model, train = recipe.model, recipe.train

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.settings import require
 from vit_from_scratch.training.state import best_epoch
@@ -22,7 +21,7 @@ def sweep_rates(
     recipe: Recipe,
     rates: Sequence[float],
     out_dir: Path,
-    data: ImageData | PhotoData,
+    data: DataSet,
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
     report: Callable[[dict[str, Any]], None] = lambda row: None,

@@ -4,7 +4,6 @@ import os
 
 from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.datasets import open_dataset
-from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.progress import images_with_bar
 from vit_from_scratch.training.features import Token, check_features, extract_features
 from vit_from_scratch.training.fine_tuning import adapted
@@ -51,12 +50,8 @@ def features_of(
     if opened.image_shape[0] != model.config.channels:
         model = adapted(trained.model, side, 1, channels=opened.image_shape[0])
     model, images = model.to(device), opened.size_of(part)
-    try:
-        batches = images_with_bar(opened.batches(part), images, "features")
-        values, labels = extract_features(model, batches, layer, token)
-    except WorkersError:  # slower, and it needs no shared memory
-        batches = images_with_bar(opened.batches(part, workers=0), images, "features")
-        values, labels = extract_features(model, batches, layer, token)
+    batches = images_with_bar(opened.batches(part), images, "features")
+    values, labels = extract_features(model, batches, layer, token)
     origin = Origin(
         trained.sha256, trained.name, config.name, part, (side, side), layer, token, opened.class_names
     )

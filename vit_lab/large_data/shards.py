@@ -1,232 +1,254 @@
 """Photos in shards: tar files in the convention of WebDataset, read at any place through an index.
 
-A folder of shards, as `vit pack` writes it, holds
-
-- train-000000.tar and so on: for each photo KEY.cls (its class number) and KEY.jpg (its file, byte for byte);
-  validation-000000.tar and test-000000.tar likewise;
-- index.json: classes, photos in each part, the shards with their sizes and checksums;
-- photos.npy: where each photo lies, a row each: shard, first byte, size, class;
-- names.json: what each photo's file was called.
-
-The rows stand in the order in which the folder was listed (train, validation, test) while the training photos
-were shuffled before they were packed. So photos keep their numbers, and with them the split and the random
-changes that they had in the folder, and any order of an epoch can be read: nothing depends on how many
-processes share the work. Shards without an index, made by others, are read once through (see `tars`).
-
-Nothing here needs PyTorch.
+For each photo a tar file holds KEY.jpg (or another ending) and, beside it, KEY.cls with its class number.
+`index.npz` says where each photo is, and which checksum its bytes have. So any order of an epoch can be read,
+by any number of processes, and a shard that was exchanged is noticed. Nothing here needs PyTorch.
 """
 
-import hashlib
-import io
-import json
-import os
-from collections import OrderedDict
+import itertools
+import re
+import tarfile
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import overload
+from zipfile import BadZipFile
 
 import numpy as np
 
-from vit_from_scratch.data.config import Part
+from vit_from_scratch.data.folders import PICTURES, draw, no_test_part
+from vit_from_scratch.data.photos import regular_file
+from vit_from_scratch.data.sources import Photos, PhotoSource
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.files import sha256, write_atomically, writing
+from vit_from_scratch.files import writing
 
-FORMAT = "vit-shards-1"
-INDEX, TABLE, NAMES, PLAN = "index.json", "photos.npy", "names.json", "packing.json"
-"""The files beside the shards; the last one is there until all are written."""
+INDEX = "index.npz"
+"""The file beside the shards that says where each photo is."""
 
-ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("label", "<u4")])
-"""Of the table: the shard's number, the photo's first byte in it, its bytes, its class."""
+FIELDS = ("names", "sizes", "rows", "counts", "classes", "note")
+"""In the index: the shards' names and sizes, a row a photo, photos in each part, classes, a sentence."""
 
-PARTS: tuple[Part, ...] = ("train", "validation", "test")
+DAMAGE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, MemoryError, BadZipFile)
+"""What reading a damaged index ends in."""
 
-OPEN = 64
-"""How many shards a process keeps open."""
+ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
+"""A photo in the index: its shard, its first byte there, its size in bytes, their CRC-32, its class."""
+
+PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+"""What the name of a shard says about the part that it belongs to; without a word it is for training."""
+
+BLOCK = 8 * 2**20
+"""Bytes of a shard whose photos are read at about the same time; see `reading_order`."""
 
 
 @dataclass(frozen=True)
-class Shard:
-    """A tar file.
-
-    Attributes:
-        name: of the file, below the folder.
-        photos: how many it holds.
-        bytes: the file's size.
-        sha256: the file's checksum; "" if nobody has computed it.
-    """
-
-    name: str
-    photos: int
-    bytes: int
-    sha256: str = ""
-
-
-class OpenFiles:
-    """Files that stay open for reading, the last ones used; each process has its own."""
-
-    def __init__(self) -> None:
-        self.files: OrderedDict[Path, BinaryIO] = OrderedDict()
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        """Go to another process as a new one, with no file open."""
-        return OpenFiles, ()
-
-    def read(self, path: Path, offset: int, size: int) -> bytes:
-        """Return so many bytes of a file from a place on, fewer where it ends before."""
-        if path not in self.files:
-            self.files[path] = path.open("rb", buffering=0)
-            if len(self.files) > OPEN:
-                self.files.popitem(last=False)[1].close()
-        self.files.move_to_end(path)
-        file = self.files[path]
-        if hasattr(os, "pread"):  # a forked worker shares the file, and its position with it
-            return os.pread(file.fileno(), size, offset)
-        file.seek(offset)
-        return file.read(size)
-
-
-@dataclass(frozen=True, eq=False)
-class ShardIndex:
-    """Where the photos of a folder of shards lie.
-
-    Attributes:
-        root: the folder.
-        classes: K names.
-        shards: the tar files.
-        counts: photos in train, validation and test.
-        table: (N,) of `ROW`, train first, then validation, then test.
-        drawn: whether the test photos were drawn from the others, since nothing was there for the test.
-        plan: what was packed and how, to know it again; empty for shards made by others.
-        known_names: N names; None for those in `NAMES`.
-    """
-
-    root: Path
-    classes: tuple[str, ...]
-    shards: tuple[Shard, ...]
-    counts: tuple[int, int, int]
-    table: np.ndarray
-    drawn: bool
-    plan: dict[str, Any] = field(default_factory=dict)
-    known_names: Sequence[str] | None = None
-    open_files: OpenFiles = field(default_factory=OpenFiles)
-
-    @cached_property
-    def names(self) -> Sequence[str]:
-        """N names, read when the first one is wanted."""
-        if self.known_names is not None:
-            return self.known_names
-        try:
-            return json.loads((self.root / NAMES).read_text("utf-8"))
-        except (OSError, ValueError):  # they are for messages alone
-            return [f"photo {number}" for number in range(len(self.table))]
-
-    def photos(self, *parts: Part) -> "PackedPhotos":
-        """Return the photos of parts that follow one another."""
-        ends = np.cumsum((0, *self.counts)).tolist()
-        numbers = [PARTS.index(part) for part in parts]
-        return PackedPhotos(self, ends[numbers[0]], ends[numbers[-1] + 1])
-
-    def write(self) -> None:
-        """Write the index; index.json comes last, and with it the shards are a data set.
-
-        Raises:
-            InputError: the disk is full, or the folder may not be written to.
-        """
-        with writing(self.root / INDEX):
-            with_header = _npy(self.table)
-            write_atomically(self.root / TABLE, with_header)
-            write_atomically(self.root / NAMES, json.dumps(list(self.names)).encode())
-            index = {
-                "format": FORMAT,
-                "classes": list(self.classes),
-                "counts": dict(zip(PARTS, self.counts, strict=True)),
-                "drawn": self.drawn,
-                "plan": self.plan,
-                "table_sha256": sha256(self.root / TABLE),
-                "shards": [asdict(shard) for shard in self.shards],
-            }
-            write_atomically(self.root / INDEX, (json.dumps(index, indent=1) + "\n").encode())
-
-
-@dataclass(frozen=True, eq=False)
 class PackedPhoto:
     """A photo in a shard.
 
     Attributes:
-        index: of its shards.
-        row: its place in the index.
+        shard: the tar file.
+        offset: its first byte there.
+        size: its bytes.
+        crc: their CRC-32.
     """
 
-    index: ShardIndex
-    row: int
+    shard: Path
+    offset: int
+    size: int
+    crc: int
 
     def __str__(self) -> str:
         """Say where it is, as a message names it."""
-        return f"{self._shard} ({self.index.names[self.row]})"
+        return f"{self.shard} (at byte {self.offset:,})"
 
     def read(self) -> bytes:
         """Return the bytes of its file.
 
         Raises:
-            InputError: the shard is gone, or ends before.
+            InputError: the shard is gone, or was changed.
         """
-        _, offset, size, _ = self.index.table[self.row].tolist()
         try:
-            content = self.index.open_files.read(self._shard, offset, size)
+            with self.shard.open("rb") as file:
+                file.seek(self.offset)
+                content = file.read(self.size)
         except OSError as error:
             raise InputError(f"{self} cannot be read ({reason(error)}). Put the shard back.") from None
-        if len(content) < size:
-            raise InputError(f"{self} cannot be read: the shard ends before. Copy it again.")
+        if zlib.crc32(content) != self.crc:
+            raise InputError(
+                f"{self} is damaged, or the shard is another one than when {INDEX} was written: expected the "
+                "same bytes. Put it back, or write the index anew."
+            )
         return content
 
-    @property
-    def _shard(self) -> Path:
-        return self.index.root / self.index.shards[self.index.table["shard"][self.row]].name
+    def described(self) -> str:
+        """Return size and checksum, which tell it from others."""
+        return f"{self.size} {self.crc:08x}"
 
 
 @dataclass(frozen=True, eq=False)
 class PackedPhotos(Sequence[PackedPhoto]):
-    """The photos of one part or more, in the order of the index.
+    """Photos in shards.
 
     Attributes:
-        shards: with their index.
-        first: row of the first photo.
-        end: row after the last.
+        shards: the tar files.
+        rows: of the index, (N,) of `ROW`.
     """
 
-    shards: ShardIndex
-    first: int
-    end: int
+    shards: list[Path]
+    rows: np.ndarray
 
     def __len__(self) -> int:
         """The number of photos."""
-        return self.end - self.first
+        return len(self.rows)
 
     @overload
     def __getitem__(self, number: int) -> PackedPhoto: ...
     @overload
-    def __getitem__(self, number: slice) -> list[PackedPhoto]: ...
-    def __getitem__(self, number: int | slice) -> PackedPhoto | list[PackedPhoto]:
+    def __getitem__(self, number: slice) -> "PackedPhotos": ...
+    def __getitem__(self, number: int | slice) -> "PackedPhoto | PackedPhotos":
         """Return a photo, or some."""
-        rows = range(self.first, self.end)[number]
-        if isinstance(rows, range):
-            return [PackedPhoto(self.shards, row) for row in rows]
-        return PackedPhoto(self.shards, rows)
-
-    def described(self) -> Iterator[str]:
-        """Yield lines that tell these photos from others."""
-        yield from (f"{shard.name} {shard.bytes}" for shard in self.shards.shards)
-        yield hashlib.sha256(self.rows.tobytes()).hexdigest()
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The photos' rows of the table."""
-        return self.shards.table[self.first : self.end]
+        if isinstance(number, slice):
+            return PackedPhotos(self.shards, self.rows[number])
+        shard, offset, size, crc, _ = self.rows[number].tolist()
+        return PackedPhoto(self.shards[shard], offset, size, crc)
 
 
-def _npy(table: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, table, allow_pickle=False)
-    return file.getvalue()
+def open_shards(root: Path) -> PhotoSource:
+    """Open photos in shards through their index; of the shards the sizes are compared.
+
+    Raises:
+        InputError: there is no index, it is damaged, or a shard is missing or has another size.
+    """
+    path = root / INDEX
+    if not path.exists():
+        raise InputError(
+            f"no shards at {root} (there is no {INDEX}): expected tar files with an index. `vit pack` writes "
+            "both; `vit pack --index` writes the index of tar files that others made."
+        )
+    try:
+        with np.load(regular_file(path), allow_pickle=False) as index:
+            names, sizes, rows, counts, classes, note = (index[name] for name in FIELDS)
+        _, validation, test = counts.tolist()
+        fit = rows.dtype == ROW and counts.sum() == len(rows) and rows["label"].max() < len(classes)
+        if not (fit and (rows["offset"] + rows["size"] <= sizes[rows["shard"]]).all()):
+            raise ValueError
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ):
+        raise InputError(
+            f"{path} is damaged: expected what `vit pack` writes. Copy the folder again."
+        ) from None
+    shards = [root / name for name in names.tolist()]
+    for shard, size in zip(shards, sizes.tolist(), strict=True):
+        if not shard.is_file() or shard.stat().st_size != size:
+            raise InputError(
+                f"{shard} is missing or damaged: expected all {len(shards)} shards that {INDEX} names, this "
+                f"one with {size:,} bytes. Copy it again."
+            )
+    known, tested = (
+        Photos(PackedPhotos(shards, some), some["label"].tolist()) for some in np.split(rows, [-test])
+    )
+    place = rows["shard"].astype(np.uint64) << np.uint64(40) | rows["offset"] // np.uint64(BLOCK)
+    blocks = np.unique(place[:-test], return_inverse=True)[1].tolist()
+    names = tuple(classes.tolist())
+    return PhotoSource(known, tested, names, validation, blocks=blocks, note=str(note).format(root=root))
+
+
+def write_index(root: Path, classes: Sequence[str] | None = None, note: str = "") -> None:
+    """Read shards once through, and write their index.
+
+    In each part photos are in the order of their keys. Without a test part, the validation photos are for the
+    test, and without these a fifth of each class.
+
+    Args:
+        root: the folder with the tar files, which may be deeper.
+        classes: K names; None for the class numbers.
+        note: what a user should know, with {root} for the folder.
+
+    Raises:
+        InputError: there are no shards, or one is damaged or holds something else.
+    """
+    shards = sorted(path for path in root.rglob("*.tar") if not path.name.startswith("."))
+    names = [path.relative_to(root).as_posix() for path in shards]
+    parts, keys, rows = [], [], []
+    for number, (path, name) in enumerate(zip(shards, names, strict=True)):
+        words = re.findall("|".join(sorted(PARTS, reverse=True)), name.lower())
+        for key, *place in _photos_in(path):
+            parts.append(PARTS[words[-1]] if words else 0)
+            keys.append(key)
+            rows.append((number, *place))
+    if 0 not in parts:
+        raise InputError(f"no shards at {root}: expected tar files for training, such as train-000000.tar.")
+    labels = [row[-1] for row in rows]
+    known = list(classes or map(str, range(max(labels) + 1)))
+    if len(set(labels)) < 2:
+        raise InputError(f"{root} has photos of one class: expected two or more. Add another.")
+    if 2 not in parts:
+        parts = [2 if part == 1 else part for part in parts]
+    if 2 not in parts:
+        unlike = [f"{names[row[0]]}/{key}" for row, key in zip(rows, keys, strict=True)]
+        parts = [2 if drawn else 0 for drawn in draw(unlike, labels, known, f"{root} has")]
+        note = no_test_part(Path("{root}"), parts.count(2), len(parts))
+    order = sorted(range(len(rows)), key=lambda number: (parts[number], keys[number]))
+    sizes = [path.stat().st_size for path in shards]
+    table = np.array([rows[number] for number in order], dtype=ROW)
+    values = (names, sizes, table, np.bincount(parts, minlength=3), known, note)
+    with writing(root / INDEX):
+        np.savez(root / INDEX, **dict(zip(FIELDS, map(np.asarray, values), strict=True)))
+
+
+def _photos_in(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield key, first byte, size, CRC-32 and class of each photo of a tar file.
+
+    Raises:
+        InputError: it is damaged, or a photo or a class is missing.
+    """
+    try:
+        with tarfile.open(regular_file(path), "r:") as tar:
+            for key, members in itertools.groupby(_members(tar), key=lambda member: _key(member[0])):
+                files = list(members)
+                pictures = [file for file in files if file[0].name.lower().endswith(PICTURES)]
+                labels = [content for file, content in files if file.name.lower().endswith(".cls")]
+                if len(pictures) != 1 or len(labels) != 1 or not re.fullmatch(rb"\d{1,9}\s*", labels[0]):
+                    raise InputError(
+                        f"{path} has {len(pictures)} photos and {len(labels)} classes for the key {key}: "
+                        "expected one photo, KEY.jpg, and one class number, KEY.cls. Pack it anew."
+                    )
+                picture, content = pictures[0]
+                yield key, picture.offset_data, picture.size, zlib.crc32(content), int(labels[0])
+    except (OSError, tarfile.TarError, ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a whole tar file ({reason(error)}). Copy it again.") from None
+
+
+def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield the files in a tar file, with their content."""
+    before = -1
+    for member in tar:
+        if member.offset <= before:  # a negative size leads back, for ever
+            raise tarfile.ReadError("its sizes are wrong")
+        before = member.offset
+        file = tar.extractfile(member)
+        if file is not None and not member.name.rpartition("/")[2].startswith("."):
+            content = file.read()
+            if len(content) != member.size:
+                raise tarfile.ReadError("it is cut short")
+            yield member, content
+    tar.fileobj.seek(tar.offset)  # type: ignore[union-attr]  # tarfile takes a damaged head for the end
+    rest = tar.fileobj.read(tarfile.RECORDSIZE)  # type: ignore[union-attr]
+    if not rest or any(rest):
+        raise tarfile.ReadError(f"it is damaged or cut short at byte {tar.offset:,}")
+
+
+def _key(member: tarfile.TarInfo) -> str:
+    folder, slash, file = member.name.rpartition("/")
+    return folder + slash + file.partition(".")[0]

@@ -13,93 +13,148 @@ alone, and it hands what it finds there to the others. So a run may go on with a
 and the others need not see its disk.
 """
 
+import contextlib
 import copy
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.sharing import WHOLE
-from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
-from vit_from_scratch.training.guards import check_processes
 from vit_from_scratch.training.optimisers import build_optimiser
-from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.self_supervised import SelfSupervised
-from vit_from_scratch.training.state import TrainingState
-from vit_lab.runs.processes import Processes, is_sharded, local
+from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
+from vit_from_scratch.training.state import Engine, TrainingState
+from vit_lab.runs.process_checks import check_processes
+from vit_lab.runs.processes import Processes, is_sharded, local, whole
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
+from vit_lab.runs.sharding import local_average, shard
+
+T = TypeVar("T")
 
 
-def starting_state(model: nn.Module, data: ImageData | PhotoData, config: TrainConfig) -> TrainingState:
-    """Return the state in which training starts, of one process or of this one among several.
-
-    Raises:
-        InputError: the settings do not fit the number of processes, or those of another process differ.
-    """
+def current_engine() -> Engine:
+    """Return how training works here: in one process, or in all of torch's default process group."""
     processes = Processes.current()
-    data = data.to(next(model.parameters()).device)
-    if processes.alone:
-        return TrainingState(model, data, config, build_optimiser(model, config))
-    check_processes(processes, model, data, config)
-    data = data.shared(processes.share)
-    if config.sharding == "none":
-        return TrainingState(model, data, config, build_optimiser(model, config), processes=processes)
-    average = None
-    device = next(model.parameters()).device
-    model.cpu()  # until the end: the shards take its place
-    if config.average_decay:
-        average = AveragedModel(model, multi_avg_fn=local_average(config.average_decay), use_buffers=True)
-        shard(average.module, device, processes.size)
-    sharded = copy.deepcopy(model)
-    shard(sharded, device, processes.size)
-    return TrainingState(
-        sharded, data, config, build_optimiser(sharded, config), average=average, processes=processes
-    )
+    return Engine() if processes.alone else SeveralProcesses(processes)
 
 
-def shard(model: nn.Module, device: torch.device, count: int) -> None:
-    """Spread a model over so many devices, block by block (FSDP2, `fully_shard`).
+class SeveralProcesses(Engine):
+    """Processes that train one model together, as one of them sees them."""
 
-    Each device holds an equal part of every weight. The whole weights of a block are there only while it
-    computes.
-    """
-    from torch.distributed.device_mesh import init_device_mesh  # imported here: one process needs none of it
-    from torch.distributed.fsdp import fully_shard
+    alone = False
 
-    mesh = init_device_mesh(device.type, (count,))
-    for parameter in model.parameters():  # kernels may lie channels last, which cannot be cut
-        parameter.data = parameter.data.contiguous()
-    for blocks in [module for module in model.modules() if isinstance(module, nn.ModuleList)]:
-        for block in blocks:
-            fully_shard(block, mesh=mesh, reshard_after_forward=True)
-    fully_shard(model, mesh=mesh, reshard_after_forward=True)
+    def __init__(self, processes: Processes) -> None:
+        self.processes = processes
+        self.replicated: DistributedDataParallel | None = None
 
+    def start(self, model: nn.Module, data: DataSet, config: TrainConfig) -> TrainingState:
+        """Return the state in which training starts: this process's part of the data, and of the weights.
 
-def local_average(decay: float):
-    """Return the moving average's step for weights of which each process holds a shard."""
-    step = get_ema_multi_avg_fn(decay)
-    return lambda averaged, new, count: step([*map(local, averaged)], [*map(local, new)], count)
+        Raises:
+            InputError: the settings do not fit the number of processes, or those of another process differ.
+        """
+        check_processes(self.processes, model, data, config)
+        device = next(model.parameters()).device
+        data = data.to(device).shared(self.processes.share)
+        muon = None
+        if config.optimiser == "muon":  # copies of a model must take the same steps
+            fast = all(self.processes.gathered(has_bfloat16_units(str(device))))
+            muon = torch.bfloat16 if fast else torch.float32
+        if config.sharding == "none":
+            return TrainingState(model, data, config, build_optimiser(model, config, muon), engine=self)
+        average = None
+        model.cpu()  # until the end: the shards take its place
+        if config.average_decay:
+            average = AveragedModel(model, multi_avg_fn=local_average(config.average_decay), use_buffers=True)
+            shard(average.module, device, self.processes.size, config.precision)
+        sharded = copy.deepcopy(model)
+        shard(sharded, device, self.processes.size, config.precision)
+        optimiser = build_optimiser(sharded, config)
+        return TrainingState(sharded, data, config, optimiser, average=average, engine=self)
+
+    def hooks(self, model: nn.Module, state: TrainingState, callbacks: Sequence[Callback]) -> list[Callback]:
+        """Return one hook, which calls the others in the first process."""
+        return [FirstProcess(model, state, callbacks, self.processes)]
+
+    def seed(self, seed: int) -> int:
+        """Return a seed of this process's own: no two drop alike."""
+        return self.processes.own_seed(seed)
+
+    def replica(self, model: nn.Module) -> nn.Module:
+        """Return the model in DistributedDataParallel; a sharded one as it is."""
+        if is_sharded(model):
+            return model
+        device = next(model.parameters()).device
+        self.replicated = DistributedDataParallel(
+            model,
+            device_ids=None if device.type == "cpu" else [device],
+            find_unused_parameters=isinstance(model, SetsOwnTask),  # the ViT's head, for one
+            gradient_as_bucket_view=True,  # no second copy of them
+        )
+        return self.replicated
+
+    def gradients(self, model: nn.Module, last: bool) -> contextlib.AbstractContextManager[None]:
+        """Average gradients over all processes with the last piece of a batch; before, add them up here."""
+        if is_sharded(model):
+            model.set_requires_gradient_sync(last)  # type: ignore[operator]
+        elif self.replicated is not None and not last:
+            return self.replicated.no_sync()
+        return contextlib.nullcontext()
+
+    def weight(self, images: int, of_all: int) -> float:
+        """Return the factor that makes the mean over processes one over images."""
+        return self.processes.size * images / of_all
+
+    def mean(self, value: Tensor, images: int) -> Tensor:
+        """Return the mean over the images of all processes."""
+        count = torch.full((), images, dtype=torch.double, device=value.device)  # no copy to wait for
+        sums = torch.stack([value.detach().double() * images, count])
+        dist.all_reduce(sums)
+        return (sums[0] / sums[1]).to(value.dtype)
+
+    def gathered(self, value: T) -> list[T]:
+        """Return what each process has, in their order."""
+        return self.processes.gathered(value)
+
+    def local(self, weight: Tensor) -> Tensor:
+        """Return this process's shard."""
+        return local(weight)
+
+    def whole(self, tensor: Tensor) -> Tensor:
+        """Return the shards of all processes put together."""
+        return whole(tensor)
+
+    def measure(self, model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
+        """Measure each image in one of the processes."""
+        return measured_together(model, data, part, workers)
 
 
 class FirstProcess(Callback):
     """Callbacks that see the whole run and are called in the first process; what they restore reaches all."""
 
-    def __init__(self, model: nn.Module, state: TrainingState, hooks: Sequence[Callback]) -> None:
+    def __init__(
+        self, model: nn.Module, state: TrainingState, hooks: Sequence[Callback], processes: Processes
+    ) -> None:
         """Say whose callbacks they are.
 
         Args:
             model: the caller's, which has the final weights in the end.
             state: this process's.
             hooks: the callbacks.
+            processes: all of them.
         """
-        self.hooks, self.processes = hooks, state.processes
+        self.hooks, self.processes = hooks, processes
         self.whole, self.device = state, state.device
         if is_sharded(state.model):
             config = state.config
@@ -140,21 +195,20 @@ class FirstProcess(Callback):
         """Make the whole state from the shards of all processes."""
         if self.whole is state:
             return
-        tensors, scalars = packed(state, keep)
+        tensors = packed(state, keep)
         self.whole.epoch, self.whole.step = state.epoch, state.step
         if keep:
             unpack_weights(self.whole, tensors)
-            unpack_optimiser(self.whole, tensors, scalars)
+            unpack_optimiser(self.whole, tensors)
 
     def _spread(self, state: TrainingState) -> None:
         """Bring all processes to the state that the first one has."""
         whole = self.whole
-        tensors, scalars = packed(whole, keep=self.processes.rank == 0)
-        numbers, shapes, scalars, averaged = self.processes.from_first(
+        tensors = packed(whole, keep=self.processes.rank == 0)
+        numbers, shapes, averaged = self.processes.from_first(
             lambda: (
                 (whole.epoch, whole.step, list(whole.history), whole.last_checkpoint),
                 {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()},
-                scalars,
                 whole.average is not None,
             )
         )
@@ -165,12 +219,10 @@ class FirstProcess(Callback):
             own.epoch, own.step, own.history[:], own.last_checkpoint = numbers
             own.average = own.average if averaged else None
             unpack_weights(own, tensors)
-            unpack_optimiser(own, tensors, scalars)
+            unpack_optimiser(own, tensors)
 
 
-def measured_together(
-    model: nn.Module, data: ImageData | PhotoData, part: Part, workers: int
-) -> Evaluation | HeldOut:
+def measured_together(model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
     """Measure a model on a part of the data, each image once, however many processes share the work.
 
     Args:
@@ -184,7 +236,7 @@ def measured_together(
         return measure(model, data.batches(part, workers=workers))
     for buffer in model.buffers():  # running statistics of batch norm
         processes.copy_from_first(buffer)
-    alike = isinstance(model, SelfSupervised) or data.size_of(part) < processes.size
+    alike = isinstance(model, SetsOwnTask) or data.size_of(part) < processes.size
     share = WHOLE if alike else processes.share
     found = processes.gathered(measure(model, data.shared(share).batches(part, workers=workers)))
     return found[0] if alike else pooled([one for one in found if isinstance(one, Evaluation)])

@@ -18,7 +18,7 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
 
     Args:
         threads: on which the CPU computes; 0 for torch's present number.
-        device: where the model lies, such as "cpu" or "cuda:1"; None for a GPU where there is one.
+        device: where the model is, such as "cpu" or "cuda:1"; None for a GPU where there is one.
 
     Returns:
         "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions"

@@ -7,7 +7,6 @@ from typing import Any
 
 from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.datasets import data_folder, open_dataset
-from vit_from_scratch.data.loading import WorkersError
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
@@ -21,6 +20,9 @@ from vit_lab.runs.trained_models import renamed_class
 
 NUMBERS = ("seed", "epochs", "seconds", "parameters", "forward_flops")
 """What every result has."""
+
+LARGEST = 1e300
+"""Numbers of a result are below this, either way."""
 
 TESTED, HELD_OUT = ("test_accuracy", "test_loss", "test_images"), ("validation_loss", "validation_images")
 """What a result has besides: of a run with labels, and of one without. Pixels have no accuracy."""
@@ -36,14 +38,14 @@ def evaluate_run(
 
     Args:
         folder: the run's folder.
-        data_dir: where the data lie; without it, VIT_DATA_DIR, else where they lay when the run was trained.
+        data_dir: where the data are; without it, VIT_DATA_DIR, else where they were when the run was trained.
         device: where to measure. Another device rounds otherwise, which may move the loss's last digits.
 
     Returns:
         The measurement, and what result.json says.
 
     Raises:
-        InputError: the folder is no finished run, its data cannot be found, or they have other classes.
+        InputError: the folder is not a finished run, its data cannot be found, or they have other classes.
     """
     settings = read_settings(folder)
     if (objective := settings.get("objective", "classes")) != "classes":
@@ -62,19 +64,14 @@ def evaluate_run(
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
     if (found := misfit(model.config, data)) is not None:
         raise InputError(f"{folder} was trained on other data: {found}. Put its own back.")
-    noted = settings.get("images", {}).get("classes", ())  # the first version did not note them
+    noted = settings["images"]["classes"]
     if (number := renamed_class(noted, data.class_names)) is not None:
         raise InputError(
             f"{folder} was trained on other data: class {number} was {noted[number]!r} and is "
             f"{data.class_names[number]!r} in {data.config.name}. Put its own back."
         )
-    images = data.size_of("test")
-    try:
-        measured = evaluate_batches(model, images_with_bar(data.batches("test"), images, "measuring"))
-    except WorkersError:  # slower, and it needs no shared memory
-        batches = data.batches("test", workers=0)
-        measured = evaluate_batches(model, images_with_bar(batches, images, "measuring"))
-    return measured, result
+    batches = images_with_bar(data.batches("test"), data.size_of("test"), "measuring")
+    return evaluate_batches(model, batches), result
 
 
 def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
@@ -100,16 +97,17 @@ def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
     labelled = not isinstance(result, dict) or "objective" not in result
     for key in (*(TESTED if labelled else HELD_OUT), *NUMBERS):
         number = result.get(key) if isinstance(result, dict) else None
-        if not isinstance(number, int | float):
+        if not isinstance(number, int | float) or not abs(number) < LARGEST:
             raise InputError(f"{path} has no number {key!r}: expected a run's result. Restore it.")
-    kinds = {"hardware": dict, "versions": dict, "commit": str | None, "date": str, "data_dir": str | None}
+    kinds = {"hardware": dict, "versions": dict, "date": str, "model_sha256": str}
+    kinds |= {"commit": str | None, "data_dir": str | None}
     for key, kind in kinds.items():
         if not isinstance(result.get(key), kind):
             raise InputError(f"{path} has {key} = {result.get(key)!r}: expected a run's result. Restore it.")
     if seed not in (None, result["seed"]):
         raise InputError(f"{path} is of seed {result['seed']}: expected that of seed {seed}. Restore it.")
-    model, noted = folder / MODEL, result.get("model_sha256")  # the first version did not note it
-    if noted is not None and model.exists() and noted != sha256(model):
+    model = folder / MODEL
+    if model.exists() and result["model_sha256"] != sha256(model):
         raise InputError(
             f"{model} is not the model that {path.name} tells of: it is damaged or another run's. Restore it."
         )

@@ -51,7 +51,7 @@ def as_history(rows: Sequence[Any]) -> list[EpochMetrics]:
     """Turn the tables of `dataclasses.asdict`, one an epoch, back into metrics.
 
     Raises:
-        InputError: a row is no table, lacks a number, or is not of the epoch that is due.
+        InputError: a row is not a table, lacks a number, or is not of the epoch that is due.
     """
     history = []
     for due, row in enumerate(rows, start=1):

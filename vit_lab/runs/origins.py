@@ -1,6 +1,6 @@
 """Where a run was trained: its folder says so from the start, since another process may go on with it.
 
-What lies there::
+What is in it::
 
     origins.json   {"origins": [...]}: hardware, versions, commit and date of each stretch, `from_epoch` on
 """
@@ -47,10 +47,10 @@ class NoteOrigin(Callback):
 
 
 def read_origins(folder: Path) -> list[dict[str, Any]]:
-    """Read where the stretches of a run were trained, in order; a run of an older version noted nothing.
+    """Read where the stretches of a run were trained, in order; none before its first epoch.
 
     Raises:
-        InputError: what lies there is damaged.
+        InputError: the note is damaged.
     """
     path = folder / ORIGINS
     kinds = {"from_epoch": int, "hardware": dict, "versions": dict, "commit": str | None, "date": str}
@@ -74,7 +74,7 @@ def trained_at(folder: Path, here: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         folder: the run's.
-        here: what `environment` says of this process; it stands where nothing is noted.
+        here: what `environment` says of this process; it is taken where nothing is noted.
 
     Returns:
         Those, and "origins", every stretch that is noted, unless a single one is all of the run: an empty

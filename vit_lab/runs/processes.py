@@ -5,17 +5,14 @@ torch's default process group: whoever has called `torch.distributed.init_proces
 does under torchrun, trains with all of them.
 """
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from vit_from_scratch.data.sharing import WHOLE, Share
 from vit_from_scratch.errors import ElsewhereError
@@ -96,69 +93,13 @@ class Processes:
         dist.all_gather_object(values, value)
         return values
 
-    def mean(self, value: Tensor, images: int) -> Tensor:
-        """Return the mean over all processes of a scalar that is the mean over so many images in each."""
-        if self.alone:
-            return value
-        sums = torch.stack([value.detach().double() * images, value.new_tensor(images).double()])
-        dist.all_reduce(sums)
-        return (sums[0] / sums[1]).to(value.dtype)
-
-    def weight(self, images: int, whole: int) -> float:
-        """Return the weight of this process's mean loss, so that the mean over processes is that over images.
-
-        Args:
-            images: of this process.
-            whole: of all processes together.
-        """
-        return 1.0 if self.alone else self.size * images / whole
-
     def copy_from_first(self, tensor: Tensor) -> None:
         """Overwrite a tensor by that of the first process."""
         if not self.alone:
             dist.broadcast(tensor, src=0)
 
-    def replicated(self, model: nn.Module, some_unused: bool) -> nn.Module:
-        """Return what a training step calls so that gradients become the mean over all processes.
-
-        Args:
-            model: the same in all processes, or sharded already.
-            some_unused: whether it has parameters that no step reaches.
-        """
-        if self.alone or is_sharded(model):
-            return model
-        device = next(model.parameters()).device
-        return DistributedDataParallel(
-            model,
-            device_ids=None if device.type == "cpu" else [device],
-            find_unused_parameters=some_unused,
-            gradient_as_bucket_view=True,  # no second copy of them
-        )
-
 
 ALONE = Processes()
-
-
-@contextlib.contextmanager
-def gradients_shared(model: nn.Module, network: object, wanted: bool) -> Iterator[None]:
-    """Let a backward pass average its gradients over all processes, or, where not wanted, add them up here.
-
-    Of the pieces that a batch is cut into only the last one needs it.
-
-    Args:
-        model: which may be sharded.
-        network: what the step calls, which may hold it.
-        wanted: whether this is the last piece.
-    """
-    network = getattr(network, "_orig_mod", network)  # of torch.compile
-    if is_sharded(model):
-        model.set_requires_gradient_sync(wanted)  # type: ignore[operator]
-        yield
-    elif isinstance(network, DistributedDataParallel) and not wanted:
-        with network.no_sync():
-            yield
-    else:
-        yield
 
 
 def is_sharded(model: nn.Module) -> bool:

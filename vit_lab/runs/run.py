@@ -2,46 +2,31 @@
 
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import data_folder, open_dataset
-from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.precisions import has_bfloat16_units
-from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
+from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
-from vit_from_scratch.training.loop import train
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_from_scratch.training.state import EpochMetrics, as_vit
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.distributed import measured_together
+from vit_lab.runs.callbacks import Announcement, KeepEpochs
+from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.origins import NoteOrigin, made_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_folder import RunFolder
-
-
-class Announcement(Callback):
-    """Say what lies in the run's folder: a finished run, or one that was stopped and goes on."""
-
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self.folder, self.say = folder, say
-
-    def on_start(self, state: TrainingState) -> None:
-        """Say it, once the folder's settings were found to be these."""
-        if state.finished:
-            self.say(f"{self.folder} is finished.")
-        elif state.epoch:
-            self.say(f"{self.folder} was stopped after epoch {state.epoch} of {state.epochs}; it goes on.")
+from vit_lab.runs.training import train
 
 
 def run(
@@ -50,7 +35,7 @@ def run(
     data_dir: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
-    opened: ImageData | PhotoData | None = None,
+    opened: DataSet | None = None,
     keep: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
@@ -60,7 +45,7 @@ def run(
     Args:
         recipe: what to run.
         out_dir: the run's folder.
-        data_dir: where the data lie; see `load_dataset`.
+        data_dir: where the data are; see `load_dataset`.
         device: where to train.
         say: called with a sentence when there is a run in the folder already, or when test photos were drawn.
         opened: the recipe's data, if they are open already.
@@ -91,7 +76,6 @@ def run(
         )
     start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
-        advise_on_precision(recipe, device)
         model, history = _trained(recipe, data, here, device, run_folder, say, keep)
         known = processes.from_first(
             lambda: read_result(out_dir, seed) if run_folder.result.exists() else None
@@ -99,23 +83,15 @@ def run(
         if known is not None:
             return known
         on_device, workers = data.to(device), recipe.train.workers
-        measured = measured_together(model, on_device, part, workers)
+        measured = current_engine().measure(model, on_device, part, workers)
         result = _result(recipe, model, measured, history)
         if recipe.flip_test:
-            both = measured_together(FlipAveraged(model), on_device, part, workers)
+            both = current_engine().measure(FlipAveraged(model), on_device, part, workers)
             assert isinstance(both, Evaluation)  # the recipe has classes
             result |= {"test_flip_accuracy": both.accuracy}
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
         return processes.from_first(lambda: _written(run_folder, result | start, here))
-
-
-def advise_on_precision(recipe: Recipe, device: str) -> None:
-    """Say on stderr, before anything is trained, that a device only imitates the bfloat16 of a recipe."""
-    slow = recipe.train.precision == "bfloat16" and not has_bfloat16_units(device)
-    if slow and Processes.current().rank == 0:
-        advice = "this device has no units for bfloat16: --set train.precision=float32 is faster on it"
-        print(f"vit: {advice}, in a new folder.", file=sys.stderr)
 
 
 def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +105,7 @@ def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) ->
 def train_only(
     recipe: Recipe,
     out_dir: Path,
-    data: ImageData | PhotoData,
+    data: DataSet,
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> list[EpochMetrics]:
@@ -156,7 +132,7 @@ def train_only(
 
 def _trained(
     recipe: Recipe,
-    data: ImageData | PhotoData,
+    data: DataSet,
     here: dict[str, Any],
     device: str,
     folder: RunFolder,

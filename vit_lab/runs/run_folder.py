@@ -1,6 +1,6 @@
 """A run's folder: settings, metrics, checkpoint, weights and curves, and how a stopped run goes on.
 
-What lies there::
+What is in it::
 
     config.toml              [data], [model], [train]; [images]: checksum, classes; [start]: a checkpoint
     metrics.jsonl            a line an epoch
@@ -29,7 +29,6 @@ from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining,
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.curves import save_curves
-from vit_lab.runs.fingerprints import fingerprint
 from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
 from vit_lab.runs.run_settings import (
     CONFIG,
@@ -84,7 +83,7 @@ class RunFolder(Callback):
                 that is damaged; or another process is at work in it.
         """
         settings = run_settings(state) | self.also
-        self._is_new()  # what is no run's folder is left alone, without a lock even
+        self._is_new()  # what is not a run's folder is left alone, without a lock even
         self._held.enter_context(locked(self.path))
         if self._is_new() or not self._has_something_to_lose():
             write_settings(self.path, settings)
@@ -147,7 +146,8 @@ class RunFolder(Callback):
             return model
         whole = load_pretraining(self.pretraining)
         ours = (state.model.objective, state.model.settings, state.model.normalise)
-        same = fingerprint("", whole.vit.state_dict()) == fingerprint("", model.state_dict())
+        kept, bare = whole.vit.state_dict(), model.state_dict()
+        same = kept.keys() == bare.keys() and all(kept[name].equal(bare[name]) for name in bare)
         if not same or (whole.objective, whole.settings, whole.normalise) != ours:
             raise InputError(
                 f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
@@ -174,13 +174,13 @@ class RunFolder(Callback):
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
 
     def _has_something_to_lose(self) -> bool:
-        """Say whether the run in the folder came to the end of an epoch, or kept a model; refuse no run's."""
+        """Say whether the run in the folder came to the end of an epoch, or kept a model."""
         read_settings(self.path)
         kept = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
         return any(path.exists() for path in (*kept, self.path / "epochs"))
 
     def _is_new(self) -> bool:
-        """Say whether there is nothing here yet; refuse a place that is no run's folder."""
+        """Say whether there is nothing here yet; refuse a place that is not a run's folder."""
         with writing(self.path):
             if self.path.exists() and not self.path.is_dir():
                 raise InputError(

@@ -12,7 +12,7 @@ from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.self_supervised import SelfSupervised
+from vit_from_scratch.training.outcomes import SetsOwnTask
 from vit_from_scratch.training.state import TrainingState, as_vit
 from vit_lab.runs.fingerprints import data_fingerprint
 
@@ -27,7 +27,7 @@ def run_settings(state: TrainingState) -> dict[str, Any]:
     """Return everything that decides a run, as the tables of config.toml."""
     config = as_vit(state.model, "a run folder").config
     table = {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()}
-    objective = {"objective": state.model.objective} if isinstance(state.model, SelfSupervised) else {}
+    objective = {"objective": state.model.objective} if isinstance(state.model, SetsOwnTask) else {}
     return objective | {
         "data": as_table(state.data.config),
         "model": table,
@@ -56,11 +56,15 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{path} cannot be read ({error}): expected the settings of a run, as `vit train` writes them. "
             "Name a run's folder."
         ) from error
-    if not all(isinstance(settings.get(table), dict) for table in ("data", "model", "train")):
+    tables = all(isinstance(settings.get(table), dict) for table in ("data", "model", "train", "images"))
+    if not tables or not isinstance(settings.get("objective", ""), str):
         raise InputError(
-            f"{path} is not a run's: expected the tables [data], [model] and [train]. "
+            f"{path} is not a run's: expected the tables [data], [model], [train] and [images]. "
             "Nothing was written; choose another folder."
         )
+    classes = settings["images"].get("classes")
+    if not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
+        raise InputError(f"{path} has no list of names images.classes: expected a run's. Restore it.")
     return settings
 
 
@@ -70,16 +74,14 @@ def check_same_run(folder: Path, now: Mapping[str, Any]) -> None:
     Raises:
         InputError: they differ, or the images do.
     """
-    there = read_settings(folder)
-    before, after = there.pop("images", None), dict(now)
-    images = after.pop("images")
+    there, after = read_settings(folder), dict(now)
+    before, images = there.pop("images"), after.pop("images")
     if changed := differences(there, after):
         raise InputError(
             f"{folder} holds a run with other settings: {'; '.join(changed)}. "
             "Use the same settings to go on with it, or another folder for a new run."
         )
-    # Runs of the first version did not note their images.
-    if before is not None and before.get("sha256") != images["sha256"]:
+    if before.get("sha256") != images["sha256"]:
         raise InputError(
             f"{folder} holds a run on other images than there are in {now['data']['name']} now: expected the "
             "same files with the same labels. Put them back, or take another folder for a new run."
@@ -89,7 +91,7 @@ def check_same_run(folder: Path, now: Mapping[str, Any]) -> None:
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Say in words which settings differ between two groups of tables such as [model] and [train].
 
-    An option that is left out has its default, as in a run of an older version, which lacks what came later.
+    An option that is left out has its default.
     """
     before, after = flattened(there), flattened(now)
     usual = {"objective": "classes", "model": ViTConfig().to_dict(), "train": as_table(TrainConfig())}

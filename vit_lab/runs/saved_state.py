@@ -1,12 +1,13 @@
 """The state of a run in one safetensors file: weights, optimiser and history, never pickle.
 
-One file, written beside the old one and then renamed: whatever kills the process, what lies there is
-whole. A checksum tells when the disk did not keep it so. Schedules and random numbers need no room in it,
-since both follow from the step and the epoch.
+One file, written beside the old one and then renamed: whatever kills the process, the file is whole. A
+checksum tells when the disk did not keep it so. Schedules and random numbers need no room in it, since both
+follow from the step and the epoch.
 """
 
 import dataclasses
 import json
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -18,61 +19,63 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import read_safetensors
 from vit_from_scratch.training.state import TrainingState
-from vit_lab.runs.fingerprints import fingerprint
+from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.metrics import as_history
 from vit_lab.runs.processes import placed_like, whole
 
-FORMAT = "vit-training-state-1"
+FORMAT = "vit-training-state"
 
 
 def save_state(path: Path, state: TrainingState) -> None:
     """Write the model's weights, the optimiser's state and the history to `path`, all or nothing."""
-    tensors, scalars = packed(state)
+    tensors = packed(state)
     progress = json.dumps(
         {
             "epoch": state.epoch,
             "step": state.step,
-            "optimiser_scalars": scalars,
             "history": [dataclasses.asdict(metrics) for metrics in state.history],
         }
     )
-    metadata = {"format": FORMAT, "progress": progress, "sha256": fingerprint(progress, tensors)}
+    metadata = {"format": FORMAT, "progress": progress, "checksum": checksum(progress, tensors)}
     write_atomically(path, serialise(tensors, metadata))
 
 
-def packed(state: TrainingState, keep: bool = True) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Return a state's tensors by name, whole and on the CPU, and the optimiser's plain numbers.
+def packed(state: TrainingState, keep: bool = True) -> dict[str, Tensor]:
+    """Return a state's tensors by name, whole and on the CPU; where they are so already, without a copy.
 
     Args:
         state: if it is sharded, all processes must ask for it at once.
         keep: whether they are wanted here, and not only by another process.
     """
-    tensors = {
-        f"{kind}.{name}": tensor for kind, part in _weights(state).items() for name, tensor in part.items()
-    }
-    scalars: dict[str, float] = {}
-    for index, values in state.optimiser.state_dict()["state"].items():
-        for name, value in values.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimiser.{index}.{name}"] = value
-            elif value is not None:
-                scalars[f"{index}.{name}"] = value
-    kept = {}
-    for name, tensor in tensors.items():
-        tensor = whole(tensor.detach())
-        if keep:  # cloned: an average's first weights are the model's own, and safetensors refuses that
-            kept[name] = tensor.cpu().clone().contiguous()
-    return kept, scalars
-
-
-def _weights(state: TrainingState) -> dict[str, dict[str, Tensor]]:
-    """Return every set of weights that a run holds, by name."""
-    parts = {"model": state.model.state_dict()}
+    parts: dict[str, Any] = {"model": state.model.state_dict()}
     if state.average is not None:
         parts["average"] = state.average.state_dict()
-    if state.best is not None:
-        parts["best"] = state.best
-    return parts
+    parts["best"] = state.best or {}
+    for index, (parameter, noted) in enumerate(_slots(state)):
+        parts[f"optimiser.{index}"] = noted.get(parameter, {})
+    kept, stores = {}, set()
+    for kind, part in parts.items():
+        for name, value in part.items():
+            if value is None:  # of an optimiser that has no momentum, say
+                continue
+            tensor = whole(value.detach())
+            if not keep:
+                continue
+            tensor = tensor.cpu().contiguous()
+            if (store := tensor.untyped_storage().data_ptr()) in stores:
+                tensor = tensor.clone()  # safetensors refuses two that share their memory
+            stores.add(store)
+            kept[f"{kind}.{name}"] = tensor
+    return kept
+
+
+def _slots(state: TrainingState) -> Iterator[tuple[nn.Parameter, MutableMapping[Any, Any]]]:
+    """Yield each parameter of the optimiser, or of those beside each other in it, and where it is noted."""
+    optimisers: tuple[Any, ...] = getattr(state.optimiser, "optimisers", (state.optimiser,))
+    for one in optimisers:
+        for group in one.param_groups:
+            for parameter in group["params"]:
+                yield parameter, one.state
 
 
 def restore_state(path: Path, state: TrainingState) -> None:
@@ -88,7 +91,7 @@ def restore_state(path: Path, state: TrainingState) -> None:
         first = str(error).splitlines()[-1].strip()
         raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
     try:
-        unpack_optimiser(state, tensors, progress["optimiser_scalars"])
+        unpack_optimiser(state, tensors)
         history = as_history(progress["history"])
         state.epoch, state.step = progress["epoch"], progress["step"]
         if (state.epoch, state.step) != (history[-1].epoch, history[-1].step):
@@ -118,20 +121,20 @@ def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
     return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
 
 
-def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor], scalars: dict[str, float]) -> None:
+def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor]) -> None:
     """Give the optimiser back what it had noted of each parameter, by "NUMBER.NAME"."""
-    values: dict[str, Any] = {**_part(tensors, "optimiser"), **scalars}
-    parameters = [p for group in state.optimiser.param_groups for p in group["params"]]
-    slots: dict[int, dict[str, Tensor | float]] = {}
-    for name, value in values.items():
+    slots = list(_slots(state))
+    for _, noted in slots:
+        noted.clear()
+    for name, value in _part(tensors, "optimiser").items():
         index, key = name.split(".", 1)
-        parameter = parameters[int(index)]
-        if isinstance(value, Tensor) and value.shape == parameter.shape:
+        parameter, noted = slots[int(index)]
+        if value.shape == parameter.shape:
             # A fused step walks memory in its order, so this must be the parameter's (channels last, say).
             value = torch.empty_like(parameter).copy_(placed_like(value, parameter))
-        slots.setdefault(int(index), {})[key] = value
-    groups = state.optimiser.state_dict()["param_groups"]
-    state.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+        else:
+            value = value.to(parameter.device, copy=True)
+        noted.setdefault(parameter, {})[key] = value
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -144,8 +147,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"{metadata.get('format')!r}. Restore the file, or start again in another folder."
         )
     text = metadata.get("progress", "")
-    noted = metadata.get("sha256")  # the first version had none
-    if noted is not None and noted != fingerprint(text, tensors):
+    if metadata.get("checksum") != checksum(text, tensors):
         raise _damaged(path)
     try:
         return tensors, json.loads(text)

@@ -1,14 +1,15 @@
 """A trained model from wherever it is: shipped or released by name, in a run's folder, or a file alone."""
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import stat_of, typed_path
-from vit_from_scratch.pretrained.releases import RELEASES, SHIPPED, shipped_classes
+from vit_from_scratch.pretrained.releases import RELEASES, SHIPPED
 
 if TYPE_CHECKING:  # a name is checked at once; PyTorch takes seconds
     from vit_from_scratch.data.normalisation import Normalisation
@@ -21,7 +22,7 @@ CLASSIFIERS = tuple(name for name in KNOWN if SHIPPED.get(name, "classes") == "c
 """Those of them that know classes."""
 
 NAMELESS = re.compile(r"(class|flower) \d+")
-"""What classes are called whose names nobody noted; older versions of torchvision know none of flowers."""
+"""What classes are called whose names were not noted; older torchvisions have no names for flowers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,8 @@ class TrainedModel:
     Attributes:
         name: what it was asked for by.
         model: on the CPU, in evaluation mode, with float32 weights.
-        class_names: K names in the order of its logits; "class 0" and so on, if nobody noted them.
-        normalisation: how its images are scaled, one of `NORMALISATIONS` by name; None if nobody noted it.
+        class_names: K names in the order of its logits; "class 0" and so on, if they were not noted.
+        normalisation: how its images are scaled, one of `NORMALISATIONS` by name; None if it was not noted.
         objective: what it was trained for; a head that no label trained answers nothing.
     """
 
@@ -44,14 +45,14 @@ class TrainedModel:
 
     @property
     def scaling(self) -> "Normalisation":
-        """The function from bytes (B, C, H, W) to what the model takes; to [-1, 1], if nobody noted it."""
+        """The function from bytes (B, C, H, W) to what the model takes; to [-1, 1], if it was not noted."""
         from vit_from_scratch.data.normalisation import NORMALISATIONS
 
         return NORMALISATIONS[self.normalisation or "half"]
 
-    @property
+    @functools.cached_property
     def sha256(self) -> str:
-        """A checksum of its weights, by which one model is told from another wherever it lies."""
+        """A checksum of its weights, by which one model is told from another wherever it is."""
         from vit_lab.runs.fingerprints import fingerprint
 
         return fingerprint("", self.model.state_dict())
@@ -120,9 +121,22 @@ def open_model(name: str, option: str = "--weights") -> TrainedModel:
             f"{option} {name}: {path.name} holds values that are not finite: expected a trained model. Copy "
             "or train it again."
         )
-    folder = _folder_of_run(path)
-    names = _classes_of_run(folder, model.config.num_classes)
-    return TrainedModel(name, model, names, _normalisation_of_run(folder), _objective_of_run(folder))
+    settings, count = _settings_of_run(_folder_of_run(path)), model.config.num_classes
+    if not settings:
+        return TrainedModel(name, model, _numbered(count), None)
+    from vit_from_scratch.data.config import DataConfig
+    from vit_from_scratch.settings import from_table
+
+    names = tuple(settings["images"]["classes"])
+    names = names if len(names) == count else _numbered(count)
+    scaling = from_table(DataConfig, settings["data"], "data").normalisation
+    return TrainedModel(name, model, names, scaling, settings.get("objective", "classes"))
+
+
+@functools.cache
+def sha256_of(name: str) -> str:
+    """Return the checksum of the weights of a model that has a name, one of `KNOWN`."""
+    return open_model(name).sha256
 
 
 def open_classifier(name: str, option: str = "--weights") -> TrainedModel:
@@ -184,7 +198,7 @@ def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
         here: as many.
 
     Returns:
-        None if there is no such class, or if nobody noted the names on one side.
+        None if there is no such class, or if the names on one side were not noted.
     """
     if any(all(NAMELESS.fullmatch(str(name)) for name in names) for names in (there, here)):
         return None
@@ -193,44 +207,19 @@ def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
 
 
 def _folder_of_run(checkpoint: Path) -> Path:
-    """Return the folder that a checkpoint's settings lie in: its own, or the one over a run's `epochs`."""
+    """Return the folder that holds a checkpoint's settings: its own, or the one over a run's `epochs`."""
     folder = checkpoint.absolute().parent
     kept = folder.name == "epochs" and not (folder / "config.toml").exists()
     return folder.parent if kept else folder
 
 
-def _classes_of_run(folder: Path, count: int) -> tuple[str, ...]:
-    """Return the class names of the run in a folder; numbers, if there is no run or it does not say them."""
+def _settings_of_run(folder: Path) -> dict[str, Any]:
+    """Return the settings of the run in a folder; none if there is no run."""
     from vit_lab.runs.run_settings import read_settings
 
-    settings = read_settings(folder) if (folder / "config.toml").exists() else {}
-    names = settings.get("images", {}).get("classes")
-    if names is None and settings:  # of a run of the first version
-        names = {"cifar10": shipped_classes("cifar10"), "digits": range(10)}.get(settings["data"].get("name"))
-    if names is None or len(names) != count:
-        return _numbered(count)
-    return tuple(str(name) for name in names)
+    return read_settings(folder) if (folder / "config.toml").exists() else {}
 
 
 def _numbered(count: int) -> tuple[str, ...]:
     """Return names for classes that have none."""
     return tuple(f"class {number}" for number in range(count))
-
-
-def _objective_of_run(folder: Path) -> str:
-    """Return what the run in a folder was trained for; classes, if there is no run or it does not say."""
-    from vit_lab.runs.run_settings import read_settings
-
-    settings = read_settings(folder) if (folder / "config.toml").exists() else {}
-    return str(settings.get("objective", "classes"))
-
-
-def _normalisation_of_run(folder: Path) -> str | None:
-    """Return the input scaling of the run in a folder; None, if there is no run."""
-    from vit_from_scratch.data.config import DataConfig
-    from vit_from_scratch.settings import from_table
-    from vit_lab.runs.run_settings import read_settings
-
-    if not (folder / "config.toml").exists():
-        return None
-    return from_table(DataConfig, read_settings(folder)["data"], "data").normalisation

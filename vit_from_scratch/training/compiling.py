@@ -3,10 +3,9 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import torch
+from torch import nn
 
 COMPILERS = ("g++", "clang++", "cl")
 """The C++ compilers that torch.compile looks for; CXX may name another."""
@@ -17,13 +16,8 @@ def has_compiler() -> bool:
     return any(shutil.which(name) for name in (os.environ.get("CXX", ""), *COMPILERS) if name)
 
 
-def compiled(network: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """Return a network with its operations fused; as it is, with a sentence on stderr, where that cannot be.
-
-    Args:
-        network: a module, or what stands for one.
-        device: on which it lies.
-    """
+def compiled(network: nn.Module, device: torch.device) -> nn.Module:
+    """Return a network with its operations fused, or as it is, with a sentence on stderr."""
     if device.type == "cpu" and not has_compiler():
         print(
             f"train.compile = true: no C++ compiler ({', '.join(COMPILERS)}) is at hand, so the model is "
@@ -31,4 +25,4 @@ def compiled(network: Callable[..., Any], device: torch.device) -> Callable[...,
             file=sys.stderr,
         )
         return network
-    return torch.compile(network, dynamic=False)
+    return torch.compile(network, dynamic=False)  # type: ignore[return-value]
