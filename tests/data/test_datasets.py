@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import (
@@ -15,6 +16,7 @@ from vit_from_scratch.data import (
     load_dataset,
     open_dataset,
 )
+from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.data.published import digits_test_indices
 
 
@@ -173,3 +175,33 @@ def test_a_smaller_training_part_keeps_the_other_parts_and_the_shares(digits):
 def test_a_training_part_that_cannot_be_drawn_is_refused():
     with pytest.raises(InputError, match=r"data\.train_size = 5000: digits has 1,200 images of 10 classes"):
         open_dataset(DataConfig("digits", train_size=5000))
+
+
+class NoCopies(TorchDispatchMode):
+    """Refuse copies from one device to another, for which a GPU would have to wait."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert "copy" not in func.name(), func.name()
+        assert "lift_fresh" not in func.name(), "a tensor of the CPU"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("normalise", NORMALISATIONS.values(), ids=NORMALISATIONS)
+def test_normalisation_copies_nothing_to_a_device(normalise):
+    images = torch.zeros(2, 3, 4, 4)
+    with NoCopies():
+        normalise(images)
+        normalise.undo(images)
+    with pytest.raises(AssertionError), NoCopies():
+        torch.tensor([0.5], device="meta")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("normalise", NORMALISATIONS.values(), ids=NORMALISATIONS)
+def test_a_gpu_never_waits_for_normalisation(normalise):
+    images = torch.zeros(2, 3, 4, 4, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        normalise(images)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

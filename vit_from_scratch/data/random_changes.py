@@ -1,4 +1,4 @@
-"""Random changes to whole batches of training images, on whatever device they lie.
+"""Random changes to whole batches of training images, on whatever device they are.
 
 One image at a time in Python would leave a small model waiting. Here a batch gets a random flip, shift,
 crop, rotation and scale for each image in a single resampling, and every random number comes from the
@@ -136,7 +136,7 @@ def _crop_sides(
         device: where it draws.
 
     Returns:
-        Widths and heights as shares of the image's, and whether the rectangle may lie anywhere, (B,) each.
+        Widths and heights as shares of the image's, and whether the rectangle may be anywhere, (B,) each.
     """
 
     def uniform(low: float, high: float) -> Tensor:  # (CROP_TRIES, B)

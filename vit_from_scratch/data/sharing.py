@@ -23,7 +23,7 @@ class Share:
     count: int = 1
 
     def place(self, length: int) -> slice:
-        """Return where this part lies in something of this length."""
+        """Return where this part is in something of this length."""
         return _cuts(length, self.count)[self.index]
 
     def of(self, values: Tensor) -> Tensor:

@@ -133,16 +133,7 @@ def open_shards(root: Path) -> PhotoSource:
         fit = rows.dtype == ROW and counts.sum() == len(rows) and rows["label"].max() < len(classes)
         if not (fit and (rows["offset"] + rows["size"] <= sizes[rows["shard"]]).all()):
             raise ValueError
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        MemoryError,
-        zipfile.BadZipFile,
-    ):
+    except DAMAGE:
         raise InputError(
             f"{path} is damaged: expected what `vit pack` writes. Copy the folder again."
         ) from None

@@ -3,13 +3,16 @@
 import hashlib
 import zlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.in_memory import ImageData
-from vit_from_scratch.data.streaming import PhotoData
+
+if TYPE_CHECKING:
+    from vit_from_scratch.data.streaming import PhotoData
 
 
 def fingerprint(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -42,8 +45,8 @@ def data_fingerprint(data: DataSet) -> str:
             f"{part}_{kind}" for part in ("train", "validation", "test") for kind in ("images", "labels")
         )
         return fingerprint(classes, {name: getattr(data, name) for name in parts})
-    assert isinstance(data, PhotoData)
-    parts = {"train": data.source.train, "test": data.source.test}
+    source = cast("PhotoData", data).source
+    parts = {"train": source.train, "test": source.test}
     lines = [line for photos in parts.values() for line in photos.described()]
     labels = {part: torch.tensor(photos.labels) for part, photos in parts.items()}
     return fingerprint("\n".join([classes, *lines]), labels)
