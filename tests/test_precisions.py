@@ -1,10 +1,10 @@
-"""Where bfloat16 is fast is read off the device; `vit train` says so where it is not."""
+"""Where bfloat16 is fast is read off the device."""
 
 import pytest
 import torch
 
-from vit_from_scratch.precisions import has_bfloat16_units
-from vit_lab.cli import main
+from vit_from_scratch.precisions import has_bfloat16_units, resolved_precision
+from vit_from_scratch.training import TrainConfig
 
 XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture": "x86_64"}
 
@@ -19,11 +19,13 @@ XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture
     ],
 )
 def test_a_processors_units(monkeypatch, found, expected):
+    monkeypatch.delenv("VIT_BFLOAT16_UNITS", raising=False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
     assert has_bfloat16_units("cpu") is expected
 
 
 def test_an_older_pytorch_is_asked_for_avx512(monkeypatch):
+    monkeypatch.delenv("VIT_BFLOAT16_UNITS", raising=False)
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
     assert has_bfloat16_units("cpu")
@@ -38,10 +40,9 @@ def test_nvidias_have_them_from_ampere_on(monkeypatch, capability, expected):
 
 @pytest.mark.parametrize("units", [False, True])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_training_says_where_bfloat16_is_slow(monkeypatch, tmp_path, capsys, units, precision):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: XEON | {"amx_bf16": units}, raising=False)
-    settings = ["model.depth=1", "model.dim=8", "model.heads=1", f"train.precision={precision}"]
-    train = ["train", "--data", "digits", "--device", "cpu", "--epochs", "1", "--out", str(tmp_path / "x")]
-    assert main([*train, "--set", *settings]) == 0
-    said = "no units for bfloat16: --set train.precision=float32 is faster" in capsys.readouterr().err
-    assert said == (precision == "bfloat16" and not units)
+def test_bfloat16_becomes_float32_where_it_is_slow_and_a_sentence_says_so(monkeypatch, units, precision):
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", str(int(units)))
+    config, sentence = resolved_precision(TrainConfig(precision=precision), "cpu")
+    slow = precision == "bfloat16" and not units
+    assert config.precision == ("float32" if slow else precision)
+    assert ("no units for bfloat16" in (sentence or "")) == slow

@@ -1,12 +1,19 @@
 """Whether a device computes in bfloat16 itself, or only imitates it."""
 
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+import os
+from typing import TYPE_CHECKING
 
 import torch
 
+if TYPE_CHECKING:
+    from vit_from_scratch.training.config import TrainConfig
 
-def has_bfloat16_units(device: str) -> bool:
+UNITS = "VIT_BFLOAT16_UNITS"
+"""The environment variable that says 1 or 0 in place of what the processor itself says."""
+
+
+def has_bfloat16_units(device: str = "cpu") -> bool:
     """Say whether a device multiplies matrices in bfloat16 faster than in float32, as far as it can be known.
 
     Processors without such units take several times as long, and GPUs before NVIDIA's Ampere gain nothing.
@@ -20,11 +27,28 @@ def has_bfloat16_units(device: str) -> bool:
     kind = torch.device(device).type
     if kind == "cuda":
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
-    return kind != "cpu" or any(bool(found) for name, found in capabilities().items() if "bf16" in name)
-
-
-def capabilities() -> Mapping[str, Any]:
-    """Return what the processor can do, by name; an older PyTorch can be asked for AVX-512 alone."""
+    if kind != "cpu":
+        return True
+    if (told := os.environ.get(UNITS, "")) in ("0", "1"):
+        return told == "1"
     if hasattr(torch.cpu, "get_capabilities"):
-        return torch.cpu.get_capabilities()
-    return {"avx512_bf16": torch.cpu._is_avx512_bf16_supported()}
+        return any(bool(found) for name, found in torch.cpu.get_capabilities().items() if "bf16" in name)
+    return torch.cpu._is_avx512_bf16_supported()  # an older PyTorch can be asked for AVX-512 alone
+
+
+def resolved_precision(config: "TrainConfig", device: str) -> "tuple[TrainConfig, str | None]":
+    """Return settings in a precision that suits a device, and the sentence that says so if it is another one.
+
+    Args:
+        config: the settings, whose precision nobody asked for explicitly.
+        device: where the model is trained.
+
+    Returns:
+        float32 in place of bfloat16 where a device has no units for it, and why; else the settings and None.
+    """
+    if config.precision != "bfloat16" or has_bfloat16_units(device):
+        return config, None
+    return dataclasses.replace(config, precision="float32"), (
+        "this processor has no units for bfloat16, so the run is in float32, which is faster on it; "
+        "--set train.precision=bfloat16 insists."
+    )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.callbacks import Callback, KeepEpochs, ProgressBar
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.loop import train
@@ -91,7 +89,6 @@ def run(
         )
     start = recipe.start()
     with RunFolder(out_dir, start) as run_folder:
-        advise_on_precision(recipe, device)
         model, history = _trained(recipe, data, here, device, run_folder, say, keep)
         known = processes.from_first(
             lambda: read_result(out_dir, seed) if run_folder.result.exists() else None
@@ -108,14 +105,6 @@ def run(
         folder = data_folder(data_dir)
         result |= {"data_dir": str(folder.resolve()) if folder else None}
         return processes.from_first(lambda: _written(run_folder, result | start, here))
-
-
-def advise_on_precision(recipe: Recipe, device: str) -> None:
-    """Say on stderr, before anything is trained, that a device only imitates the bfloat16 of a recipe."""
-    slow = recipe.train.precision == "bfloat16" and not has_bfloat16_units(device)
-    if slow and Processes.current().rank == 0:
-        advice = "this device has no units for bfloat16: --set train.precision=float32 is faster on it"
-        print(f"vit: {advice}, in a new folder.", file=sys.stderr)
 
 
 def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
