@@ -16,7 +16,7 @@ from vit_lab.cli.options import STOPPED, shared_device
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets for each process."""
 
-SHARED = ("train", "finetune", "pretrain-masked")
+SHARED = ("train", "finetune")
 """The commands whose work several processes can share."""
 
 TIMEOUT = datetime.timedelta(minutes=10)
@@ -145,5 +145,5 @@ def refuse_several(command: str) -> None:
     if all(name in os.environ for name in VARIABLES) and size != "1":
         raise InputError(
             f"`vit {command}` in {size} processes: expected one. Start it without torchrun; several share "
-            f"the work of {', '.join(SHARED[:-1])} and {SHARED[-1]}."
+            f"the work of {' and '.join(SHARED)}."
         )
