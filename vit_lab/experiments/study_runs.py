@@ -28,6 +28,7 @@ from vit_lab.runs.origins import trained_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run import run, train_only
 from vit_lab.runs.run_folder import MODEL
+from vit_lab.runs.run_settings import CONFIG
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.streaming import PhotoData
@@ -82,6 +83,7 @@ def run_seeds(
         DivergedError: training diverged.
     """
     path, processes = out_dir / SUMMARY, Processes.current()
+    processes.from_first(lambda: refuse_run(out_dir))
     processes.from_first(lambda: check_summary(path, recipe, rates))
     # once for all seeds, and before anything is written
     data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, place.data_dir))
@@ -94,6 +96,15 @@ def run_seeds(
         with writing(path):
             processes.from_first(lambda: write_json(path, summary))
     return summary
+
+
+def refuse_run(out_dir: Path) -> None:
+    """Raise an `InputError` if a folder that is to be over runs is a run's own."""
+    if (out_dir / CONFIG).exists():
+        raise InputError(
+            f"{out_dir} is the folder of a run: expected one over the folders of several runs. Nothing was "
+            "written; choose another folder."
+        )
 
 
 def run_study(
@@ -125,6 +136,7 @@ def run_study(
             training of a row diverged at every rate; another process is at work in the folder.
     """
     path = out_dir / SUMMARY
+    refuse_run(out_dir)
     check_summary(path, study)
     told = {(row.task, row.name): row for row in known}
     summary: dict[str, Any] = {}
