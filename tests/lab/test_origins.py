@@ -131,7 +131,7 @@ def test_a_run_outside_a_checkout_is_not_given_the_commit_of_another(tmp_path, a
     assert [run.get("commit", "as above") for run in summary["runs"]] == [None, "as above"]
 
 
-TRIALS = """
+TRIED = """
 claim = "Width."
 command = "vit study mine.toml"
 base = "digits"
@@ -143,14 +143,14 @@ train = { epochs = 1, warmup_steps = 0 }
 """
 
 
-def test_trials_that_were_trained_before_keep_their_origin(tmp_path, at):
+def test_rows_that_were_trained_before_keep_their_origin(tmp_path, at):
     page = tmp_path / "mine.toml"
-    page.write_text(TRIALS)
+    page.write_text(TRIED)
     run_study(load_study(str(page)), tmp_path / "out")
     at("second")
-    page.write_text(TRIALS + "[rows.wide.model]\ndim = 16\n")
+    page.write_text(TRIED + "[rows.wide.model]\ndim = 16\n")
     summary = run_study(load_study(str(page)), tmp_path / "out")
-    (narrow,), (wide,) = (row["runs"] for row in summary["rows"])
+    narrow, wide = summary["rows"]
     assert (summary["commit"], narrow["commit"]) == ("second", "first")
     assert "commit" not in wide
     assert "hardware" not in narrow, "that is the same"
@@ -161,19 +161,19 @@ def test_trials_that_were_trained_before_keep_their_origin(tmp_path, at):
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == written, "nothing was trained"
 
 
-def test_a_trial_from_other_weights_is_another_trial(tmp_path, at):
+def test_a_row_from_other_weights_is_another_row(tmp_path, at):
     for seed in (0, 1):
         run(recipe(seed).with_seed(seed), tmp_path / f"start-{seed}")
     base, page = tmp_path / "base.toml", tmp_path / "mine.toml"
     base.write_text('[data]\nname = "digits"\nvalidation_size = 1000\ntrain_size = 64\n[train]\nepochs = 1\n')
-    text = TRIALS[: TRIALS.index("[changes]")].replace('"digits"', f'"{base}"')
+    text = TRIED[: TRIED.index("[changes]")].replace('"digits"', f'"{base}"')
 
     def begun(seed: int):
         page.write_text(f'{text}changes = {{ weights = "{tmp_path}/start-{seed}" }}\n[rows.only]\n')
         return run_study(load_study(str(page)), tmp_path / "out")
 
-    (trial,) = begun(0)["rows"]
-    assert trial["config"]["start"].keys() == {"sha256"}
+    (row,) = begun(0)["rows"]
+    assert row["config"]["start"].keys() == {"sha256"}
     with pytest.raises(InputError, match=r"summary\.json tells of other runs \(start\.sha256"):
         begun(1)
     (tmp_path / "out" / "summary.json").unlink()
@@ -181,7 +181,7 @@ def test_a_trial_from_other_weights_is_another_trial(tmp_path, at):
         begun(1)
 
 
-TRANSFERS = """
+SWEPT = """
 claim = "A start helps."
 command = "vit study page"
 seeds = [0]
@@ -200,12 +200,12 @@ model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
 """
 
 
-def test_each_pair_rate_and_run_of_a_transfer_keeps_its_origin(tmp_path, at):
+def test_each_row_rate_and_run_of_a_swept_study_keeps_its_origin(tmp_path, at):
     page = tmp_path / "page.toml"
-    page.write_text(TRANSFERS)
+    page.write_text(SWEPT)
     run_study(load_study(str(page)), tmp_path / "out")
     at("second")
-    page.write_text(TRANSFERS + "[tasks.fewer]\ndata = { train_size = 20 }\n")
+    page.write_text(SWEPT + "[tasks.fewer]\ndata = { train_size = 20 }\n")
     few, fewer = (summary := run_study(load_study(str(page)), tmp_path / "out"))["rows"]
     assert (summary["commit"], few["commit"]) == ("second", "first")
     assert "commit" not in fewer

@@ -173,7 +173,7 @@ def test_a_recipe_without_labels_may_be_asked_for_the_other_objective(capsys):
         ),
         (
             "train --data digits --objective masked-pixels --out x --set data.validation_size=0",
-            "digits has no validation images to measure on: expected some; set data.validation_size",
+            "digits-masked-pixels has no validation images to measure on: expected some; set data",
         ),
         ("train --recipe tiny-imagenet-masked-pixels --epochs 2", "counts steps, 2100 of them"),
         ("train --data digits --results r --seed 1 --set objective=x", "--set objective=x: expected TABLE"),

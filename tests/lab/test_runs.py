@@ -20,6 +20,8 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training import KeepEpochs, predict
 from vit_lab import evaluate_run, load_recipe, run, run_seeds
 from vit_lab.cli import main
+from vit_lab.experiments.study_runs import Place
+from vit_lab.experiments.summaries import read_summary
 from vit_lab.runs.fingerprints import data_fingerprint
 from vit_lab.runs.trained_models import open_model
 

@@ -229,6 +229,7 @@ def test_the_test_images_are_not_touched_by_a_sweep(weights, digits, tmp_path, m
 )
 def test_wrong_input_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "1")  # without them a line more says that the run is in float32
     (tmp_path / "other.json").write_text("[]")
     assert main(["finetune", "--data", "digits", *arguments]) == 2
     said = capsys.readouterr().err

@@ -196,9 +196,14 @@ def read_row(table: Mapping[str, Any]) -> Row:
         SeedRun.of({"date": made["date"], **run}, run["curves"]) for run in spelt_out(table["runs"], made)
     ]
     rates = [
-        Rate(*(row[name] for name in ("rate", "validation_accuracy", "validation_loss", "seconds")), origin)
+        Rate(
+            row["rate"],
+            row["validation_accuracy"],
+            row["validation_loss"],
+            row["seconds"],
+            {key: row[key] for key in NOTED if key in row},
+        )
         for row in spelt_out(table.get("rates", []), made)
-        for origin in [{key: row[key] for key in NOTED if key in row}]
     ]
     if not runs:
         raise ValueError("a row without runs")

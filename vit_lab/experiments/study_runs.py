@@ -263,7 +263,7 @@ def _held_out(recipe: Recipe, folder: Path, data: "ImageData | PhotoData", place
     }
 
 
-def kept_epoch(recipe: Recipe, history: Sequence[EpochMetrics]) -> EpochMetrics:
+def kept_epoch(recipe: Recipe, history: list[EpochMetrics]) -> EpochMetrics:
     """Return the epoch whose weights a run keeps: the last, or where it had patience the best."""
     return history[best_epoch(history) if recipe.train.patience else -1]
 
@@ -297,16 +297,16 @@ def sweep_rates(
     rows = []
     for rate, one in zip(rates, recipes, strict=True):
         folder = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}"
-        here, numbers = environment(one.train.threads, place.device), ()
+        here, row = environment(one.train.threads, place.device), Rate(rate)
         try:
             history = train_only(one, folder, data, place.device, place.say)
         except DivergedError as error:
             place.say(f"rate {rate:g}: {error}")
         else:
             kept, seconds = kept_epoch(one, history), sum(epoch.seconds for epoch in history)
-            numbers = (kept.validation_accuracy, kept.validation_loss, seconds)
+            row = Rate(rate, kept.validation_accuracy, kept.validation_loss, seconds)
             place.say(f"rate {rate:g}: held-out accuracy {kept.validation_accuracy:.4f}")
-        rows.append(replace(Rate(rate, *numbers), made=trained_at(folder, here)))
+        rows.append(replace(row, made=trained_at(folder, here)))
     return rows
 
 

@@ -25,7 +25,7 @@ def read_summary(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
     if not os.path.lexists(path):
         return "", []
     try:
-        summary = json.loads(path.read_text("utf-8")) if path.is_file() else None
+        summary: Any = json.loads(path.read_text("utf-8")) if path.is_file() else None
         return summary["name" if "rows" in summary else "recipe"], read_rows(summary)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise InputError(
