@@ -21,6 +21,7 @@ QUICK = ["train", "--data", "digits", "--epochs", "2", "--set", "model.depth=1",
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "1")  # else a line more says that a run is in float32
 
 
 def result(folder) -> dict:

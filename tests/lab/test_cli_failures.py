@@ -20,6 +20,7 @@ TRAIN = ["train", "--data", "digits"]
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "1")  # else a line more says that a run is in float32
     monkeypatch.delenv("VIT_DEBUG", raising=False)
 
 
