@@ -35,9 +35,10 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
     names = [str(name) for name in known]
     close = difflib.get_close_matches(shown(given).strip("'"), names, n=1, cutoff=0.7)
     advice = f"did you mean {close[0]!r}?" if close else "pick one of these."
-    return InputError(
-        f"unknown {kind} {shown(given)}: expected one of {', '.join(map(repr, names))}; {advice}"
-    )
+    listed = ", ".join(map(repr, names))
+    if len(listed) > 300:
+        listed = f"{', '.join(map(repr, names[:6]))} and {len(names) - 6} more"
+    return InputError(f"unknown {kind} {shown(given)}: expected one of {listed}; {advice}")
 
 
 def shown(value: object, most: int = 100) -> str:

@@ -1,26 +1,30 @@
 from .experiments.packaged import load_result
 from .experiments.recipes import Recipe, load_recipe, recipe_names, recipe_rows
-from .experiments.seed_runs import run_seeds
+from .experiments.records import Row, read_rows
+from .experiments.study import Study, load_study, study_names
+from .experiments.study_runs import Place, run_seeds, run_study
 from .experiments.table_6 import TABLE_6, recomputed_cost
-from .experiments.trial_runs import run_trials
-from .experiments.trials import load_trials, runs_of
 from .export.exports import export_model
 from .runs.finished import evaluate_run
 from .runs.run import run
 
 __all__ = [
     "TABLE_6",
+    "Place",
     "Recipe",
+    "Row",
+    "Study",
     "evaluate_run",
     "export_model",
     "load_recipe",
     "load_result",
-    "load_trials",
+    "load_study",
+    "read_rows",
     "recipe_names",
     "recipe_rows",
     "recomputed_cost",
     "run",
     "run_seeds",
-    "run_trials",
-    "runs_of",
+    "run_study",
+    "study_names",
 ]

@@ -35,9 +35,8 @@ def test_the_log_shows_every_run_once():
     assert sorted(shown) == sorted(tried.results_with("recipe"))
 
 
-def test_the_log_shows_every_page_of_trials_and_of_transfers_once():
-    assert sorted(directives("trials")) == sorted(tried.results_with("trials"))
-    assert sorted(directives("transfers")) == sorted(tried.results_with("pairs"))
+def test_the_log_shows_every_study_once():
+    assert sorted(directives("study")) == sorted(tried.results_with("rows"))
 
 
 def test_a_run_stands_with_what_it_reached_and_what_it_was_to_reach():
@@ -122,17 +121,13 @@ def test_what_lies_between_two_runs_stands_with_what_was_measured_there():
     assert f"answers for {found['test_top5_accuracy']:.1%}" in lines[-1]
 
 
-def test_the_log_shows_every_page_of_transfers_once():
-    assert sorted(directives("transfers")) == sorted(tried.results_with("pairs"))
-
-
 def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
     page = load_result("cifar10_transfer")
-    lines = tried.transfers_text("cifar10_transfer")
+    lines = tried.study_text("cifar10_transfer")
     rows = [cells([line], "1 % of the labels") for line in lines if line.startswith("| 1 %")]
-    assert len(rows) == len(page["pairs"])
-    for (task, start, rates, chosen, test), pair in zip(rows, page["pairs"], strict=True):
-        assert (task, start) == (pair["task"], pair["start"])
+    assert len(rows) == len(page["rows"])
+    for (task, start, rates, chosen, test), pair in zip(rows, page["rows"], strict=True):
+        assert (task, start) == (pair["task"], pair["name"])
         best = max(row["validation_accuracy"] for row in pair["rates"])
         assert f"{chosen}: {best:.1%}" in rates.split("; ")
         assert rates.count(";") == len(pair["rates"]) - 1
@@ -144,18 +139,18 @@ def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
 
 def test_a_seed_that_diverged_is_told_of(monkeypatch):
     page = load_result("cifar10_transfer")
-    page["pairs"][0]["diverged"] = [1]
+    page["rows"][0]["diverged"] = [1]
     monkeypatch.setattr(tried, "load_result", lambda name: page)
-    first, *others = [line for line in tried.transfers_text("cifar10_transfer") if line.startswith("| 1 %")]
+    first, *others = [line for line in tried.study_text("cifar10_transfer") if line.startswith("| 1 %")]
     assert "without 1 that diverged" in first
     assert not any("diverged" in line for line in others)
 
 
 @pytest.mark.parametrize(("name", "against"), [("small_data", "above"), ("cifar10_settings", "first")])
 def test_trials_are_compared_with_the_row_that_they_change(name, against):
-    found = [100 * trial["validation_accuracy"] for trial in load_result(name)["trials"]]
-    last = load_result(name)["trials"][-1]["name"]
-    lines = tried.trials_text(name)
+    found = [100 * row["validation_accuracy_mean"] for row in load_result(name)["rows"]]
+    last = load_result(name)["rows"][-1]["name"]
+    lines = tried.study_text(name)
     assert float(cells(lines, last)[-1]) == pytest.approx(
         found[-1] - (found[-2] if against == "above" else found[0]), abs=0.051
     )
@@ -163,7 +158,7 @@ def test_trials_are_compared_with_the_row_that_they_change(name, against):
 
 
 def test_a_difference_of_nothing_has_no_minus():
-    assert not any("-0.0" in line for name in directives("trials") for line in tried.trials_text(name))
+    assert not any("-0.0" in line for name in directives("study") for line in tried.study_text(name))
 
 
 def test_a_run_that_there_is_not_is_named():
@@ -173,7 +168,7 @@ def test_a_run_that_there_is_not_is_named():
 
 def test_sphinx_reads_the_tables_without_a_warning(tmp_path):
     (tmp_path / "conf.py").write_text("extensions = ['myst_nb', 'vit_book.tried']\n", encoding="utf-8")
-    tables = re.findall(r"^```\{(?:runs|trials|transfers)\} .+\n```$", LOG, flags=re.MULTILINE)
+    tables = re.findall(r"^```\{(?:runs|study)\} .+\n```$", LOG, flags=re.MULTILINE)
     (tmp_path / "index.md").write_text("# Log\n\n" + "\n\n".join(tables), encoding="utf-8")
     pages = tmp_path / "_build"
     with docutils_namespace():

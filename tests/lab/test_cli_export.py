@@ -72,7 +72,6 @@ def test_it_prints_what_one_has_to_know(run, capsys):
     [
         (["run"], "run/model.onnx"),
         (["run/model.safetensors", "--format", "pt2"], "run/model.pt2"),
-        (["run", "--format", "torchscript"], "run/model.torchscript.pt"),
         (["run", "--out", "new/er/x.onnx"], "new/er/x.onnx"),
         (["cifar10"], "cifar10.onnx"),
         (["cifar10", "--format", "pt2", "--image-size", "40"], "cifar10.pt2"),
@@ -85,7 +84,6 @@ def test_where_files_go(arguments, file, run, instant, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"{file}: 0.0 MB\n  takes images, float32 (B, 3, ")
     assert "from 0 to 1; (x - mean) / std is inside" in out
-    assert ("deprecated TorchScript" in out) == ("torchscript" in arguments)
     assert ("taken for granted" in out) == ("cifar10" not in arguments)
     assert ("(B, 3, 40, 40)" in out) == ("40" in arguments)
     if "cifar10" in arguments:

@@ -20,6 +20,7 @@ TRAIN = ["train", "--data", "digits"]
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VIT_DATA_DIR", raising=False)
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "1")  # else a line more says that a run is in float32
     monkeypatch.delenv("VIT_DEBUG", raising=False)
 
 
@@ -80,12 +81,12 @@ def test_vit_debug_shows_the_traceback_before_the_line(capsys, monkeypatch):
     [MemoryError(), torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("can't allocate memory: 9")],
 )
 def test_only_training_is_told_to_cut_its_batches(capsys, monkeypatch, error):
-    for command in ("train", "trials", "predict", "inspect", "cost", "evaluate"):
+    for command in ("train", "study", "predict", "inspect", "cost", "evaluate"):
         raising(monkeypatch, error, command)
         more = {"inspect": ["--out", "y"], "train": []}.get(command, [])
         assert main([command, *(["x"] if command != "train" else []), *more]) == 1
         advised = "train.accumulation" in capsys.readouterr().err
-        assert advised == (command in ("train", "trials")), command
+        assert advised == (command in ("train", "study")), command
 
 
 @pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
@@ -130,7 +131,7 @@ def test_names_that_are_no_utf8_can_be_printed(monkeypatch, tmp_path):
         [*TRAIN, "--data-dir", ""],
         ["predict", "x.jpg", "--weights", ""],
         ["evaluate", ""],
-        ["trials", "small_data", "--out", " "],
+        ["study", "small_data", "--out", " "],
     ],
 )
 def test_an_empty_path_is_refused(capsys, arguments):
@@ -145,7 +146,7 @@ def test_an_empty_path_is_refused(capsys, arguments):
         [*TRAIN, "--out", "{}"],
         [*TRAIN, "--data-dir", "{}"],
         ["train", "--recipe", "{}.toml"],
-        ["trials", "{}.toml"],
+        ["study", "{}.toml"],
         ["train", "--recipe", "digits", "--set", "data.name=folder:{}"],
         ["predict", "{}.jpg"],
         ["predict", "x.jpg", "--weights", "{}.safetensors"],
@@ -250,7 +251,7 @@ def test_numbers_and_texts_out_of_all_bounds_are_one_line(capsys, arguments, mes
 def test_a_page_of_toml_that_is_nested_too_deeply_is_one_line(capsys, tmp_path):
     (tmp_path / "deep.toml").write_text(f"a = {DEEP}")
     (tmp_path / "long.toml").write_text(f"a = {LONG}")
-    for command in (["train", "--recipe"], ["trials"]):
+    for command in (["train", "--recipe"], ["study"]):
         assert "is nested too deeply" in said(capsys, [*command, "deep.toml"])
         assert "a number of thousands of digits" in said(capsys, [*command, "long.toml"])
 
@@ -260,7 +261,7 @@ def test_a_pipe_is_not_waited_for(capsys, tmp_path):
     for name in ("x.toml", "x.jpg", "x.safetensors"):
         os.mkfifo(tmp_path / name)
     assert "expected a TOML file" in said(capsys, ["train", "--recipe", "x.toml"])
-    assert "expected a TOML file" in said(capsys, ["trials", "x.toml"])
+    assert "expected a TOML file" in said(capsys, ["study", "x.toml"])
     assert "it is not a file" in said(capsys, ["predict", "x.jpg"])
     assert "no checkpoint at x.safetensors" in said(
         capsys, ["predict", "x.jpg", "--weights", "x.safetensors"]

@@ -107,15 +107,6 @@ def test_a_file_says_what_it_takes_and_gives(tmp_path):
     assert ViTConfig.from_dict(json.loads(notes["vit_config"])) == trained.model.config
 
 
-def test_torchscript_gives_the_same_logits(tmp_path, recwarn):
-    trained = trained_model(mlp="local")
-    path = export_model(trained, tmp_path / "a.torchscript.pt", "torchscript").path
-    assert not list(recwarn)
-    extra = {"vit_from_scratch.json": ""}
-    assert_same_logits(trained, torch.jit.load(path, _extra_files=extra))
-    assert json.loads(extra["vit_from_scratch.json"])["normalisation"] == "inside"
-
-
 def test_torch_export_gives_the_same_logits(tmp_path):
     trained = trained_model()
     path = export_model(trained, tmp_path / "a.pt2", "pt2").path

@@ -6,9 +6,7 @@ import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import open_dataset
-from vit_lab import load_recipe, load_trials, run, run_seeds, run_trials
-from vit_lab.experiments.transfer_runs import run_transfers
-from vit_lab.experiments.transfers import load_transfers
+from vit_lab import load_recipe, load_study, run, run_seeds, run_study
 from vit_lab.runs.run import train_only
 from vit_lab.runs.run_folder import RunFolder
 
@@ -133,49 +131,49 @@ def test_a_run_outside_a_checkout_is_not_given_the_commit_of_another(tmp_path, a
     assert [run.get("commit", "as above") for run in summary["runs"]] == [None, "as above"]
 
 
-TRIALS = """
+TRIED = """
 claim = "Width."
-command = "vit trials mine.toml"
+command = "vit study mine.toml"
 base = "digits"
 [changes]
 data = { validation_size = 1000, train_size = 64 }
 model = { dim = 8, depth = 1, heads = 2, mlp_dim = 16 }
 train = { epochs = 1, warmup_steps = 0 }
-[trials.narrow]
+[rows.narrow]
 """
 
 
-def test_trials_that_were_trained_before_keep_their_origin(tmp_path, at):
+def test_rows_that_were_trained_before_keep_their_origin(tmp_path, at):
     page = tmp_path / "mine.toml"
-    page.write_text(TRIALS)
-    run_trials(load_trials(str(page)), tmp_path / "out")
+    page.write_text(TRIED)
+    run_study(load_study(str(page)), tmp_path / "out")
     at("second")
-    page.write_text(TRIALS + "[trials.wide.model]\ndim = 16\n")
-    summary = run_trials(load_trials(str(page)), tmp_path / "out")
-    (narrow,), (wide,) = (trial["runs"] for trial in summary["trials"])
+    page.write_text(TRIED + "[rows.wide.model]\ndim = 16\n")
+    summary = run_study(load_study(str(page)), tmp_path / "out")
+    narrow, wide = summary["rows"]
     assert (summary["commit"], narrow["commit"]) == ("second", "first")
     assert "commit" not in wide
     assert "hardware" not in narrow, "that is the same"
     assert "origins" not in narrow
     written = json.loads((tmp_path / "out" / "summary.json").read_text())
     at("third")
-    run_trials(load_trials(str(page)), tmp_path / "out")
+    run_study(load_study(str(page)), tmp_path / "out")
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == written, "nothing was trained"
 
 
-def test_a_trial_from_other_weights_is_another_trial(tmp_path, at):
+def test_a_row_from_other_weights_is_another_row(tmp_path, at):
     for seed in (0, 1):
         run(recipe(seed).with_seed(seed), tmp_path / f"start-{seed}")
     base, page = tmp_path / "base.toml", tmp_path / "mine.toml"
     base.write_text('[data]\nname = "digits"\nvalidation_size = 1000\ntrain_size = 64\n[train]\nepochs = 1\n')
-    text = TRIALS[: TRIALS.index("[changes]")].replace('"digits"', f'"{base}"')
+    text = TRIED[: TRIED.index("[changes]")].replace('"digits"', f'"{base}"')
 
     def begun(seed: int):
-        page.write_text(f'{text}changes = {{ weights = "{tmp_path}/start-{seed}" }}\n[trials.only]\n')
-        return run_trials(load_trials(str(page)), tmp_path / "out")
+        page.write_text(f'{text}changes = {{ weights = "{tmp_path}/start-{seed}" }}\n[rows.only]\n')
+        return run_study(load_study(str(page)), tmp_path / "out")
 
-    (trial,) = begun(0)["trials"]
-    assert trial["config"]["start"].keys() == {"sha256"}
+    (row,) = begun(0)["rows"]
+    assert row["config"]["start"].keys() == {"sha256"}
     with pytest.raises(InputError, match=r"summary\.json tells of other runs \(start\.sha256"):
         begun(1)
     (tmp_path / "out" / "summary.json").unlink()
@@ -183,37 +181,38 @@ def test_a_trial_from_other_weights_is_another_trial(tmp_path, at):
         begun(1)
 
 
-TRANSFERS = """
+SWEPT = """
 claim = "A start helps."
-command = "vit transfer page"
+command = "vit study page"
 seeds = [0]
 rates = [0.1, 0.01]
-[data]
+test = true
+[changes.data]
 name = "digits"
 train_size = 40
 validation_size = 1000
-[train]
+[changes.train]
 epochs = 1
 batch_size = 20
-[starts.one]
+[rows.one]
 model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
 [tasks.few]
 """
 
 
-def test_each_pair_rate_and_run_of_a_transfer_keeps_its_origin(tmp_path, at):
+def test_each_row_rate_and_run_of_a_swept_study_keeps_its_origin(tmp_path, at):
     page = tmp_path / "page.toml"
-    page.write_text(TRANSFERS)
-    run_transfers(load_transfers(str(page)), tmp_path / "out")
+    page.write_text(SWEPT)
+    run_study(load_study(str(page)), tmp_path / "out")
     at("second")
-    page.write_text(TRANSFERS + "[tasks.fewer]\ndata = { train_size = 20 }\n")
-    few, fewer = (summary := run_transfers(load_transfers(str(page)), tmp_path / "out"))["pairs"]
+    page.write_text(SWEPT + "[tasks.fewer]\ndata = { train_size = 20 }\n")
+    few, fewer = (summary := run_study(load_study(str(page)), tmp_path / "out"))["rows"]
     assert (summary["commit"], few["commit"]) == ("second", "first")
     assert "commit" not in fewer
     assert not any("commit" in part for part in (*few["rates"], *few["runs"])), "as the pair"
     at("third")
     page.write_text(page.read_text().replace("seeds = [0]", "seeds = [0, 1]"))
-    few, fewer = (summary := run_transfers(load_transfers(str(page)), tmp_path / "out"))["pairs"]
+    few, fewer = (summary := run_study(load_study(str(page)), tmp_path / "out"))["rows"]
     assert summary["commit"] == "third"
     for pair, before in ((few, "first"), (fewer, "second")):
         assert "commit" not in pair

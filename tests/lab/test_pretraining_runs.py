@@ -16,7 +16,7 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training import evaluate_hidden, load_pretraining
-from vit_lab import evaluate_run, load_recipe, load_trials, run, run_trials
+from vit_lab import evaluate_run, load_recipe, run
 from vit_lab.cli import main
 from vit_lab.runs.run_folder import RunFolder
 
@@ -44,7 +44,8 @@ def command(photos: Path, *more: str) -> list[str]:
     """A run of a second on these photos."""
     small = ["data.validation_size=4", "data.image_size=16", "train.workers=0", "train.warmup_steps=0"]
     sizes = ["--epochs", "2", "--batch-size", "4", "--set", *small, *TINY]
-    return ["pretrain-masked", "--data", f"folder:{photos}", *sizes, *more]
+    objective = [] if "--objective" in more else ["--objective", "masked-patches"]
+    return ["train", "--data", f"folder:{photos}", *sizes, *objective, *more]
 
 
 def result(folder: Path) -> dict:
@@ -53,7 +54,7 @@ def result(folder: Path) -> dict:
 
 @pytest.mark.parametrize("objective", ["patches", "pixels"])
 def test_a_run_is_measured_on_held_out_photos_and_says_how_to_go_on(tmp_path, capsys, photos, objective):
-    assert main(command(photos, "--objective", objective, "--out", "x")) == 0
+    assert main(command(photos, "--objective", f"masked-{objective}", "--out", "x")) == 0
     folder, written = tmp_path / "x", result(tmp_path / "x")
     said = capsys.readouterr().out.splitlines()
     assert said[-2].startswith(f"x: held-out loss {written['validation_loss']:.4f} on 4 images")
@@ -89,7 +90,7 @@ def test_no_test_photo_is_touched(photos, monkeypatch):
     for path in (photos / "test").rglob("*.png"):
         path.write_bytes(b"no picture any more")
     assert main(command(photos, "--out", "x")) == 0
-    assert main(["pretrain-masked", "--data", "digits", "--objective", "pixels", "--epochs", "1"]) == 0
+    assert main(["train", "--data", "digits", "--objective", "masked-pixels", "--epochs", "1"]) == 0
 
 
 def test_a_finished_run_says_so_and_a_stopped_one_goes_on_to_the_same_bytes(
@@ -119,37 +120,41 @@ def test_a_finished_run_says_so_and_a_stopped_one_goes_on_to_the_same_bytes(
 
 def test_a_run_goes_where_none_on_classes_would(tmp_path):
     quick = ["--data", "digits", "--epochs", "1", "--set", "model.depth=1", "model.dim=16"]
-    assert main(["pretrain-masked", "--objective", "pixels", *quick]) == 0
+    assert main(["train", "--objective", "masked-pixels", *quick]) == 0
     assert os.listdir(tmp_path / "runs") == ["digits-masked-pixels-seed-0"]
     assert result(tmp_path / "runs/digits-masked-pixels-seed-0")["validation_images"] == 237
 
 
 def shown(capsys, *arguments: str) -> dict:
-    assert main(["pretrain-masked", *arguments, "--show"]) == 0
+    assert main(["train", *arguments, "--show"]) == 0
     return tomllib.loads(capsys.readouterr().out)
 
 
 def test_settings_for_classes_are_changed_where_they_would_touch_labels(capsys):
     for arguments in (("--data", "imagenette"), ("--data", "cifar10"), ("--data", "tiny-imagenet")):
-        recipe = shown(capsys, *arguments)
+        recipe = shown(capsys, *arguments, "--objective", "masked-patches")
         augmentation = recipe["train"]["augmentation"]
         assert (recipe["objective"], recipe["train"]["label_smoothing"]) == ("masked-patches", 0)
         assert [augmentation[name] for name in ("mixup", "cutmix", "erase")] == [0, 0, 0]
         assert recipe["data"]["validation_size"] > 0
-    pixels = shown(capsys, "--recipe", "digits", "--objective", "pixels", "--seed", "3")
+    pixels = shown(capsys, "--recipe", "digits", "--objective", "masked-pixels", "--seed", "3")
     assert (pixels["objective"], pixels["data"]["validation_size"]) == ("masked-pixels", 237)
     assert (pixels["seeds"], pixels["train"]["seed"]) == ([3], 3)
     assert "neighbours" not in pixels
-    mirrored = shown(capsys, "--recipe", "cifar10-half-hour-plain", "--objective", "pixels")
+    mirrored = shown(capsys, "--recipe", "cifar10-half-hour-plain", "--objective", "masked-pixels")
     assert "flip_test" not in mirrored, "a test on classes, too"
-    kept = shown(capsys, "--data", "cifar10", "--set", "train.augmentation.erase=0.3")
+    kept = shown(
+        capsys, "--data", "cifar10", "--objective", "masked-patches", "--set", "train.augmentation.erase=0.3"
+    )
     assert kept["train"]["augmentation"]["erase"] == 0.3, "what was typed wins"
 
 
 def test_a_recipe_without_labels_may_be_asked_for_the_other_objective(capsys):
     name = "tiny-imagenet-masked-patches"
-    assert shown(capsys, "--recipe", name, "--objective", "patches")["claim"] == load_recipe(name).claim
-    other = shown(capsys, "--recipe", name, "--objective", "pixels")
+    assert (
+        shown(capsys, "--recipe", name, "--objective", "masked-patches")["claim"] == load_recipe(name).claim
+    )
+    other = shown(capsys, "--recipe", name, "--objective", "masked-pixels")
     assert other["objective"] == "masked-pixels"
     assert "claim" not in other
 
@@ -157,29 +162,20 @@ def test_a_recipe_without_labels_may_be_asked_for_the_other_objective(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("pretrain-masked", "expected one of --data and --recipe"),
-        ("pretrain-masked --data digit", "unknown data set 'digit'"),
-        ("pretrain-masked --recipe digit", "unknown recipe 'digit'"),
-        ("pretrain-masked --recipe digits", "the recipe digits has objective = 'classes': expected one"),
-        ("pretrain-masked --data digits --objective words", "invalid choice: 'words'"),
-        ("pretrain-masked --data digits --out x", "images with 1 channels: expected 3, red, green and blue"),
+        ("train --data digits --objective words", "invalid choice: 'words'"),
         (
-            "pretrain-masked --data digits --objective pixels --out x --set train.label_smoothing=0.1",
+            "train --data digits --objective masked-patches --out x",
+            "images with 1 channels: expected 3, red, green and blue",
+        ),
+        (
+            "train --data digits --objective masked-pixels --out x --set train.label_smoothing=0.1",
             "train.label_smoothing = 0.1 with objective = 'masked-pixels': expected 0",
         ),
         (
-            "pretrain-masked --data digits --objective pixels --out x --set data.validation_size=0",
-            "digits has no validation images to measure on: expected some; set data.validation_size",
+            "train --data digits --objective masked-pixels --out x --set data.validation_size=0",
+            "digits-masked-pixels has no validation images to measure on: expected some; set data",
         ),
-        (
-            "pretrain-masked --recipe tiny-imagenet-masked-pixels --epochs 2",
-            "counts steps, 2100 of them",
-        ),
-        ("pretrain-masked --data digits --device abacus", "--device abacus: "),
-        (
-            "train --recipe tiny-imagenet-masked-pixels",
-            "tiny-imagenet-masked-pixels has objective = 'masked-pixels': expected 'classes' for `vit train`",
-        ),
+        ("train --recipe tiny-imagenet-masked-pixels --epochs 2", "counts steps, 2100 of them"),
         ("train --data digits --results r --seed 1 --set objective=x", "--set objective=x: expected TABLE"),
     ],
 )
@@ -191,16 +187,9 @@ def test_wrong_input_is_one_line_and_nothing_is_written(tmp_path, capsys, argume
     assert os.listdir(tmp_path) == []
 
 
-def test_trials_refuse_a_recipe_without_labels(tmp_path):
-    page = 'claim = "?"\ncommand = "?"\nbase = "tiny-imagenet-masked-patches"\n[trials."a".train]\nseed = 0\n'
-    (tmp_path / "page.toml").write_text(page)
-    with pytest.raises(InputError, match=r"expected 'classes' for trial 'a'.*vit pretrain-masked"):
-        run_trials(load_trials(str(tmp_path / "page.toml")), tmp_path / "y")
-
-
 @pytest.mark.parametrize("objective", ["patches", "pixels"])
 def test_several_seeds_leave_a_summary_of_what_was_held_out(tmp_path, capsys, photos, objective):
-    asked = command(photos, "--objective", objective, "--out", "x", "--results", "found.json")
+    asked = command(photos, "--objective", f"masked-{objective}", "--out", "x", "--results", "found.json")
     assert main([*asked, "--seeds", "0", "3"]) == 0
     said = capsys.readouterr().out
     summary = json.loads((tmp_path / "found.json").read_text())
@@ -219,18 +208,15 @@ def test_several_seeds_leave_a_summary_of_what_was_held_out(tmp_path, capsys, ph
         assert len(run_of_seed["curves"]) == 2
     assert f"mean held-out loss {summary['validation_loss_mean']:.4f} (standard deviation" in said
     assert "vit finetune --weights x/seed-0" in said
-    other = ["--data", "digits", "--objective", "pixels", "--results", "found.json"]
-    assert main(["pretrain-masked", *other]) == 2
+    other = ["--data", "digits", "--objective", "masked-pixels", "--results", "found.json"]
+    assert main(["train", *other]) == 2
     assert "tells of other runs" in capsys.readouterr().err
 
 
-def test_a_run_without_labels_has_no_test_number(photos, tmp_path, capsys):
+def test_a_run_without_labels_has_no_test_number(photos, tmp_path):
     assert main(command(photos, "--out", "x")) == 0
     with pytest.raises(InputError, match=r"knows no classes: expected a run on classes\. Fine-tune it first"):
         evaluate_run(tmp_path / "x")
-    capsys.readouterr()
-    assert main(["train", "--recipe", "x/config.toml", "--seed", "0", "--out", "y"]) == 2
-    assert "expected 'classes'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["validation_loss", "validation_images", "parameters"])
@@ -258,7 +244,7 @@ def test_a_pretrained_vit_starts_a_run_on_classes(photos, tmp_path):
 
 @pytest.mark.parametrize("objective", ["patches", "pixels"])
 def test_a_run_without_labels_is_fine_tuned_by_the_command_that_it_names(photos, tmp_path, capsys, objective):
-    assert main(command(photos, "--objective", objective, "--out", "x")) == 0
+    assert main(command(photos, "--objective", f"masked-{objective}", "--out", "x")) == 0
     named = capsys.readouterr().out.splitlines()[-1].removeprefix("fine-tune it: vit ").split()
     small = ["data.validation_size=4", "train.workers=0", "train.precision=float32", "train.batch_size=4"]
     assert main([*named, "--epochs", "1", "--lr", "1e-9", "--set", *small, "--out", "y"]) == 0

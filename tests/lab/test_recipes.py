@@ -15,7 +15,6 @@ from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_from_scratch.settings import as_table, from_table
 from vit_from_scratch.training import TrainConfig
 from vit_lab.cli import build_parser
-from vit_lab.cli.pretrain_masked import beneath
 from vit_lab.cli.train import chosen_recipe
 from vit_lab.experiments.paper import paper_names
 from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
@@ -32,15 +31,10 @@ def test_every_recipe_says_what_it_claims_and_how_to_run_it(name):
     assert recipe.claim.endswith(".")
     program, *arguments = shlex.split(recipe.command)
     typed = build_parser().parse_args(arguments)
-    if recipe.objective == "classes":
-        assert (program, typed.command, typed.recipe) == ("vit", "train", name)
-        assert typed.results == Path(f"vit_lab/results/{name}.json")
-        assert recipe.expect.keys() == {"test_accuracy"}
-    else:
-        assert (program, typed.command, typed.recipe) == ("vit", "pretrain-masked", name)
-        assert beneath(typed) == {}
-        measured = "accuracy" if recipe.objective == "masked-patches" else "loss"
-        assert recipe.expect.keys() == {f"validation_{measured}"}
+    assert (program, typed.command, typed.recipe) == ("vit", "train", name)
+    assert typed.results == Path(f"vit_lab/results/{name}.json")
+    measured = {"masked-patches": "validation_accuracy", "masked-pixels": "validation_loss"}
+    assert recipe.expect.keys() == {measured.get(recipe.objective, "test_accuracy")}
     assert chosen_recipe(typed) == (recipe, ""), "the command changes nothing"
     assert all(0 < least < 1 for least in recipe.expect.values())
 

@@ -8,17 +8,13 @@ import pytest
 from vit_from_scratch.data import DataConfig
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
-from vit_lab import load_recipe, load_result, load_trials, recipe_names, runs_of
-from vit_lab.experiments.sweeps import with_rate
-from vit_lab.experiments.transfers import load_transfers, transfer_names
+from vit_lab import load_recipe, load_result, load_study, read_rows, recipe_names, study_names
+from vit_lab.experiments.study_runs import with_rate
 from vit_lab.runs.run_settings import differences
 
 FOLDER = resources.files("vit_lab").joinpath("results")
 RESULTS = [name for name in recipe_names() if FOLDER.joinpath(f"{name}.json").is_file()]
-PAGES = resources.files("vit_lab").joinpath("trials")
-TRIALS = sorted(page.name.removesuffix(".toml") for page in PAGES.iterdir() if page.name.endswith(".toml"))
-NOT_RUN = [name for name in TRIALS if not FOLDER.joinpath(f"{name}.json").is_file()]
-TRANSFERS = [name for name in transfer_names() if FOLDER.joinpath(f"{name}.json").is_file()]
+STUDIES = [name for name in study_names() if FOLDER.joinpath(f"{name}.json").is_file()]
 
 
 def assert_settings(ran, recipe):
@@ -62,49 +58,38 @@ def test_a_result_reaches_what_its_recipe_expects(name):
         assert reached - 0.02 < expected <= reached
 
 
-@pytest.mark.parametrize("name", sorted(set(TRIALS) - set(NOT_RUN)))
-def test_a_result_of_trials_comes_from_their_page_as_it_stands(name):
-    result, page = load_result(name), load_trials(name)
-    assert (result["claim"], result["base"]) == (page.claim, page.base)
-    recipes = page.recipes()
-    assert [trial["name"] for trial in result["trials"]] == list(recipes)
-    for trial, recipe in zip(result["trials"], recipes.values(), strict=True):
-        assert_settings(trial["config"], recipe)
-        runs = runs_of(trial)
-        assert [run["seed"] for run in runs] == list(page.seeds)
-        for run in runs:
-            assert len(run["curves"]) == recipe.train.epochs
-            assert run["validation_accuracy"] == run["curves"][-1]["validation_accuracy"]
-        mean = sum(run["validation_accuracy"] for run in runs) / len(runs)
-        assert trial["validation_accuracy"] == pytest.approx(mean)
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_result_of_a_study_comes_from_its_page_as_it_stands(name):
+    result, study = load_result(name), load_study(name)
+    assert (result["claim"], result.get("base", "")) == (study.claim, study.base)
+    rows, variants = read_rows(result), study.variants()
+    assert [row.label for row in rows] == [variant.label for variant in variants]
+    for row, variant in zip(rows, variants, strict=True):
+        recipe = with_rate(variant.recipe, row.chosen) if variant.rates else variant.recipe
+        assert_settings(row.config, recipe)
+        assert sorted(one.rate for one in row.rates) == sorted(variant.rates)
+        assert row.seeds == list(study.seeds)
+        assert all(len(run.curve) == recipe.train.epochs for run in row.runs)
+        assert row.measure == ("test_accuracy" if study.test else "validation_accuracy")
+        if not study.test:
+            assert row.values() == [run.curve[-1]["validation_accuracy"] for run in row.runs]
 
 
-@pytest.mark.parametrize("name", TRIALS)
-def test_a_page_of_trials_says_whether_it_has_been_run(name):
-    text = PAGES.joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    assert ("Not run so far." in text) == (name in NOT_RUN)
+@pytest.mark.parametrize("name", STUDIES + RESULTS)
+def test_what_a_result_says_of_its_rows_follows_from_their_runs(name):
+    result = load_result(name)
+    for table, row in zip(result.get("rows", [result]), read_rows(result), strict=True):
+        assert table[f"{row.measure}_mean"] == pytest.approx(row.mean)
+        assert table[f"{row.measure}_std"] == (pytest.approx(row.std) if row.std is not None else None)
+        again = row.table()
+        assert again.keys() >= table.keys() - {"recipe", "claim", "command", "expect", "aim", "changes"}
+        assert again["runs"] == table["runs"] or "name" in table
 
 
-@pytest.mark.parametrize("name", TRANSFERS)
-def test_a_result_of_transfers_comes_from_its_page_as_it_stands(name):
-    result, page = load_result(name), load_transfers(name)
-    assert result["claim"] == page.claim
-    recipes = page.pairs()
-    assert [(pair["task"], pair["start"]) for pair in result["pairs"]] == list(recipes)
-    for pair, recipe in zip(result["pairs"], recipes.values(), strict=True):
-        assert_settings(pair["config"], with_rate(recipe, pair["chosen"]))
-        assert sorted(row["rate"] for row in pair["rates"]) == sorted(page.rates_of(pair["start"]))
-        assert [run["seed"] for run in pair["runs"]] + pair["diverged"] == list(page.seeds)
-        assert all(len(run["validation_accuracies"]) == recipe.train.epochs for run in pair["runs"])
-        mean = sum(run["test_accuracy"] for run in pair["runs"]) / len(pair["runs"])
-        assert pair["test_accuracy_mean"] == pytest.approx(mean)
-
-
-@pytest.mark.parametrize("name", transfer_names())
-def test_a_page_of_transfers_says_whether_it_has_been_run(name):
-    pages = resources.files("vit_lab").joinpath("transfers")
-    text = pages.joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    assert ("Not yet run." in text) == (name not in TRANSFERS)
+@pytest.mark.parametrize("name", study_names())
+def test_a_study_says_whether_it_has_been_run(name):
+    text = resources.files("vit_lab").joinpath("studies", f"{name}.toml").read_text("utf-8")
+    assert ("Not yet run." in text) == (name not in STUDIES)
 
 
 def test_the_digits_result_has_the_neighbours_beside_it():
@@ -113,13 +98,13 @@ def test_the_digits_result_has_the_neighbours_beside_it():
 
 
 def test_the_ladder_takes_the_rates_that_did_best_on_held_out_photos():
-    trials = load_result("small_data_rates")["trials"]
-    ladder = load_trials("small_data").recipes()
+    rows = load_result("small_data_rates")["rows"]
+    ladder = load_study("small_data").recipes()
     for optimiser, rung in (("adamw", "plain ViT, AdamW"), ("muon", "+ Muon")):
-        swept = [trial for trial in trials if trial["config"]["train"]["optimiser"] == optimiser]
-        best = max(swept, key=lambda trial: trial["validation_accuracy"])
+        swept = [row for row in rows if row["config"]["train"]["optimiser"] == optimiser]
+        best = max(swept, key=lambda row: row["validation_accuracy_mean"])
         assert ladder[rung].train.learning_rate == best["config"]["train"]["learning_rate"]
-        rates = sorted(trial["config"]["train"]["learning_rate"] for trial in swept)
+        rates = sorted(row["config"]["train"]["learning_rate"] for row in swept)
         assert rates[0] < ladder[rung].train.learning_rate < rates[-1], "not at the end of what was tried"
     ordered = list(ladder.values())
     for before, after in itertools.pairwise(ordered):
@@ -129,12 +114,12 @@ def test_the_ladder_takes_the_rates_that_did_best_on_held_out_photos():
 
 
 def test_each_shape_takes_the_rate_that_did_best_on_held_out_photos():
-    swept = load_result("depth_width_rates")["trials"]
-    for recipe in load_trials("depth_width").recipes().values():
-        trials = [trial for trial in swept if trial["config"]["model"]["depth"] == recipe.model["depth"]]
-        assert all(trial["config"]["model"].items() >= recipe.model.items() for trial in trials)
-        best = max(trials, key=lambda trial: trial["validation_accuracy"])
-        rates = sorted(trial["config"]["train"]["learning_rate"] for trial in trials)
+    swept = load_result("depth_width_rates")["rows"]
+    for recipe in load_study("depth_width").recipes().values():
+        rows = [row for row in swept if row["config"]["model"]["depth"] == recipe.model["depth"]]
+        assert all(row["config"]["model"].items() >= recipe.model.items() for row in rows)
+        best = max(rows, key=lambda row: row["validation_accuracy_mean"])
+        rates = sorted(row["config"]["train"]["learning_rate"] for row in rows)
         assert recipe.train.learning_rate == best["config"]["train"]["learning_rate"]
         assert rates[0] < recipe.train.learning_rate < rates[-1], "not at the end of what was tried"
-        assert {trial["config"]["train"]["epochs"] for trial in trials} == {recipe.train.epochs // 2}
+        assert {row["config"]["train"]["epochs"] for row in rows} == {recipe.train.epochs // 2}

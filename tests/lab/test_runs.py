@@ -20,7 +20,8 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training import predict
 from vit_lab import evaluate_run, load_recipe, run, run_seeds
 from vit_lab.cli import main
-from vit_lab.experiments.seed_runs import known_runs
+from vit_lab.experiments.study_runs import Place
+from vit_lab.experiments.summaries import read_summary
 from vit_lab.runs.callbacks import KeepEpochs
 from vit_lab.runs.fingerprints import data_fingerprint
 from vit_lab.runs.trained_models import open_model
@@ -92,7 +93,7 @@ def test_a_summary_is_not_replaced_by_one_of_fewer_or_other_seeds(folder):
 @pytest.mark.parametrize("foreign", ["{}", "[]", "years of work", '{"recipe": "digits", "runs": 5}', "null"])
 def test_a_foreign_summary_is_left_alone(folder, foreign):
     (folder / "summary.json").write_text(foreign)
-    refused(folder, r"summary\.json is no summary of runs.*Nothing was written", 0, 1)
+    refused(folder, r"summary\.json is not a summary of runs.*Nothing was written", 0, 1)
 
 
 def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, monkeypatch, capsys):
@@ -100,7 +101,7 @@ def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, m
     (tmp_path / "notes.json").write_text("mine")
     for name in ("notes.json", "."):
         assert main(["train", "--data", "digits", "--seeds", "0", "--out", "x", "--results", name]) == 2
-        assert "is no summary of runs" in capsys.readouterr().err
+        assert "is not a summary of runs" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["notes.json"]
     assert (tmp_path / "notes.json").read_text() == "mine"
 
@@ -274,10 +275,10 @@ def test_an_epoch_that_never_comes_cannot_be_kept(tmp_path):
 
 
 def test_seeds_that_a_summary_tells_of_are_taken_over_on_another_machine(two_seeds, tmp_path):
-    known = known_runs(two_seeds / "summary.json")
-    assert list(known) == [0, 1]
+    ((known,),) = read_summary(two_seeds / "summary.json")[1:]
+    assert known.seeds == [0, 1]
     said = []
-    there = run_seeds(recipe(0, 1, 2), tmp_path / "there", say=said.append, known=known)
+    there = run_seeds(recipe(0, 1, 2), tmp_path / "there", Place(say=said.append), known=known)
     assert [path.name for path in sorted((tmp_path / "there").glob("seed-*"))] == ["seed-2"]
     assert [sentence for sentence in said if "taken over" in sentence] == [
         "seed 0 was run before, and is taken over.",
@@ -290,4 +291,4 @@ def test_seeds_that_a_summary_tells_of_are_taken_over_on_another_machine(two_see
     }
     for one, other in zip(there["runs"][:2], here["runs"][:2], strict=True):
         assert one == other, "numbers, curve and origin"
-    assert known_runs(tmp_path / "nothing.json") == {}
+    assert read_summary(tmp_path / "nothing.json") == ("", [])

@@ -15,7 +15,6 @@ from vit_from_scratch.data.folders import Survey
 from vit_lab.cli import main
 from vit_lab.experiments.suited import (
     KNOWN,
-    OWN_RECIPES,
     SIDES,
     suited_patch,
     suited_recipe,
@@ -35,7 +34,7 @@ def photos(tmp_path):
     return tmp_path / "photos"
 
 
-@pytest.mark.parametrize("name", [*OWN_RECIPES, *KNOWN])
+@pytest.mark.parametrize("name", KNOWN)
 def test_every_named_data_set_has_settings(name):
     recipe, _ = suited_recipe(name, {})
     assert recipe.data.name == name

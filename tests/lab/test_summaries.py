@@ -61,31 +61,39 @@ def test_a_result_whose_start_is_gone_is_still_read(tmp_path, monkeypatch):
         check_summary(path, recipe)  # what it would begin from cannot be compared
 
 
-def test_a_summary_of_an_older_version_knows_its_objective(tmp_path):
-    path = tmp_path / "patches.json"
-    path.write_text(json.dumps(load_result("tiny-imagenet-masked-patches")))
-    check_summary(path, load_recipe("tiny-imagenet-masked-patches"))
-    path.write_text(json.dumps(load_result("digits")))
-    check_summary(path, load_recipe("digits"))
+@pytest.mark.parametrize("name", ["tiny-imagenet-masked-patches", "digits"])
+def test_a_result_that_ships_may_be_replaced_by_one_of_its_recipe(tmp_path, name):
+    (tmp_path / "x.json").write_text(json.dumps(load_result(name)))
+    check_summary(tmp_path / "x.json", load_recipe(name))
 
 
-def test_a_summary_is_not_replaced_by_one_of_another_objective(tmp_path, monkeypatch, capsys, save_photo):
+@pytest.mark.parametrize("units", ["0", "1"])
+def test_a_summary_is_not_replaced_by_one_of_another_objective(
+    tmp_path, monkeypatch, capsys, save_photo, units
+):
     monkeypatch.chdir(tmp_path)
     for number in range(8):
         part = "train" if number < 6 else "test"
         save_photo(Path("photos", part, "ab"[number % 2], f"{number}.png"), (8, 8), number)
     model = ["model.patch_size=4", "model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]
     more = ["data.validation_size=2", "data.image_size=8", "train.workers=0", "train.warmup_steps=0"]
-    command = ["pretrain-masked", "--data", "folder:photos", "--epochs", "1", "--batch-size", "4"]
+    command = ["train", "--data", "folder:photos", "--epochs", "1", "--batch-size", "4"]
     command += ["--set", *model, *more, "--results", "r.json", "--objective"]
-    assert main([*command, "patches"]) == 0
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
+    assert main([*command, "masked-patches"]) == 0
     before = Path("r.json").read_bytes()
-    assert main([*command, "pixels"]) == 2
-    said = capsys.readouterr().err
-    assert "r.json tells of other runs (objective (masked-patches there, masked-pixels now)" in said
-    assert said.count("\n") == 1
+    capsys.readouterr()
+    assert main([*command, "masked-pixels"]) == 2
+    *advice, said = capsys.readouterr().err.splitlines()
+    assert "r.json tells of other runs (photos-masked-patches there, photos-masked-pixels now)" in said
+    assert len(advice) == 1 - int(units), "that the run is in float32"
     assert Path("r.json").read_bytes() == before
-    assert main([*command, "patches"]) == 0
+    summary = json.loads(before) | {"recipe": "photos-masked-pixels"}
+    Path("r.json").write_text(json.dumps(summary))
+    assert main([*command, "masked-pixels"]) == 2
+    assert "(objective (masked-patches there, masked-pixels now)" in capsys.readouterr().err
+    Path("r.json").write_bytes(before)
+    assert main([*command, "masked-patches"]) == 0
 
 
 def test_two_starts_of_one_name_are_told_apart(tmp_path, monkeypatch, capsys, start):

@@ -18,12 +18,10 @@ from vit_lab.cli import (
     inspect,
     pack,
     predict,
-    pretrain_masked,
     probe,
     recipes,
+    study,
     train,
-    transfer,
-    trials,
 )
 from vit_lab.cli.failures import FAILED, INTERRUPTED, explained
 from vit_lab.cli.launch import Launch
@@ -53,16 +51,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser with one subcommand for each module beside this one, and for each that another package brings."""
+    """Build the parser with a subcommand for each module beside this one, and those of other packages."""
     parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (
         train,
         finetune,
-        pretrain_masked,
         recipes,
-        trials,
-        transfer,
+        study,
         evaluate,
         predict,
         inspect,

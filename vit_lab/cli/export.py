@@ -16,8 +16,8 @@ examples:
   vit export runs/try --image-size 64                    # runs/try/model.onnx
   vit export cifar10 --format safetensors-timm           # cifar10.timm.safetensors, for timm.create_model
 
-onnx, torchscript and pt2 take images from 0 to 1 in batches of any size and scale them inside; timm's models
-take scaled images. What a file takes and gives, its classes too, is printed and stands in its metadata."""
+onnx and pt2 take images from 0 to 1 in batches of any size and scale them inside; timm's models take scaled
+images. What a file takes and gives, its classes too, is printed and is in its metadata."""
 
 AS = "vit export"
 
@@ -64,8 +64,6 @@ def export_command(options: argparse.Namespace) -> None:
     print(f"  gives {notes['output']}; {classes(trained)}")
     if "create" in notes:
         print(f"  load it with {notes['create']}")
-    if options.format == "torchscript":
-        print("  PyTorch has deprecated TorchScript; --format pt2 is what comes after it")
     if done.difference is None:
         print("  not checked, as onnxruntime is not installed here; to check it: pip install onnxruntime")
     else:
@@ -74,7 +72,7 @@ def export_command(options: argparse.Namespace) -> None:
 
 
 def said(values: str) -> str:
-    """Return the mean or deviation of each channel as one reads it."""
+    """Return the mean or standard deviation of each channel as one reads it."""
     return ", ".join(f"{value:g}" for value in json.loads(values))
 
 

@@ -4,7 +4,7 @@ from vit_from_scratch.errors import DivergedError, InputError, LostProcessError,
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
-TRAINS = ("train", "finetune", "pretrain-masked", "trials", "transfer")
+TRAINS = ("train", "finetune", "study")
 """The commands that train."""
 
 TRAINING = (

@@ -7,7 +7,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
 from vit_lab.cli.options import add_data_dir, add_device, chosen_device, refuse_existing
 from vit_lab.cli.weights import add_weights
-from vit_lab.experiments.fine_tuning import NAMES
+from vit_lab.experiments.suited import DATA_NAMES
 from vit_lab.runs.trained_models import open_model
 
 PARTS = ("train", "validation", "test")
@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
         "with labels, to FILE.safetensors (which `vit probe` reads) or FILE.npy. Images are not augmented.",
     )
     add_weights(parser, default=None)
-    parser.add_argument("--data", metavar="NAME", required=True, help=", ".join(NAMES))
+    parser.add_argument("--data", metavar="NAME", required=True, help=", ".join(DATA_NAMES))
     add_data_dir(parser)
     parser.add_argument("--part", choices=PARTS, default="train", help="of the data set (default: train)")
     parser.add_argument(

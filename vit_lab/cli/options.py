@@ -70,6 +70,18 @@ def add_device(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_keep_epochs(parser: argparse._ActionsContainer) -> None:
+    """Add --keep-epochs."""
+    parser.add_argument(
+        "--keep-epochs",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
+    )
+
+
 def chosen_device(name: str | None) -> str:
     """Return a device that works here.
 

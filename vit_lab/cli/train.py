@@ -1,58 +1,55 @@
-"""`vit train`: from a recipe to a trained, tested model."""
+"""`vit train`: from a recipe to a trained, tested model, or to one that was trained without labels."""
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.settings import merged
-from vit_lab.cli.options import add_data_dir, chosen_device, own_weights, resumable
-from vit_lab.cli.running import add_changes, add_places, add_seeds, asked_changes, train_recipe
-from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_names, require_classes
-from vit_lab.experiments.suited import data_names, suited_recipe
+from vit_lab.cli.options import add_data_dir, add_keep_epochs, own_weights
+from vit_lab.cli.training import add_changes, add_places, asked_changes, train_recipe
+from vit_lab.experiments.recipes import Recipe, load_recipe
+from vit_lab.experiments.suited import DATA_NAMES, OWN_RECIPES, suited_recipe, without_labels
 
 EPILOG = """\
 examples:
-  vit train --data digits
-  vit train --data digits --epochs 20 --seed 1 --out runs/try --set model.dim=48
+  vit train --data digits --epochs 20 --seed 0 --out runs/try --set model.dim=48
   vit train --data cifar10 --data-dir DEST --epochs 5
   vit train --data folder:photos          (photos/CLASS/*.jpg, a folder for each class)
   vit train --data shards:packed          (what `vit pack photos packed` wrote)
-  vit train --recipe digits --show
+  vit train --data folder:photos --objective masked-patches
   vit train --recipe digits --seeds 0 1 2 3 4
   torchrun --nproc-per-node=4 -m vit_lab train --data digits     (a process for each GPU)
 
+Without labels a model learns from images whose patches are partly hidden, no test image is touched, and the
+model is there to be fine-tuned: masked-patches asks for the mean colours of corrupted patches, as the paper
+does (appendix B.1.2), and masked-pixels for all pixels of hidden ones (He et al., 2022).
+
 A run that was stopped goes on with the same command."""
+
+OBJECTIVES = ("classes", "masked-patches", "masked-pixels")
 
 
 def add_parser(commands: Any) -> None:
     """Add `train` to the commands."""
     parser = commands.add_parser(
         "train",
-        help="train a model and test it once",
+        help="train a model and test it once, or train it without labels",
         description="Train a model by a recipe, test it once, and keep everything in a folder.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_seeds(add_recipe_options(parser))
-    add_places(parser)
-    parser.set_defaults(run=train_command)
-
-
-def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what names a recipe and changes it; return the group of the changes, for more of them."""
     what = parser.add_argument_group("what to run")
     what.add_argument(
-        "--recipe",
-        metavar="NAME",
-        help=f"{', '.join(recipe_names())}, one of the paper's (`vit recipes` lists them), or a TOML file"
-        " of your own",
+        "--recipe", metavar="NAME", help="one that `vit recipes` lists, or a TOML file of your own"
     )
     what.add_argument(
-        "--data", metavar="NAME", help=f"{', '.join(data_names())}: a data set, with settings that suit it"
+        "--data", metavar="NAME", help=f"{', '.join(DATA_NAMES)}: a data set, with settings that suit it"
     )
     add_data_dir(what)
+    what.add_argument(
+        "--objective", choices=OBJECTIVES, help="what is learned (default: the recipe's, or classes)"
+    )
     what.add_argument(
         "--weights",
         type=own_weights,
@@ -60,56 +57,50 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
         help="begin from this model (a name, a run's folder, a checkpoint), whose sizes are kept; "
         "`vit finetune` chooses settings that suit it",
     )
-    what.add_argument("--show", action="store_true", help="print the recipe, changes included, and stop")
-    return add_changes(parser)
+    add_changes(parser)
+    add_places(parser)
+    add_keep_epochs(parser)
+    parser.set_defaults(run=train_command)
 
 
 def train_command(options: argparse.Namespace) -> None:
     """Carry out `vit train`."""
     recipe, why = chosen_recipe(options)
-    if options.show:
-        print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
-        return
-    require_classes(recipe, "`vit train`")
-    device = chosen_device(options.device)
-    many = options.seeds is not None or (options.recipe is not None and options.seed is None)
-    if options.results and not many:
-        raise InputError(
-            "--results takes the summary of several seeds: give --seeds, or --recipe without --seed."
-        )
-    with resumable():
-        if why:
-            print(why, flush=True)
-        train_recipe(recipe, options, device, many)
+    named = options.recipe is not None and options.seed is None
+    many = options.seeds is not None or options.results is not None or named
+    train_recipe(recipe, why, options, many)
 
 
-def chosen_recipe(
-    options: argparse.Namespace, beneath: Mapping[str, Any] | None = None
-) -> tuple[Recipe, str]:
+def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
     """Return the recipe that the options name, with their changes laid over it, and why it was chosen.
 
-    The reason is a sentence where settings were chosen for a data set, else "".
-
-    Args:
-        options: as typed.
-        beneath: changes that a command makes, laid over the recipe before those that were typed.
+    The reason is a sentence where settings were chosen for a data set, else "". A recipe for classes that is
+    given another objective is changed so that it reads no labels, and named after it.
 
     Raises:
         InputError: no recipe and no data set, both, an unknown name or a wrong value.
     """
     if (options.recipe is None) == (options.data is None):
         raise InputError(
-            "expected one of --data and --recipe: "
-            f"--data {' or '.join(data_names())}, --recipe {' or '.join(recipe_names())}."
+            f"expected one of --data and --recipe: --data {' or '.join(DATA_NAMES)}, or --recipe NAME. "
+            "`vit recipes` lists the recipes."
         )
     changes = asked_changes(options)
     if options.weights is not None:
         changes["weights"] = options.weights
-    changes = merged(beneath or {}, changes)
+    own = options.recipe or OWN_RECIPES.get(options.data)
+    asked = options.objective or "classes"
+    if options.objective is not None:
+        base = load_recipe(own) if own else None
+        of_classes = base is None or base.objective == "classes"
+        beneath = without_labels(base, asked) if of_classes and asked != "classes" else {"objective": asked}
+        changes = merged(beneath, changes)
     if options.data is not None:
         recipe, why = suited_recipe(options.data, changes)
     else:
         recipe, why = load_recipe(options.recipe, changes), ""
+    if asked != "classes" and not recipe.name.endswith(asked):
+        recipe = replace(recipe, name=f"{recipe.name}-{asked}")
     if options.weights is not None:  # they have sizes of their own
         recipe = replace(recipe, model=changes.get("model", {}))
     return recipe, why

@@ -1,6 +1,9 @@
 """Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import tomli_w
@@ -86,9 +89,7 @@ class Recipe:
         """Refuse an unknown option of the model now, not after the data were loaded."""
         check_fields(self, "")
         check_name(self.name)
-        require(len(self.seeds) > 0, "seeds", list(self.seeds), "at least one")
-        require(all(0 <= seed < 2**63 for seed in self.seeds), "seeds", list(self.seeds), "0 to 2^63 - 1")
-        require(len(set(self.seeds)) == len(self.seeds), "seeds", list(self.seeds), "each of them once")
+        check_seeds(self.seeds)
         known = self.train.seed in (0, *self.seeds)
         require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
         require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
@@ -162,13 +163,14 @@ class Recipe:
             return with_objective(self.build(data), self.objective, data.normalise)
 
     def start(self) -> dict[str, Any]:
-        """Return what tells the checkpoint that the run begins from, wherever it lies, as a table [start]."""
+        """Return a table [start] with the checksum of the checkpoint that the run begins from."""
         if not self.weights:
             return {}
         head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
         if self.weights in KNOWN:
             return {"start": {"name": self.weights, "sha256": sha256_of(self.weights)} | head}
-        return {"start": {"sha256": sha256(checkpoint_path(self.weights, "weights"))} | head}
+        path = checkpoint_path(self.weights, "weights")
+        return {"start": {"sha256": _checksum_of_file(path, path.stat().st_mtime_ns)} | head}
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -182,9 +184,22 @@ class Recipe:
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
 
 
+@functools.cache
+def _checksum_of_file(path: Path, modified: int) -> str:
+    """Return the checksum of a file, which is read once, unless it is modified."""
+    return sha256(path)
+
+
 def check_name(name: str) -> None:
-    """Refuse the name of a recipe or a page that cannot name a folder inside `runs`: "..", of `...toml`."""
+    """Refuse the name of a recipe or a study that cannot name a folder in `runs`: "..", of `...toml`."""
     require("/" not in name and name.strip(". ") != "", "the file's name", name, "one with letters or digits")
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Refuse no seeds, one of them twice, or one that is too large for torch."""
+    require(len(seeds) > 0, "seeds", list(seeds), "at least one")
+    require(all(0 <= seed < 2**63 for seed in seeds), "seeds", list(seeds), "0 to 2^63 - 1")
+    require(len(set(seeds)) == len(seeds), "seeds", list(seeds), "each of them once")
 
 
 def require_classes(recipe: Recipe, purpose: str) -> None:
@@ -192,7 +207,7 @@ def require_classes(recipe: Recipe, purpose: str) -> None:
     if recipe.objective != "classes":
         raise InputError(
             f"{recipe.name} has objective = {recipe.objective!r}: expected 'classes' for {purpose}. "
-            "Run it with `vit pretrain-masked`, and fine-tune what it leaves."
+            "Run it with `vit train`, and fine-tune what it leaves."
         )
 
 

@@ -1,34 +1,48 @@
-"""Settings that suit a data set, for `vit train --data NAME`: recipes chosen by a few rules, without PyTorch.
+"""Settings that suit a data set, chosen by a few rules, without PyTorch: recipes for `--data NAME`.
 
-The digits and CIFAR-10 have recipes of their own. Any other data set gets a small ViT that two CPU cores can
-train, with what helped most in the recipe `cifar10-half-hour-plain`: the mean of the patches, fixed
-positions, a mimetic start, and Muon. Four things follow from the photos:
+The digits and CIFAR-10 have recipes of their own for training from scratch. Any other data set gets a small
+ViT that two CPU cores can train, with what helped most in the recipe `cifar10-half-hour-plain`: the mean of
+the patches, fixed positions, a mimetic start, and Muon. Four things follow from the photos:
 
 the side of the images   the largest of `SIDES` that half of the photos have; smaller ones are enlarged
 the patch size           the divisor of the side that leaves about a hundred patches
 the width                128 for small images as in CIFAR, 192 for others
 the epochs               so that about `IMAGES_SEEN` images are seen in all, within `EPOCHS`
+
+Fine-tuning has the paper's settings (appendix B.1.1, Table 4) at such a size: SGD with momentum 0.9, no
+weight decay, cosine decay, gradients clipped at norm 1, and a zero head in place of the old one. The paper
+takes batches of 512 and counts steps (10,000 on CIFAR, 500 on Pets); here both follow from the photos.
 """
 
+import dataclasses
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
 from vit_from_scratch.data.folders import Survey, survey_own
 from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
+from vit_lab.runs.trained_models import KNOWN as NAMED
+from vit_lab.runs.trained_models import TrainedModel, open_model
 
 OWN_RECIPES = {"digits": "digits", "cifar10": "cifar10-small"}
 """Data sets with a recipe of their own."""
 
 KNOWN = {
+    "digits": Survey(1_200, 8, 10),
+    "cifar10": Survey(45_000, 32, 10),
     "cifar100": Survey(50_000, 32, 100),
     "tiny-imagenet": Survey(100_000, 64, 200),
     "imagenette": Survey(9_469, 160, 10),
     "pets": Survey(3_680, 333, 37),
     "flowers": Survey(2_040, 500, 102),
 }
-"""What the other data sets are like; a folder of your own is looked at."""
+"""What the data sets are like; a folder of your own is looked at."""
+
+DATA_NAMES = (*KNOWN, *(kind + "PATH" for kind in OWN_SOURCES))
+"""What `--data` takes."""
 
 SIDES = (160, 128, 96, 64, 48, 32)
 """Sides of images to choose from. Larger ones cost more than a small model gains by them."""
@@ -39,19 +53,20 @@ PATCHES = (64, 200)
 IMAGES_SEEN, EPOCHS = 600_000, (10, 200)
 """How many images a run is to see, in up to two hours on two CPU cores; and the bounds of its epochs."""
 
+FINE_TUNING_SEEN, FINE_TUNING_EPOCHS = 200_000, (4, 60)
+"""The same for fine-tuning: with few images each is seen often."""
+
 BATCHES = ((10_000, 128), (1_000, 64), (0, 16))
 """The batch size, from so many photos on."""
+
+RATES = (0.003, 0.01, 0.03, 0.06)
+"""The base rates that fine-tuning tries unless told otherwise: those of Table 4 for ImageNet."""
 
 SMALL = {"flip": True, "shift": 2, "fill": "reflection", "crop": [0.6, 1.0], "erase": 0.25}
 """Random changes to small images, as in the recipes for CIFAR-10."""
 
 LARGE = {"flip": True, "crop": [0.35, 1.0], "cutmix": 1.0, "colour_jitter": [0.2, 0.2, 0.2, 0.05]}
 """Random changes to larger photos, as in the recipe `imagenette-plain`."""
-
-
-def data_names() -> tuple[str, ...]:
-    """Return what `--data` takes."""
-    return (*OWN_RECIPES, *KNOWN, *(kind + "PATH" for kind in OWN_SOURCES))
 
 
 def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
@@ -70,23 +85,56 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
     """
     if data in OWN_RECIPES:
         return load_recipe(OWN_RECIPES[data], changes), ""
-    whole = DataConfig(data).name  # checks the name
-    folder = own_place(whole)
-    seen = survey_own(whole) if folder else KNOWN[data]
-    tables = suited_tables(whole, seen, changes)
-    recipe = recipe_from_tables(tables, changes, (folder.name or "folder") if folder else data)
-    model, train = recipe.model, recipe.train
-    sizes = "" if recipe.weights else f"patches of {model['patch_size']}, width {model['dim']}, "
-    side = recipe.data.image_size or seen.side
-    length = f"steps: {train.steps}" if train.steps else f"epochs: {train.epochs}"
+    whole, short, seen = _looked_at(data)
+    recipe = recipe_from_tables(suited_tables(whole, seen, changes), changes, short)
+    sizes = (
+        "" if recipe.weights else f"patches of {recipe.model['patch_size']}, width {recipe.model['dim']}, "
+    )
     kept = min(recipe.data.train_size or seen.photos, seen.photos)
     some = f"{kept:,} of " if kept < seen.photos else ""
-    sentence = (
+    return recipe, (
         f"{recipe.name}: {some}{seen.photos:,} training photos of {seen.classes} classes, short side "
-        f"{seen.side} pixels. Chosen to suit them: images of {side} x {side}, {sizes}{length}, batches of "
-        f"{train.batch_size}. --set changes them."
+        f"{seen.side} pixels. Chosen to suit them: {_said(recipe, seen, sizes)}. --set changes them."
     )
-    return recipe, sentence
+
+
+def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
+    """Return a recipe that fine-tunes a trained model, and a sentence that says what was chosen.
+
+    Args:
+        weights: as `open_model` takes it.
+        data: the data set's name; of a folder of your own the photos are counted.
+        changes: nested tables laid over it. Images have the side that the model was trained with unless they
+            say otherwise; epochs and warm-up follow from the number of images and the batch, the warm-up from
+            the steps where these are counted.
+
+    Raises:
+        InputError: no such weights, an unknown name, a folder without photos in classes, or wrong changes.
+    """
+    whole, short, seen = _looked_at(data)
+    trained = open_model(weights)
+    name = f"{short}-from-{slug_of(weights)}"
+    recipe = recipe_from_tables(fine_tuning_tables(trained, whole, seen.photos, changes), changes, name)
+    # refuses a side that patches do not divide
+    dataclasses.replace(trained.model.config, image_size=recipe.data.image_size or seen.side)
+    optimiser = f"{recipe.train.optimiser.upper()} at {recipe.train.learning_rate:g}"
+    return recipe, f"{name}: {_said(recipe, seen)}, {optimiser}. --set changes them."
+
+
+def _looked_at(data: str) -> tuple[str, str, Survey]:
+    """Return a data set's whole name, its short name for a recipe, and what its photos are like."""
+    whole = DataConfig(data).name  # checks the name
+    folder = own_place(whole)
+    if folder is None:
+        return whole, data, KNOWN[data]
+    return whole, folder.name or "folder", survey_own(whole)
+
+
+def _said(recipe: Recipe, seen: Survey, sizes: str = "") -> str:
+    """Say which images and how many of them a recipe shows a model."""
+    side, train = recipe.data.image_size or seen.side, recipe.train
+    length = f"steps: {train.steps}" if train.steps else f"epochs: {train.epochs}"
+    return f"images of {side} x {side}, {sizes}{length}, batches of {train.batch_size}"
 
 
 def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
@@ -107,11 +155,11 @@ def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
 
 
 def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str, Any]:
-    """Choose settings for photos.
+    """Choose settings for training from scratch.
 
     Args:
         name: of the data set.
-        seen: their number, size and classes.
+        seen: the number, size and classes of its photos.
         changes: what was asked for and is kept to: of it data.image_size, data.train_size, model.patch_size,
             train.epochs, train.steps and train.batch_size matter here.
 
@@ -121,22 +169,14 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
     Raises:
         InputError: an image size that no patch size suits.
     """
-
-    def asked(table: str, option: str, otherwise: int) -> int:  # what makes no sense is refused by the recipe
-        value = changes.get(table, {}).get(option)
-        return value if isinstance(value, int) and value >= 1 else otherwise
-
     usual = next((side for side in SIDES if side <= seen.side), max(8, seen.side // 4 * 4))
-    side = asked("data", "image_size", usual)
-    photos = min(asked("data", "train_size", seen.photos), seen.photos)
-    batch = asked("train", "batch_size", next(size for least, size in BATCHES if photos >= least))
-    epochs = asked("train", "epochs", min(EPOCHS[1], max(EPOCHS[0], round(IMAGES_SEEN / photos))))
-    steps = asked("train", "steps", 0) or epochs * max(1, photos // batch)
+    side = _asked(changes, "data", "image_size", usual)
+    photos = min(_asked(changes, "data", "train_size", seen.photos), seen.photos)
     small = side < 64
     return {
         "data": {"name": name, "image_size": side},
         "model": {
-            "patch_size": asked("model", "patch_size", 0) or suited_patch(side),
+            "patch_size": _asked(changes, "model", "patch_size", 0) or suited_patch(side),
             "dim": 128 if small else 192,
             "depth": 6,
             "heads": 2 if small else 3,
@@ -146,9 +186,8 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
             "position": "sincos_2d",
             "initialisation": "mimetic",
         },
-        "train": {
-            "epochs": epochs,
-            "batch_size": batch,
+        "train": _length(photos, IMAGES_SEEN, EPOCHS, 200, changes)
+        | {
             "optimiser": "muon",
             "learning_rate": 0.006,
             "adamw_learning_rate": 0.005,
@@ -156,13 +195,71 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
             "betas": [0.9, 0.95],
             "weight_decay": 0.1,
             "schedule": "linear",
-            "warmup_steps": min(200, steps // 10),
             "clip_norm": 0.0,
             "label_smoothing": 0.1,
             "augmentation": SMALL if side <= 64 else LARGE,
             "precision": "bfloat16",
         },
     }
+
+
+def fine_tuning_tables(
+    trained: TrainedModel, name: str, photos: int, changes: dict[str, Any]
+) -> dict[str, Any]:
+    """Choose settings for fine-tuning.
+
+    Args:
+        trained: the model to begin from.
+        name: of the data set.
+        photos: how many training images it has.
+        changes: as in `suited_tables`.
+
+    Returns:
+        The tables of a recipe: weights, data, train.
+    """
+    own = {"image_size": max(trained.model.config.image_shape)}
+    if "image_size" in changes.get("data", {}):
+        own = {}
+    scaling = {"normalisation": trained.normalisation} if trained.normalisation else {}
+    photos = _asked(changes, "data", "train_size", photos)
+    return {
+        "weights": trained.name,
+        "data": {"name": name, **own, **scaling},
+        "train": _length(photos, FINE_TUNING_SEEN, FINE_TUNING_EPOCHS, 100, changes)
+        | {
+            "optimiser": "sgd",
+            "momentum": 0.9,
+            "learning_rate": 0.01,
+            "weight_decay": 0.0,
+            "schedule": "cosine",
+            "clip_norm": 1.0,
+            "augmentation": {"crop": [0.8, 1.0]} if name == "digits" else {"flip": True, "crop": [0.6, 1.0]},
+            "precision": "bfloat16",
+        },
+    }
+
+
+def _length(
+    photos: int, images_seen: int, bounds: tuple[int, int], most_warm_up: int, changes: dict[str, Any]
+) -> dict[str, int]:
+    """Choose epochs, batch size and warm-up for so many photos, as far as the changes leave them open."""
+    batch = _asked(changes, "train", "batch_size", next(size for least, size in BATCHES if photos >= least))
+    fewest, most = bounds
+    epochs = _asked(changes, "train", "epochs", min(most, max(fewest, round(images_seen / photos))))
+    steps = _asked(changes, "train", "steps", 0) or epochs * max(1, photos // batch)
+    return {"epochs": epochs, "batch_size": batch, "warmup_steps": min(most_warm_up, steps // 10)}
+
+
+def _asked(changes: dict[str, Any], table: str, option: str, otherwise: int) -> int:
+    """Return what was asked for, if it makes sense; the recipe refuses what does not."""
+    value = changes.get(table, {}).get(option)
+    return value if isinstance(value, int) and value >= 1 else otherwise
+
+
+def slug_of(weights: str) -> str:
+    """Turn what names a trained model into a part of a recipe's name: "runs/try/" becomes "try"."""
+    last = weights if weights in NAMED else Path(weights.removesuffix(".safetensors")).name
+    return re.sub(r"[^A-Za-z0-9.]+", "-", last).strip("-.") or "weights"
 
 
 def suited_patch(side: int) -> int:

@@ -26,8 +26,6 @@ from vit_lab.export.graphs import (
     onnx_run,
     pt2_bytes,
     pt2_run,
-    torchscript_bytes,
-    torchscript_run,
 )
 from vit_lab.export.to_timm import timm_arguments, timm_weights
 from vit_lab.runs.trained_models import TrainedModel
@@ -101,7 +99,6 @@ def export_model(
 
 GRAPHS = {
     "onnx": (onnx_bytes, onnx_run),
-    "torchscript": (torchscript_bytes, torchscript_run),
     "pt2": (pt2_bytes, pt2_run),
 }
 """For each format that holds a graph, what makes its bytes and what runs them."""

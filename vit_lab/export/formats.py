@@ -30,11 +30,10 @@ class Format:
 
 FORMATS = {
     "onnx": Format(".onnx", ("onnx", "onnxscript")),
-    "torchscript": Format(".torchscript.pt"),
     "pt2": Format(".pt2"),
     "safetensors-timm": Format(".timm.safetensors", ("timm",), scaled_inside=False),
 }
-"""Each by its name: a graph for ONNX Runtime and others, TorchScript, torch.export, timm's own weights."""
+"""Each by its name: a graph for ONNX Runtime and others, torch.export, timm's own weights."""
 
 
 def format_named(name: str) -> Format:

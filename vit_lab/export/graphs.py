@@ -1,8 +1,7 @@
-"""A model, scaling of its images included, as the bytes of an ONNX, a TorchScript or a torch.export file."""
+"""A model, scaling of its images included, as the bytes of an ONNX or a torch.export file."""
 
 import io
 import json
-import warnings
 from collections.abc import Callable, Mapping
 
 import torch
@@ -19,7 +18,7 @@ Run = Callable[[Tensor], Tensor]
 """Images (B, C, H, W) to logits (B, K), with what an exported file holds."""
 
 NOTES = "vit_from_scratch.json"
-"""The file inside a TorchScript or torch.export file that says what it takes and gives."""
+"""The file inside a file of torch.export that says what it takes and gives."""
 
 LARGEST_ONNX = 2**31
 """Bytes that one ONNX file can hold."""
@@ -30,7 +29,7 @@ class ScaledViT(nn.Module):
 
     Args:
         model: any of ours.
-        scaling: the mean and deviation of each channel.
+        scaling: the mean and standard deviation of each channel.
     """
 
     def __init__(self, model: VisionTransformer, scaling: Normalisation) -> None:
@@ -96,31 +95,6 @@ def onnx_run(content: bytes) -> Run | None:
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     return lambda images: torch.from_numpy(session.run(["logits"], {"images": images.numpy()})[0])
-
-
-def torchscript_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:
-    """Return a TorchScript file, traced; what is traced branches on sides and channels, not on the batch."""
-    with warnings.catch_warnings():
-        # Sides and channels, on which the model's checks branch, are fixed in the file.
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # pyright: ignore[reportPrivateImportUsage]
-        _ignore_deprecation()
-        traced = torch.jit.trace(model, model.example(2))
-        buffer = io.BytesIO()
-        torch.jit.save(traced, buffer, _extra_files={NOTES: json.dumps(dict(notes))})
-    return buffer.getvalue()
-
-
-def torchscript_run(content: bytes) -> Run:
-    """Return what runs a TorchScript file."""
-    with warnings.catch_warnings():
-        _ignore_deprecation()
-        return torch.jit.load(io.BytesIO(content))
-
-
-def _ignore_deprecation() -> None:
-    """Ignore that TorchScript is deprecated in PyTorch 2.10 and later: the command says so itself."""
-    warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated", FutureWarning)
-    warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated", DeprecationWarning)
 
 
 def pt2_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""The directives `runs`, `trials`, `between` and `transfers`: the log of what was tried, from the results."""
+"""The directives `runs`, `study` and `between`: the log of what was tried, from the results."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatch
@@ -12,7 +12,7 @@ from sphinx.errors import ExtensionError
 from vit_book.recipes import FromResults, table
 from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.recipes import load_recipe
-from vit_lab.experiments.trials import load_trials, runs_of
+from vit_lab.experiments.records import Row, read_rows
 
 RUN = ("run", "parameters", "epochs", "minutes", "training", "held out", "test", "aim")
 
@@ -28,14 +28,14 @@ class Runs(FromResults):
         return runs_text(self.arguments[0].split())
 
 
-class TrialsLog(FromResults):
-    """`{trials} NAME` stands for a page of trials: its claim, its command and a row for each trial."""
+class StudyLog(FromResults):
+    """`{study} NAME` stands for a study: its claim, its command and a table of its rows."""
 
     required_arguments = 1
 
     def lines(self) -> list[str]:
         """Write claim, command and table."""
-        return trials_text(self.arguments[0])
+        return study_text(self.arguments[0])
 
 
 class Between(FromResults):
@@ -48,18 +48,8 @@ class Between(FromResults):
         return between_text(self.arguments[0])
 
 
-class TransfersLog(FromResults):
-    """`{transfers} NAME` stands for a page of transfers: its claim, its command and a row for each pair."""
-
-    required_arguments = 1
-
-    def lines(self) -> list[str]:
-        """Write claim, command and table."""
-        return transfers_text(self.arguments[0])
-
-
 def results_with(key: str) -> dict[str, dict[str, Any]]:
-    """Return the results with an entry `key` by name: "recipe" for runs, "trials" or "pairs" for pages."""
+    """Return the results with an entry `key` by name: "recipe" for runs, "rows" for studies."""
     results = {name: load_result(name) for name in packaged_names("results", ".json")}
     return {name: result for name, result in results.items() if key in result}
 
@@ -178,33 +168,59 @@ def kept_epoch(curve: Sequence[dict[str, Any]], patience: int) -> dict[str, Any]
     return min(curve, key=lambda epoch: epoch["validation_loss"]) if patience else curve[-1]
 
 
-def trials_text(name: str) -> list[str]:
-    """Write a page of trials in Markdown: claim, command, table, and how far counting alone blurs a row."""
-    page = load_result(name)
-    found = [trial["validation_accuracy"] for trial in page["trials"]]
-    compared = [found[0], *found] if page["cumulative"] else [found[0]] * len(found)
-    rows = [
+def study_text(name: str) -> list[str]:
+    """Write a study in Markdown: claim, command, and a table of what each row reached."""
+    study = load_result(name)
+    rows = read_rows(study)
+    return [
+        f"Its claim: {study['claim']}",
+        "",
+        f"Ended {study['date'].partition('T')[0]}: `{study['command']}`",
+        "",
+        *(swept_lines(rows) if rows[0].rates else held_out_lines(rows, study["cumulative"])),
+    ]
+
+
+def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
+    """Write what rows reached on held-out images, and how far counting alone blurs each."""
+    found = [row.mean for row in rows]
+    compared = [found[0], *found] if cumulative else [found[0]] * len(found)
+    cells = [
         [
-            trial["name"],
-            str(max(len(run["curves"]) for run in runs_of(trial))),
-            share(*(run["curves"][-1]["train_accuracy"] for run in runs_of(trial))),
-            spread(now, trial.get("validation_accuracy_std"), len(runs_of(trial))),
+            row.name,
+            str(max(len(run.curve) for run in row.runs)),
+            share(*(run.curve[-1]["train_accuracy"] for run in row.runs)),
+            spread(now, row.std, len(row.runs)),
             f"{round(100 * (now - before), 1) + 0.0:+.1f}" if number else "",  # not -0.0
         ]
-        for number, (trial, now, before) in enumerate(zip(page["trials"], found, compared, strict=False))
+        for number, (row, now, before) in enumerate(zip(rows, found, compared, strict=False))
     ]
-    photos = min(trial["config"]["data"]["validation_size"] for trial in page["trials"])
+    photos = held_out_images(rows)
     error = 100 * max(sqrt(p * (1 - p) / photos) for p in found)
-    against = "to the row above" if page["cumulative"] else "to the first row"
+    against = "to the row above" if cumulative else "to the first row"
     return [
-        f"Its claim: {page['claim']}",
-        "",
-        f"Ended {page['date'].partition('T')[0]}: `{load_trials(name).command}`",
-        "",
-        *table(("trial", "epochs", "training", "held out", f"points, {against}"), rows),
+        *table(("trial", "epochs", "training", "held out", f"points, {against}"), cells),
         "",
         f"Counting {photos:,} held-out images puts a standard error of {error:.1f} points on a row.",
     ]
+
+
+def swept_lines(rows: Sequence[Row]) -> list[str]:
+    """Write the rates that were tried for each row, and what it reached on the test images at the best."""
+    cells = []
+    for row in rows:
+        tried = (f"{one.rate:g}: {share(one.validation_accuracy)}" for one in row.rates)
+        lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
+        test = spread(row.mean, row.std, len(row.runs)) + lost
+        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", test])
+    return table(
+        ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test"), cells
+    )
+
+
+def held_out_images(rows: Sequence[Row]) -> int:
+    """Return how many images every row was compared on."""
+    return min(row.config["data"]["validation_size"] for row in rows)
 
 
 def between_text(name: str) -> list[str]:
@@ -216,25 +232,6 @@ def between_text(name: str) -> list[str]:
         "",
         f"On {found['test_images']:,} test photos the middle, in half precision, is right for "
         f"{share(first)}, and among its first five answers for {share(five)}.",
-    ]
-
-
-def transfers_text(name: str) -> list[str]:
-    """Write a page of transfers in Markdown: claim, command, and what each start reached at its best rate."""
-    page = load_result(name)
-    rows = []
-    for pair in page["pairs"]:
-        tried = (f"{row['rate']:g}: {share(row['validation_accuracy'])}" for row in pair["rates"])
-        test = spread(pair["test_accuracy_mean"], pair["test_accuracy_std"], len(pair["runs"]))
-        lost = f", without {len(pair['diverged'])} that diverged" if pair["diverged"] else ""
-        rows.append([pair["task"], pair["start"], "; ".join(tried), f"{pair['chosen']:g}", test + lost])
-    photos = min(pair["config"]["data"]["validation_size"] for pair in page["pairs"])
-    return [
-        f"Its claim: {page['claim']}",
-        "",
-        f"Ended {page['date'].partition('T')[0]}: `{page['command']}`",
-        "",
-        *table(("task", "start", f"rates tried, {photos:,} held out", "chosen", "test"), rows),
     ]
 
 
@@ -252,6 +249,5 @@ def spread(mean: float, deviation: float | None, seeds: int) -> str:
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("runs", Runs)
-    app.add_directive("trials", TrialsLog)
+    app.add_directive("study", StudyLog)
     app.add_directive("between", Between)
-    app.add_directive("transfers", TransfersLog)

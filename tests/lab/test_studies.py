@@ -1,0 +1,456 @@
+"""Studies: a base recipe, what varies over it, and a table; rows held out alone, or swept and tested."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.data import ImageData
+from vit_from_scratch.errors import DivergedError
+from vit_from_scratch.model.cost import forward_flops
+from vit_lab import load_study, run_study, study_names
+from vit_lab.cli import main
+from vit_lab.experiments import study_runs
+from vit_lab.experiments.study import slug
+from vit_lab.experiments.summaries import check_summary
+
+TRIED = """
+claim = "Width and rate."
+command = "vit study mine.toml"
+base = "digits"
+cumulative = true
+
+[changes.data]
+validation_size = 100
+[changes.model]
+dim = 8
+heads = 2
+depth = 1
+[changes.train]
+epochs = 1
+
+[rows."as it is"]
+[rows."+ wider".model]
+dim = 16
+[rows."+ faster".train]
+learning_rate = 0.01
+"""
+
+SWEPT = """
+claim = "A start helps."
+command = "vit study mine.toml"
+seeds = [0, 1]
+rates = [0.1, 0.01]
+test = true
+[changes.data]
+name = "digits"
+[changes.train]
+epochs = 1
+batch_size = 20
+threads = 1
+optimiser = "sgd"
+[tasks.few]
+data = { train_size = 40 }
+[tasks.more]
+data = { train_size = 80 }
+[rows."from scratch"]
+model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
+rates = [0.003, 0.001]
+train = { optimiser = "adamw" }
+[rows.same]
+model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
+"""
+FOUR = [("few", "from scratch"), ("few", "same"), ("more", "from scratch"), ("more", "same")]
+
+
+class Page:
+    """A study's file, a folder for its runs and a file for its results."""
+
+    def __init__(self, folder):
+        self.path, self.out, self.results = folder / "mine.toml", folder / "out", folder / "results.json"
+
+    def write(self, text: str, *changes: tuple[str, str]) -> "Page":
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        self.path.write_text(text)
+        return self
+
+    def load(self):
+        return load_study(str(self.path))
+
+    def command(self, *more: str, out=None) -> list[str]:
+        where = ["--out", str(out or self.out), "--results", str(self.results)]
+        return ["study", str(self.path), *where, *more]
+
+    def told(self) -> list[tuple[str, str]]:
+        rows = json.loads((self.out / "summary.json").read_text())["rows"]
+        return [(row["task"], row["name"]) for row in rows]
+
+
+@pytest.fixture
+def page(tmp_path):
+    return Page(tmp_path)
+
+
+def test_cumulative_rows_keep_the_changes_before_them(page):
+    recipes = page.write(TRIED).load().recipes()
+    found = [(r.model["dim"], r.train.learning_rate, r.train.epochs) for r in recipes.values()]
+    rate = found[0][1]
+    assert rate != 0.01
+    assert found == [(8, rate, 1), (16, rate, 1), (16, 0.01, 1)]
+
+
+def test_other_rows_change_one_thing_each(page):
+    recipes = page.write(TRIED, ("cumulative = true", "")).load().recipes()
+    assert [recipe.model["dim"] for recipe in recipes.values()] == [8, 16, 8]
+
+
+def test_a_row_is_the_study_with_its_task_and_its_changes_laid_over(page):
+    few, _, _, other = page.write(SWEPT).load().variants()
+    assert [(one.task, one.name) for one in page.load().variants()] == FOUR
+    train = few.recipe.train
+    assert (few.recipe.data.train_size, train.optimiser, train.learning_rate) == (40, "adamw", 0.003)
+    train = other.recipe.train
+    assert (other.recipe.data.train_size, train.optimiser, train.learning_rate) == (80, "sgd", 0.1)
+    assert few.recipe.name == "few-from-scratch"
+
+
+def test_rows_are_run_once_and_written_down(page, capsys):
+    assert main(page.write(TRIED).command()) == 0
+    out = capsys.readouterr().out
+    summary = json.loads(page.results.read_text())
+    assert [row["name"] for row in summary["rows"]] == ["as it is", "+ wider", "+ faster"]
+    for row in summary["rows"]:
+        assert f"{row['validation_accuracy_mean']:.4f} validation accuracy" in out
+        (run,) = row["runs"]
+        assert run["curves"][-1]["validation_accuracy"] == row["validation_accuracy_mean"]
+        assert row["validation_accuracy_std"] is None
+    assert {"hardware", "versions", "commit", "date"} <= summary.keys()
+    assert run_study(page.load(), page.out) == summary
+
+
+def test_rows_of_several_seeds_have_a_mean_and_a_standard_deviation(page, tmp_path, capsys):
+    assert main(page.write("seeds = [0, 3]\n" + TRIED).command()) == 0
+    row = json.loads(page.results.read_text())["rows"][1]
+    assert [run["seed"] for run in row["runs"]] == [0, 3]
+    reached = [run["validation_accuracy"] for run in row["runs"]]
+    assert row["validation_accuracy_mean"] == pytest.approx(sum(reached) / 2)
+    assert row["validation_accuracy_std"] == pytest.approx(abs(reached[0] - reached[1]) / 2**0.5)
+    assert f"standard deviation {row['validation_accuracy_std']:.4f}, 2 seeds" in capsys.readouterr().out
+    alone = run_study(replace(page.load(), seeds=(3,)), tmp_path / "alone")["rows"][1]
+    losses = [run["curves"][-1]["validation_loss"] for run in (alone["runs"][0], row["runs"][1])]
+    assert losses[0] == losses[1]
+    page.write("seeds = [0]\n" + TRIED)  # would lose a seed
+    assert main(page.command(out=tmp_path / "new")) == 2
+    assert "+ wider, seed 3" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"seeds = .*each of them once"):
+        page.write("seeds = [0, 0]\n" + TRIED).load()
+
+
+def test_every_row_is_swept_then_tested_with_each_seed(page, capsys):
+    assert main(page.write(SWEPT).command()) == 0
+    assert "test accuracy (standard deviation" in capsys.readouterr().out
+    summary = json.loads(page.results.read_text())
+    assert page.told() == FOUR
+    for row in summary["rows"]:
+        accuracies = {one["rate"]: one["validation_accuracy"] for one in row["rates"]}
+        assert accuracies[row["chosen"]] == max(accuracies.values())
+        assert row["config"]["train"]["learning_rate"] == row["chosen"]
+        reached = [run["test_accuracy"] for run in row["runs"]]
+        assert row["test_accuracy_mean"] == pytest.approx(sum(reached) / 2)
+        assert [run["seed"] for run in row["runs"]] == [0, 1]
+    tested = list(page.out.rglob("result.json"))
+    assert len(tested) == 4 * 2, "only the chosen rates were tested"
+    before = {path: path.stat().st_mtime_ns for path in tested}
+    page.results.unlink()
+    assert main(page.command()) == 0, "it goes on, and finds everything done"
+    assert json.loads(page.results.read_text()) == summary
+    assert before == {path: path.stat().st_mtime_ns for path in page.out.rglob("result.json")}
+
+
+def test_a_study_without_test_never_touches_the_test_images(page, monkeypatch):
+    batches = ImageData.batches
+
+    def guarded(self, part, *arguments, **options):
+        assert part == "validation"
+        return batches(self, part, *arguments, **options)
+
+    monkeypatch.setattr(ImageData, "batches", guarded)
+    run_study(page.write(TRIED).load(), page.out)
+
+
+def test_rows_without_held_out_images_are_refused(page):
+    page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
+    with pytest.raises(InputError, match=r"row 'as it is' holds no images out"):
+        run_study(page.load(), page.out)
+
+
+def test_rows_of_a_recipe_without_labels_are_refused(page):
+    page.write(
+        'claim = "?"\ncommand = "?"\nbase = "tiny-imagenet-masked-patches"\n[rows."a".train]\nseed = 0\n'
+    )
+    with pytest.raises(InputError, match=r"expected 'classes' for row 'a' of a study"):
+        run_study(page.load(), page.out)
+
+
+def test_each_row_is_written_down_as_it_ends_and_none_is_lost_again(page):
+    def stop(row):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(page.write(SWEPT).load(), page.out, report=stop)
+    assert page.told() == FOUR[:1]
+    whole = run_study(page.load(), page.out)
+    assert page.told() == FOUR
+    page.write(SWEPT, ("[tasks.few]", "[tasks.least]\ndata = { train_size = 20 }\n[tasks.few]"))
+    with pytest.raises(KeyboardInterrupt):
+        run_study(page.load(), page.out, report=stop)
+    assert page.told() == [("least", "from scratch"), *FOUR], "those of before stay"
+    assert json.loads((page.out / "summary.json").read_text())["rows"][1:] == whole["rows"]
+
+
+def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, capsys, monkeypatch):
+    trains = study_runs.run
+
+    def diverges(recipe, folder, *arguments):
+        if recipe.train.seed == 1 and "more-same" in str(folder):
+            raise DivergedError("the loss is nan at step 3")
+        return trains(recipe, folder, *arguments)
+
+    monkeypatch.setattr(study_runs, "run", diverges)
+    page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 1, 2]"))
+    assert main(page.command()) == 0
+    said = capsys.readouterr().out
+    assert "seed 1: the loss is nan at step 3" in said
+    assert said.count("diverged, and left out: seed 1") == 1
+    *others, last = json.loads(page.results.read_text())["rows"]
+    assert not any("diverged" in row for row in others)
+    assert (last["task"], last["name"], last["diverged"]) == ("more", "same", [1])
+    assert [run["seed"] for run in last["runs"]] == [0, 2]
+    reached = [run["test_accuracy"] for run in last["runs"]]
+    assert last["test_accuracy_mean"] == pytest.approx(sum(reached) / 2)
+    before = page.results.read_text()
+    assert main(page.command()) == 0
+    assert page.results.read_text() == before, "a diverged seed is told of, too"
+    with pytest.raises(InputError, match=r"more, same, seed 1 would be lost"):
+        check_summary(page.results, page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 2]")).load())
+
+
+def test_seeds_that_all_diverge_leave_no_summary(page, monkeypatch):
+    def diverges(recipe, *arguments):
+        raise DivergedError("the loss is nan at step 3")
+
+    monkeypatch.setattr(study_runs, "run", diverges)
+    recipe = page.write(SWEPT).load().variants()[0].recipe
+    with pytest.raises(DivergedError):
+        study_runs.run_seeds(recipe, page.out)
+    assert not page.out.exists()
+
+
+def test_rows_that_a_results_file_tells_of_are_taken_over_on_another_machine(page, tmp_path, capsys):
+    command = page.write(SWEPT).command("--add-to-results")
+    assert main(command) == 0
+    whole = json.loads(page.results.read_text())
+    first, _, third, *_ = whole["rows"]
+    diverged = {"runs": first["runs"][1:], "diverged": [first["runs"][0]["seed"]]}  # a first seed can, too
+    part = whole | {"rows": [first | diverged, third | {"runs": third["runs"][:1]}], "claim": "As before."}
+    page.results.write_text(json.dumps(part))
+    capsys.readouterr()
+    assert main(page.command("--add-to-results", out=tmp_path / "there")) == 0
+    assert capsys.readouterr().out.count("taken over") == 1, "the row with a seed missing is run again"
+    made = {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()}
+    assert made == {"few-same", "more-from-scratch", "more-same"}
+    again = json.loads(page.results.read_text())
+    assert again["claim"] == "As before.", "made before the first run"
+    assert again["rows"][0]["diverged"] == [0]
+    for one, other in zip(again["rows"][1:], whole["rows"][1:], strict=True):
+        assert one["test_accuracy_mean"] == other["test_accuracy_mean"]
+
+
+@pytest.mark.parametrize("command", [["study", "PAGE"], ["train", "--data", "digits", "--epochs", "1"]])
+def test_adding_to_results_wants_a_file(command, page, capsys):
+    page.write(SWEPT)
+    words = [str(page.path) if word == "PAGE" else word for word in command]
+    assert main([*words, "--add-to-results", "--out", str(page.out)]) == 2
+    assert "--add-to-results without a file: expected --results FILE, too." in capsys.readouterr().err
+    assert not page.out.exists()
+
+
+def test_a_summary_of_other_rows_is_never_replaced(page, tmp_path, capsys):
+    assert main(page.write(TRIED).command()) == 0
+    before = page.results.read_text()
+    page.write(TRIED + "[rows.more.model]\ndim = 4\n")
+    assert main(page.command()) == 0, "a row more loses nothing"
+    more = page.results.read_text()
+    assert len(json.loads(more)["rows"]) == 4
+    assert main(page.write(TRIED).command()) == 2
+    assert "tells of other runs (more, seed 0 would be lost)" in capsys.readouterr().err
+    assert page.results.read_text() == more
+    page.results.write_text(before)
+    assert main(page.write(TRIED, ("dim = 16", "dim = 32")).command(out=tmp_path / "new")) == 2
+    assert "model.dim (16 there, 32 now)" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_summary_is_not_replaced_by_one_of_other_tasks_rates_or_settings(page):
+    run_study(page.write(SWEPT, ("[tasks.more]\ndata = { train_size = 80 }\n", "")).load(), page.out)
+    for change, message in (
+        (("epochs = 1", "epochs = 2"), r"train.epochs \(1 there, 2 now\)"),
+        (("[tasks.few]", "[tasks.others]"), r"few, from scratch, seed 0.*would be lost"),
+        (("rates = [0.003, 0.001]", "rates = [0.003, 0.01]"), r"few, from scratch, rate 0.001 would be lost"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_summary(page.out / "summary.json", page.write(SWEPT, change).load())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"commit": ...},
+        {"rows": 5},
+        {"rows": [{"name": "as it is"}]},
+        {"rows": [{"runs": [], "config": {}}]},
+        {"date": ..., "rows": [{}]},
+    ],
+)
+def test_a_damaged_summary_is_one_clear_error(page, damage):
+    whole = run_study(page.write(TRIED).load(), page.out)
+    damaged = {key: value for key, value in (whole | damage).items() if value is not ...}
+    (page.out / "summary.json").write_text(json.dumps(damaged))
+    with pytest.raises(InputError, match=r"summary\.json is not a summary of runs"):
+        run_study(page.load(), page.out)
+    (page.out / "summary.json").write_text(
+        json.dumps(whole).replace(
+            '"validation_accuracy": 0.', f'"validation_accuracy": 1{"0" * 400}, "x": 0.'
+        )
+    )
+    with pytest.raises(InputError, match=r"summary\.json is not a summary of runs"):
+        run_study(page.load(), page.out)
+
+
+def test_with_patience_a_row_is_worth_the_epoch_that_it_keeps(page):
+    page.write(TRIED, ("epochs = 1", "epochs = 30\npatience = 1\nlearning_rate = 0.3\nthreads = 2"))
+    summary = run_study(page.load(), page.out)
+    assert summary["hardware"]["threads"] == 2
+    for row in summary["rows"]:
+        (run,) = row["runs"]
+        losses = [epoch["validation_loss"] for epoch in run["curves"]]
+        best = losses.index(min(losses))
+        assert best < len(losses) - 1, "it ran on for an epoch"
+        assert row["validation_accuracy_mean"] == run["curves"][best]["validation_accuracy"]
+
+
+@pytest.mark.parametrize("units", ["0", "1"])
+def test_bfloat16_becomes_float32_where_a_processor_imitates_it(page, capsys, monkeypatch, units):
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
+    page.write(TRIED, ("epochs = 1", 'epochs = 1\nprecision = "bfloat16"'))
+    assert main(page.command()) == 0
+    assert capsys.readouterr().err.count("no units for bfloat16") == 1 - int(units)
+    found = {row["config"]["train"]["precision"] for row in json.loads(page.results.read_text())["rows"]}
+    assert found == {"bfloat16" if units == "1" else "float32"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("claim = ", "is not TOML"),
+        ('claim = "x"\ncommand = ""\nbase = "digits"\nrows = {}', "rows = {}: expected at least one"),
+        ('clam = "x"', "unknown option of the file 'clam'"),
+        ('claim = "x"\ncommand = ""\nrows = {a = 5}', r"rows\.a = 5: expected a table of"),
+        (
+            SWEPT.replace("rates = [0.003, 0.001]", "rates = [0.003]"),
+            r"rows.from scratch.rates = .*2 rates, as",
+        ),
+        (SWEPT.replace("rates = [0.1, 0.01]", ""), r"rows.from scratch.rates = .*expected 0 rates"),
+        (SWEPT.replace("[tasks.few]\ndata", "[tasks.few]\ndatta"), "unknown option of the file 'datta'"),
+        (SWEPT.replace('command = "vit study mine.toml"', ""), "the file has no 'command'"),
+        (TRIED + "[rows.wrong]\ntrain = 5\n", r"train = 5: expected a table"),
+    ],
+)
+def test_a_study_that_is_wrong_is_one_clear_error(page, text, message):
+    page.path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        page.load().variants()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([".."], r"row '\.\.' cannot name a folder: expected letters"),
+        (["summary.json"], "cannot name a folder"),
+        (["x" * 201], "cannot name a folder: expected .* 200 at most"),
+        (["As IT - is"], "rows 'as it is' and 'As IT - is' would share the folder 'as-it-is'"),
+    ],
+)
+def test_names_that_cannot_be_folders_are_refused_before_anything_is_trained(page, names, message):
+    page.write(TRIED + "".join(f'[rows."{name}"]\n' for name in names))
+    with pytest.raises(InputError, match=message):
+        page.load()
+
+
+def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
+    page.write(
+        SWEPT,
+        ("[tasks.few]", "[tasks.a]"),
+        ("[tasks.more]", '[tasks."a from"]'),
+        ("[rows.same]", "[rows.scratch]"),
+    )
+    with pytest.raises(InputError, match="rows 'a, from scratch' and 'a from, scratch' would share"):
+        page.load()
+
+
+@pytest.mark.parametrize("command", ["study", "train --recipe"])
+def test_a_file_without_a_name_is_refused(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "...toml").write_text(TRIED if command == "study" else '[data]\nname = "digits"\n')
+    assert main([*command.split(), "...toml"]) == 2
+    assert "the file's name = '..': expected one with letters or digits" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["...toml"]
+
+
+def test_a_study_in_another_encoding_is_one_clear_error(page):
+    page.path.write_bytes(b"claim = '\xff'")
+    with pytest.raises(InputError, match=r"is not TOML: 'utf-8' codec"):
+        page.load()
+
+
+def test_a_study_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match=r"unknown study 'nowhere': expected one of"):
+        load_study("nowhere")
+
+
+def test_a_runs_folder_does_not_become_one_over_runs(page, capsys):
+    run_study(page.write(TRIED).load(), page.out)
+    run = page.out / "as-it-is" / "seed-0"
+    before = sorted(os.listdir(run))
+    assert main(page.command(out=run)) == 2
+    assert f"{run} is the folder of a run: expected" in capsys.readouterr().err
+    assert sorted(os.listdir(run)) == before
+
+
+def test_a_rows_name_becomes_a_folder():
+    assert slug("+ flip, shift") == "flip-shift"
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_studies_that_ship_can_be_read(name):
+    study = load_study(name)
+    assert f"vit study {name} " in study.command
+    assert study.variants()
+
+
+def test_depth_is_held_against_width_at_equal_cost():
+    recipes = load_study("depth_width").recipes().values()
+    configs = [ViTConfig.from_dict({"image_size": 32, "num_classes": 10, **r.model}) for r in recipes]
+    costs = [forward_flops(config) for config in configs]
+    assert len({config.depth for config in configs}) == 5
+    assert max(costs) / min(costs) < 1.015
+    with FlopCounterMode(display=False) as counter:  # the widest, by torch
+        VisionTransformer(configs[0]).to("meta")(torch.zeros(1, 3, 32, 32, device="meta"))
+    assert counter.get_total_flops() == costs[0]
+    assert all(not r.train.curriculum for r in recipes)  # smaller images would cost less

@@ -1,0 +1,78 @@
+"""`vit study`: a recipe with what varies over it, from a claim to a table."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vit_from_scratch.files import write_json, writing
+from vit_from_scratch.settings import merged
+from vit_lab.cli.options import add_data_dir, chosen_device, parse_assignments, refuse_file, resumable
+from vit_lab.cli.training import add_places, add_set, affordable, asked_to_add, written_before
+from vit_lab.experiments.study import Study, load_study, study_names
+
+if TYPE_CHECKING:
+    from vit_lab.experiments.records import Row
+
+
+def add_parser(commands: Any) -> None:
+    """Add `study` to the commands."""
+    parser = commands.add_parser(
+        "study",
+        help="compare settings, or what a model may begin from",
+        description="Train every row of a study with each seed, after a sweep of learning rates where the "
+        "study has one, and compare them on held-out images. Test images are measured only where the study "
+        "says so, once for each run. A study that was stopped goes on with the same command.",
+    )
+    parser.add_argument(
+        "study", metavar="NAME", help=f"{', '.join(study_names())}, or a TOML file of your own"
+    )
+    add_data_dir(parser)
+    add_set(parser)
+    add_places(parser)
+    parser.set_defaults(run=study_command)
+
+
+def study_command(options: argparse.Namespace) -> None:
+    """Carry out `vit study`."""
+    study = load_study(options.study)
+    study = replace(study, changes=merged(study.changes, parse_assignments(options.set)))
+    folder = options.out or Path("runs") / study.name
+    refuse_file(folder)
+    device = chosen_device(options.device)
+    study = affordable_study(study, options, device)
+    adding = asked_to_add(options)
+    from vit_lab import run_study  # imported here: it takes seconds
+    from vit_lab.experiments.study_runs import Place
+    from vit_lab.experiments.summaries import check_summary, read_summary
+
+    if options.results:
+        check_summary(options.results, study)
+    known = read_summary(options.results)[1] if adding else []
+    before = written_before(options)
+    with resumable():
+        summary = run_study(study, folder, Place(options.data_dir, device, print), report, known)
+    if options.results:
+        with writing(options.results):
+            write_json(options.results, summary | before)
+    print(f"summary: {folder / 'summary.json'}")
+
+
+def affordable_study(study: Study, options: argparse.Namespace, device: str) -> Study:
+    """Return a study in a precision that the device computes in; see `affordable`."""
+    recipe = next((one for one in study.recipes().values() if one.train.precision == "bfloat16"), None)
+    if recipe is None or affordable(recipe, options, device).train.precision == "bfloat16":
+        return study
+    return replace(study, changes=merged(study.changes, {"train": {"precision": "float32"}}))
+
+
+def report(row: "Row") -> None:
+    """Print what a row reached."""
+    print(
+        f"{row.mean:.4f} {row.measure.replace('_', ' ')}"
+        + (f" (standard deviation {row.std:.4f}, {len(row.runs)} seeds)" if row.std is not None else "")
+        + (f" at rate {row.chosen:g}" if row.rates else "")
+        + f": {row.label}"
+        + (f"; diverged, and left out: seed {', '.join(map(str, row.diverged))}" if row.diverged else ""),
+        flush=True,
+    )

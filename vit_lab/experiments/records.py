@@ -1,0 +1,234 @@
+"""What results and summaries hold, as typed records, and the one layout in which JSON keeps them.
+
+A row is a recipe that was run with several seeds, perhaps after a sweep of learning rates. A recipe's result
+is a single row; a study's result is a list of them.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vit_lab.experiments.study import label_of
+from vit_lab.runs.finished import ORIGIN
+from vit_lab.runs.origins import NOTED, said_once, spelt_out
+
+MEASURES = (
+    "test_accuracy",
+    "test_top5_accuracy",
+    "test_flip_accuracy",
+    "validation_loss",
+    "validation_accuracy",
+)
+"""What is averaged over the seeds, if it was measured: few classes have no top-5 accuracy, few recipes test
+mirror images, a run without labels has nothing tested, and of pixels none is right or wrong."""
+
+MADE = (*ORIGIN, "date")
+"""What a record says of where and when it was made, unless the record that it belongs to says it for all."""
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One run of a row.
+
+    Attributes:
+        seed: its seed.
+        measured: numbers by name: some of `MEASURES`, and "test_loss".
+        seconds: of training.
+        made: where and when it was trained, as in its result.json.
+        curve: an entry for each epoch.
+    """
+
+    seed: int
+    measured: dict[str, float]
+    seconds: float
+    made: dict[str, Any]
+    curve: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any], curve: list[dict[str, Any]]) -> "SeedRun":
+        """Take over a run from its result.json, or from a summary, where the curve is taken from."""
+        names = (*MEASURES, "test_loss")
+        return cls(
+            int(result["seed"]),
+            {name: float(result[name]) for name in names if result.get(name) is not None},
+            float(result["seconds"]),
+            {key: result[key] for key in NOTED if key in result},
+            curve,
+        )
+
+    def table(self) -> dict[str, Any]:
+        """Return what JSON holds, its origin spelt out."""
+        return {
+            "seed": self.seed,
+            **self.measured,
+            "seconds": self.seconds,
+            **self.made,
+            "curves": self.curve,
+        }
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A learning rate that was tried with a row's first seed; its numbers are None where training diverged.
+
+    Attributes:
+        rate: the base learning rate.
+        validation_accuracy: of what the run keeps, on held-out images.
+        validation_loss: likewise.
+        seconds: of training.
+        made: where and when it was trained.
+    """
+
+    rate: float
+    validation_accuracy: float | None = None
+    validation_loss: float | None = None
+    seconds: float | None = None
+    made: dict[str, Any] = field(default_factory=dict)
+
+    def table(self) -> dict[str, Any]:
+        """Return what JSON holds, its origin spelt out."""
+        numbers = {key: value for key, value in vars(self).items() if key != "made"}
+        return numbers | self.made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What the runs of one recipe with several seeds reached.
+
+    Attributes:
+        task: of a study; "" without tasks.
+        name: of the row in its study; "" for a recipe's own result.
+        changes: what the row changes in its study.
+        objective: what was learned, as in `Recipe`.
+        runs: one for each seed that did not diverge.
+        diverged: seeds with which training diverged at the chosen rate; the means are of the others.
+        rates: those that were swept, if any; `chosen` is the best of them.
+        chosen: the learning rate of `runs`.
+        facts: the images measured, parameters, operations of a forward pass, and the baseline, by name.
+        config: every setting, and [start], what the runs began from.
+    """
+
+    task: str = ""
+    name: str = ""
+    changes: dict[str, Any] = field(default_factory=dict)
+    objective: str = "classes"
+    runs: list[SeedRun]
+    diverged: list[int] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
+    chosen: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return label_of(self.task, self.name)
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds that were run, those with which training diverged included."""
+        return [*(run.seed for run in self.runs), *self.diverged]
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """Where and when the last run was made."""
+        return {key: self.runs[-1].made.get(key) for key in MADE}
+
+    @property
+    def measure(self) -> str:
+        """The number that counts: `test_accuracy`, `validation_accuracy` or `validation_loss`."""
+        if self.objective != "classes":
+            return "validation_loss"
+        return "test_accuracy" if "test_accuracy" in self.runs[0].measured else "validation_accuracy"
+
+    def values(self, measure: str = "") -> list[float]:
+        """Return a number of each run; by default the one that counts."""
+        return [run.measured[measure or self.measure] for run in self.runs]
+
+    @property
+    def mean(self) -> float:
+        """The mean of the number that counts."""
+        return statistics.fmean(self.values())
+
+    @property
+    def std(self) -> float | None:
+        """The standard deviation of the number that counts over the seeds; None for a single one."""
+        return statistics.stdev(self.values()) if len(self.runs) > 1 else None
+
+    def table(self) -> dict[str, Any]:
+        """Return what JSON holds; runs and rates say where they were made only if the last run was not."""
+        named = {key: value for key in ("task", "name", "changes") if (value := getattr(self, key))}
+        objective = {} if self.objective == "classes" else {"objective": self.objective}
+        means = {
+            f"{name}_mean": statistics.fmean(self.values(name))
+            for name in MEASURES
+            if name in self.runs[0].measured
+        }
+        rates = said_once([rate.table() for rate in self.rates], self.made)
+        return {
+            **named,
+            **objective,
+            **means,
+            f"{self.measure}_std": self.std,
+            "seconds_max": max(run.seconds for run in self.runs),
+            "seeds": [run.seed for run in self.runs],
+            **({"diverged": self.diverged} if self.diverged else {}),
+            **({"chosen": self.chosen, "rates": rates} if rates else {}),
+            **self.facts,
+            "config": self.config,
+            "runs": said_once([run.table() for run in self.runs], self.made),
+            **self.made,
+        }
+
+
+FACTS = ("test_images", "validation_images", "parameters", "forward_flops", "baseline")
+
+
+def read_row(table: Mapping[str, Any]) -> Row:
+    """Read what `Row.table` returned; the table says where it was made.
+
+    Raises:
+        KeyError, TypeError, ValueError, OverflowError: it is not a row.
+    """
+    made = {key: table[key] for key in MADE}
+    runs = [
+        SeedRun.of({"date": made["date"], **run}, run["curves"]) for run in spelt_out(table["runs"], made)
+    ]
+    rates = [
+        Rate(
+            row["rate"],
+            row["validation_accuracy"],
+            row["validation_loss"],
+            row["seconds"],
+            {key: row[key] for key in NOTED if key in row},
+        )
+        for row in spelt_out(table.get("rates", []), made)
+    ]
+    if not runs:
+        raise ValueError("a row without runs")
+    return Row(
+        **{key: table[key] for key in ("task", "name", "changes", "objective") if key in table},
+        runs=runs,
+        diverged=list(table.get("diverged", [])),
+        rates=rates,
+        chosen=float(table.get("chosen", 0)),
+        facts={key: table[key] for key in FACTS if key in table},
+        config={
+            **table["config"],
+            **{name: dict(table["config"][name]) for name in ("data", "model", "train")},
+        },
+    )
+
+
+def read_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """Read the rows of a result or a summary: those of a study, or a recipe's single one."""
+    if "rows" not in summary:
+        return [read_row(summary)]
+    made = {key: summary[key] for key in MADE}
+    return [read_row({"date": made["date"], **row}) for row in spelt_out(summary["rows"], made)]
+
+
+def rows_table(rows: Sequence[Row], made: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what JSON holds of a study's rows, which say where they were made only if `made` does not."""
+    return said_once([row.table() for row in rows], made)

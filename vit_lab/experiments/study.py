@@ -1,0 +1,172 @@
+"""Studies: a base recipe, what varies over it, seeds, and a claim that is written before the runs.
+
+A study is a page of TOML, and its result a table with a row for each variation (times each task, if there are
+tasks). Settings are chosen on held-out images; the test images are touched only where `test` says so, once
+for each run. Where `rates` are given, every row is tuned alike: as many learning rates, the same held-out
+images, and the runs of all seeds at the best rate.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_from_scratch.paths import typed_path
+from vit_from_scratch.settings import check_fields, from_table, merged, parse_toml, read_toml, require
+from vit_lab.experiments.packaged import packaged_names, packaged_text
+from vit_lab.experiments.recipes import Recipe, check_name, check_seeds, load_recipe, recipe_from_tables
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a study before it is run.
+
+    Attributes:
+        task: the name of its task; "" in a study without tasks.
+        name: of the row.
+        changes: the row's own tables.
+        recipe: what is run; with `rates`, at the first of them.
+        rates: the learning rates that are swept; () for the recipe's own rate.
+    """
+
+    task: str
+    name: str
+    changes: dict[str, Any]
+    recipe: Recipe
+    rates: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """What messages and folders call it: "TASK, NAME"."""
+        return label_of(self.task, self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What varies over a recipe, and what is asked.
+
+    Attributes:
+        name: the file's name without `.toml`.
+        claim: what is asked.
+        command: what to type.
+        base: the recipe that all rows begin from; "" where `changes` hold a whole one.
+        changes: nested tables laid over the base in every row.
+        tasks: for each task, by name, tables laid over these; every row is run for each task.
+        rows: for each row, by name and in order, the tables of its own changes, and `rates` where it wants
+            others (as many).
+        cumulative: whether a row keeps the changes of those before it.
+        seeds: each row is run once for each of them.
+        rates: base learning rates that every row is swept over with the first seed, on held-out images; none
+            for the recipe's own rate.
+        test: measure the runs of all seeds on the test images; otherwise held-out images compare them.
+
+    Raises:
+        InputError: a value of another type, no row, names that cannot be folders of their own, or rows with
+            unequal numbers of rates.
+    """
+
+    name: str
+    claim: str
+    command: str
+    base: str = ""
+    changes: dict[str, Any] = field(default_factory=dict)
+    tasks: dict[str, Any] = field(default_factory=dict)
+    rows: dict[str, Any]
+    cumulative: bool = False
+    seeds: tuple[int, ...] = (0,)
+    rates: tuple[float, ...] = ()
+    test: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an empty study, names that cannot be folders, and rows that are not tuned alike."""
+        check_fields(self, "")
+        check_name(self.name)
+        check_seeds(self.seeds)
+        require(len(self.rows) > 0, "rows", self.rows, "at least one")
+        for option in ("tasks", "rows"):
+            for name, own in getattr(self, option).items():
+                require(isinstance(own, dict), f"{option}.{name}", own, "a table of changes")
+        check_folders([label_of(task, name) for task in self.tasks or [""] for name in self.rows])
+        for name in self.rows:
+            rates = self._rates_of(name)
+            fits = isinstance(rates, tuple) and len(rates) == len(self.rates)
+            require(fits, f"rows.{name}.rates", rates, f"{len(self.rates)} rates, as for the others")
+
+    def variants(self) -> list[Variant]:
+        """Return the rows, task by task, with their recipes."""
+        variants = []
+        for task, changed in (self.tasks or {"": {}}).items():
+            kept = merged(self.changes, changed)
+            for name, own in self.rows.items():
+                here = merged(kept, {key: value for key, value in own.items() if key != "rates"})
+                rates = self._rates_of(name)
+                rate = {"train": {"learning_rate": rates[0]}} if rates else {}
+                recipe = replace(self._recipe(merged(here, rate)), name=slug(label_of(task, name)))
+                variants.append(Variant(task, name, own, recipe, rates))
+                kept = here if self.cumulative else kept
+        return variants
+
+    def recipes(self) -> dict[str, Recipe]:
+        """Return each row's recipe by its label."""
+        return {variant.label: variant.recipe for variant in self.variants()}
+
+    def _recipe(self, changes: dict[str, Any]) -> Recipe:
+        changes = changes | {"seeds": list(self.seeds)}
+        return load_recipe(self.base, changes) if self.base else recipe_from_tables(changes, {}, self.name)
+
+    def _rates_of(self, name: str) -> Any:
+        own = self.rows[name].get("rates", self.rates)
+        return tuple(own) if isinstance(own, list) else own
+
+
+def study_names() -> list[str]:
+    """Return the names of the studies that ship with the package."""
+    return packaged_names("studies", ".toml")
+
+
+def load_study(name: str) -> Study:
+    """Read a study: one that ships with the package by name, or the path of a TOML file.
+
+    Raises:
+        InputError: no such study, a file that is not TOML, or an unknown option in it.
+    """
+    if name.endswith(".toml"):
+        path = typed_path(name, "the study's name")
+        return from_table(Study, {**read_toml(path, f"study {shown(name)}"), "name": path.stem}, "")
+    if name not in study_names():
+        raise unknown_name("study", name, study_names())
+    table = parse_toml(packaged_text("studies", f"{name}.toml"), f"study {name!r}")
+    return from_table(Study, {**table, "name": name}, "")
+
+
+def label_of(task: str, name: str) -> str:
+    """Return what a row is called: by its name, after its task if there is one."""
+    return f"{task}, {name}" if task else name
+
+
+def slug(name: str) -> str:
+    """Turn a row's name into one for a folder: "+ flip, shift" becomes "flip-shift"."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+def check_folders(names: Iterable[str]) -> None:
+    """Refuse rows whose names cannot be folders of their own, as `slug` makes them.
+
+    Raises:
+        InputError: one of them has no letter or digit, or too many, or two would share a folder.
+    """
+    folders: dict[str, str] = {}
+    for name in names:
+        folder = slug(name)
+        if not re.search("[a-z0-9]", folder) or len(folder) > 200 or folder == "summary.json":
+            raise InputError(
+                f"row {shown(name)} cannot name a folder: expected letters from a to z or digits, "
+                "200 at most. Rename it."
+            )
+        if folder in folders:
+            raise InputError(
+                f"rows {folders[folder]!r} and {name!r} would share the folder {folder!r}: "
+                "expected names that differ in letters or digits. Rename one."
+            )
+        folders[folder] = name

@@ -1,0 +1,328 @@
+"""Run a recipe with each of its seeds, or every row of a study, and write a summary of them all."""
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vit_from_scratch.data.datasets import open_dataset
+from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.errors import DivergedError, InputError
+from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
+from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.settings import require
+from vit_from_scratch.training.state import EpochMetrics, best_epoch
+from vit_lab.experiments.baselines import nearest_neighbour_accuracy
+from vit_lab.experiments.recipes import Recipe, require_classes
+from vit_lab.experiments.records import Rate, Row, SeedRun, rows_table
+from vit_lab.experiments.study import Study
+from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
+from vit_lab.runs.environment import environment
+from vit_lab.runs.metrics import read_metrics
+from vit_lab.runs.origins import trained_at
+from vit_lab.runs.processes import Processes
+from vit_lab.runs.run import run, train_only
+from vit_lab.runs.run_folder import MODEL
+from vit_lab.runs.run_settings import CONFIG
+
+if TYPE_CHECKING:
+    from vit_from_scratch.data.dataset import DataSet
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs are computed, and who is told.
+
+    Attributes:
+        data_dir: where the data are; see `load_dataset`.
+        device: where to train.
+        say: called with a sentence, such as that a run is in its folder already.
+        report: called with each tested run's folder and result as it ends.
+        keep: epochs after which the model is kept, as in `run`.
+    """
+
+    data_dir: str | os.PathLike[str] | None = None
+    device: str = "cpu"
+    say: Callable[[str], None] = lambda sentence: None
+    report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None
+    keep: Sequence[int] = ()
+
+
+HERE = Place()
+"""The processor, silently."""
+
+
+def run_seeds(
+    recipe: Recipe,
+    out_dir: Path,
+    place: Place = HERE,
+    rates: Sequence[float] = (),
+    known: Row | None = None,
+) -> dict[str, Any]:
+    """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
+
+    Args:
+        recipe: what to run.
+        out_dir: the folder over the runs' folders.
+        place: where to compute.
+        rates: base learning rates to choose from on held-out images; the runs are then in
+            `out_dir/rate-R/seed-N`, and only those at the best one are tested.
+        known: the row of an earlier summary: its runs are taken over, if they have no folder here.
+
+    Returns:
+        What summary.json holds: the recipe's claim, and the table of its `Row`.
+
+    Raises:
+        InputError: as in `run` and `run_row`; summary.json tells of other settings, or of seeds or rates that
+            are not asked for.
+        DivergedError: training diverged.
+    """
+    path, processes = out_dir / SUMMARY, Processes.current()
+    processes.from_first(lambda: refuse_run(out_dir))
+    processes.from_first(lambda: check_summary(path, recipe, rates))
+    # once for all seeds, and before anything is written
+    data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, place.data_dir))
+    with contextlib.ExitStack() as held:
+        processes.from_first(lambda: held.enter_context(locked(out_dir)))
+        processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
+        row = run_row(recipe, out_dir, data, place, rates, known=known, past_divergence=bool(rates))
+        said = {key: getattr(recipe, key) for key in ("claim", "command", "expect")}
+        summary = {"recipe": recipe.name, **said, **row.table()}
+        with writing(path):
+            processes.from_first(lambda: write_json(path, summary))
+    return summary
+
+
+def refuse_run(out_dir: Path) -> None:
+    """Raise an `InputError` if a folder that is to be over runs is a run's own."""
+    if (out_dir / CONFIG).exists():
+        raise InputError(
+            f"{out_dir} is the folder of a run: expected one over the folders of several runs. Nothing was "
+            "written; choose another folder."
+        )
+
+
+def run_study(
+    study: Study,
+    out_dir: Path,
+    place: Place = HERE,
+    report: Callable[[Row], None] = lambda row: None,
+    known: Sequence[Row] = (),
+) -> dict[str, Any]:
+    """Run every row of a study and write `out_dir/summary.json`, anew after each row.
+
+    Runs that are in their folders are kept. Where training diverges with some of a row's seeds, these have no
+    number: the mean is of the others, and the row says so.
+
+    Args:
+        study: what to run.
+        out_dir: the folder over the rows' folders.
+        place: where to compute.
+        report: called with each row as it is known.
+        known: rows of an earlier summary: taken over, if all their seeds were run and they have no folder
+            here.
+
+    Returns:
+        What summary.json holds.
+
+    Raises:
+        DivergedError: training of a row diverged with every seed; those after it are not run.
+        InputError: a row holds no images out, or its settings do not fit; summary.json tells of other rows;
+            training of a row diverged at every rate; another process is at work in the folder.
+    """
+    path = out_dir / SUMMARY
+    refuse_run(out_dir)
+    check_summary(path, study)
+    told = {(row.task, row.name): row for row in known}
+    summary: dict[str, Any] = {}
+    with locked(out_dir):
+        remove_leftovers(out_dir, [SUMMARY])
+        variants = study.variants()
+        rows = {(row.task, row.name): row for row in read_summary(path)[1]}
+        for variant in variants:
+            require_classes(variant.recipe, f"row {variant.label!r} of a study, which compares accuracies")
+            key, folder = (variant.task, variant.name), out_dir / variant.recipe.name
+            if key in told and sorted(told[key].seeds) == sorted(study.seeds) and not folder.exists():
+                place.say(f"{variant.label}: run before, and taken over.")
+                rows[key] = told[key]
+            else:
+                data = open_dataset(variant.recipe.data, place.data_dir)
+                if not data.size_of("validation"):
+                    raise InputError(
+                        f"row {variant.label!r} holds no images out: expected data.validation_size above 0."
+                    )
+                found = run_row(
+                    variant.recipe, folder, data, place, variant.rates, test=study.test, past_divergence=True
+                )
+                named = {"task": variant.task, "name": variant.name, "changes": variant.changes}
+                rows[key] = replace(found, **named)
+            made = rows[key].made
+            # rows of an earlier summary stay in it until it is their turn
+            kept = [rows[one.task, one.name] for one in variants if (one.task, one.name) in rows]
+            facts = {key: getattr(study, key) for key in ("name", "claim", "command", "base", "cumulative")}
+            facts |= {"changes": study.changes, "seeds": list(study.seeds), "rows": rows_table(kept, made)}
+            summary = json.loads(json.dumps(facts | made))
+            with writing(out_dir):
+                write_json(path, summary)
+            report(rows[key])
+    return summary
+
+
+def run_row(
+    recipe: Recipe,
+    folder: Path,
+    data: "DataSet",
+    place: Place,
+    rates: Sequence[float] = (),
+    known: Row | None = None,
+    test: bool = True,
+    past_divergence: bool = False,
+) -> Row:
+    """Run a recipe with each of its seeds, at the best of some learning rates if any are given.
+
+    Args:
+        recipe: what to run.
+        folder: over the runs' folders.
+        data: the recipe's.
+        place: where to compute.
+        rates: as in `run_seeds`.
+        known: likewise.
+        test: measure what is trained with `run`; otherwise the last epoch's held-out accuracy stands.
+        past_divergence: go on to the next seed where training diverges, and count those that did.
+
+    Raises:
+        InputError: as in `sweep_rates`, or as in `run`.
+        DivergedError: training diverged; with `past_divergence`, with every seed.
+    """
+    tried = sweep_rates(recipe, rates, folder, data, place) if rates else []
+    if tried:
+        chosen = best_rate(tried)
+        recipe, folder = with_rate(recipe, chosen), folder / f"rate-{chosen:g}"
+    runs, diverged, processes = [], [], Processes.current()
+    before = {run.seed: run for run in known.runs} if known else {}
+    part = "test" if test and recipe.objective == "classes" else "validation"
+    facts = {f"{part}_images": data.size_of(part)} | (known.facts if known else {})
+    for seed in recipe.seeds:
+        under = folder / f"seed-{seed}"
+        if seed in before and not processes.from_first(under.exists):
+            place.say(f"seed {seed} was run before, and is taken over.")
+            runs.append(before[seed])
+            continue
+        one = recipe.with_seed(seed)
+        try:
+            result = _tested(one, under, data, place) if test else _held_out(one, under, data, place)
+        except DivergedError as error:
+            diverged.append(seed)
+            if not past_divergence or len(diverged) == len(recipe.seeds):
+                raise
+            place.say(f"seed {seed}: {error}")
+            continue
+        facts |= {name: result[name] for name in ("parameters", "forward_flops")}
+        epochs = processes.from_first(lambda under=under: read_metrics(under))
+        runs.append(SeedRun.of(result, [dataclasses.asdict(epoch) for epoch in epochs]))
+    if recipe.neighbours and test and isinstance(data, ImageData):
+        accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
+        facts["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
+    return Row(
+        objective=recipe.objective,
+        runs=runs,
+        diverged=diverged,
+        rates=tried,
+        chosen=recipe.train.learning_rate,
+        facts=facts,
+        config=recipe.tables() | recipe.start(),
+    )
+
+
+def _tested(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> dict[str, Any]:
+    """Run a recipe with its seed, and return its result."""
+    result = run(recipe, folder, place.data_dir, place.device, place.say, data, place.keep)
+    place.report(folder, result)
+    return result
+
+
+def _held_out(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> dict[str, Any]:
+    """Train a recipe with its seed, and return what held-out images say of what it keeps."""
+    here = environment(
+        recipe.train.threads, place.device
+    )  # of the code that trains, should it change meanwhile
+    history = train_only(recipe, folder, data, place.device, place.say)
+    model = load_checkpoint(folder / MODEL)
+    return {
+        "seed": recipe.train.seed,
+        "validation_accuracy": kept_epoch(recipe, history).validation_accuracy,
+        "seconds": sum(epoch.seconds for epoch in history),
+        "parameters": count_parameters(model),
+        "forward_flops": forward_flops(model.config),
+        **trained_at(folder, here),
+    }
+
+
+def kept_epoch(recipe: Recipe, history: list[EpochMetrics]) -> EpochMetrics:
+    """Return the epoch whose weights a run keeps: the last, or where it had patience the best."""
+    return history[best_epoch(history) if recipe.train.patience else -1]
+
+
+def sweep_rates(
+    recipe: Recipe, rates: Sequence[float], out_dir: Path, data: "DataSet", place: Place = HERE
+) -> list[Rate]:
+    """Train a recipe with its first seed at each learning rate, as the paper chooses its own (Table 4).
+
+    The test images are not touched. The runs are where `run_row` looks for them, so that at the chosen rate
+    only the other seeds are still to be trained.
+
+    Args:
+        recipe: what to train.
+        rates: the base learning rates.
+        out_dir: the folder over the runs' folders.
+        data: the recipe's.
+        place: where to compute.
+
+    Raises:
+        InputError: one of the rates twice, or no images are held out; as in `run`.
+    """
+    require(len(set(rates)) == len(rates), "rates", list(rates), "each of them once")
+    require(all(rate > 0 for rate in rates), "rates", list(rates), "numbers above 0")
+    recipes = [with_rate(recipe, rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
+    if not data.size_of("validation"):
+        raise InputError(
+            "a sweep of learning rates chooses on held-out images, and there are none: expected "
+            "data.validation_size above 0; set it, or give one rate."
+        )
+    rows = []
+    for rate, one in zip(rates, recipes, strict=True):
+        folder = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}"
+        here, row = environment(one.train.threads, place.device), Rate(rate)
+        try:
+            history = train_only(one, folder, data, place.device, place.say)
+        except DivergedError as error:
+            place.say(f"rate {rate:g}: {error}")
+        else:
+            kept, seconds = kept_epoch(one, history), sum(epoch.seconds for epoch in history)
+            row = Rate(rate, kept.validation_accuracy, kept.validation_loss, seconds)
+            place.say(f"rate {rate:g}: held-out accuracy {kept.validation_accuracy:.4f}")
+        rows.append(replace(row, made=trained_at(folder, here)))
+    return rows
+
+
+def best_rate(rows: Sequence[Rate]) -> float:
+    """Return the rate with the highest held-out accuracy, of equal ones the one with the lowest loss.
+
+    Raises:
+        InputError: training diverged at every rate.
+    """
+    converged = [row for row in rows if row.validation_accuracy is not None]
+    if not converged:
+        tried = ", ".join(f"{row.rate:g}" for row in rows)
+        raise InputError(f"training diverged at every learning rate ({tried}): expected lower ones.")
+    return max(converged, key=lambda row: (row.validation_accuracy, -(row.validation_loss or 0))).rate
+
+
+def with_rate(recipe: Recipe, rate: float) -> Recipe:
+    """Return a recipe at another base learning rate."""
+    return replace(recipe, train=replace(recipe.train, learning_rate=rate))
