@@ -19,7 +19,8 @@ from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.state import TrainingState
 from vit_lab.runs import distributed as together
 from vit_lab.runs import train
-from vit_lab.runs.processes import Processes, local
+from vit_lab.runs.processes import Processes
+from vit_lab.runs.sharding import local
 
 CONFIG = TrainConfig(
     epochs=2,
@@ -188,7 +189,7 @@ def test_the_first_process_decides_the_initial_weights(make_model, few_digits, s
 
 
 def measured(model, data, part):
-    return together.measured_together(model, data, part, 0)
+    return together.current_engine().measure(model, data, part, 0)
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -302,7 +303,7 @@ def test_fewer_images_than_processes_are_refused(same_model, few_digits):
 
 
 def test_no_two_processes_drop_the_same():
-    seeds = [Processes(rank, 4).own_seed(11) for rank in range(4)]
+    seeds = [together.SeveralProcesses(Processes(rank, 4)).seed(11) for rank in range(4)]
     assert seeds[0] == 11
     assert len(set(seeds)) == 4
 

@@ -101,18 +101,6 @@ def test_a_run_that_is_tested_elsewhere_is_not_taken_for_one_trained_there(tmp_p
     assert "origins" not in result
 
 
-@pytest.mark.parametrize("trained", [0, 1], ids=["all of it", "its first epoch"])
-def test_what_an_older_version_trained_has_no_origin(at, stopped, trained):
-    folder = stopped()
-    if not trained:
-        run(recipe(0), folder)
-        (folder / "result.json").unlink()
-    (folder / "origins.json").unlink()
-    at("second")
-    origins = run(recipe(0), folder)["origins"]
-    assert [(part["from_epoch"], part["commit"]) for part in origins] == [(2, "second")] * trained
-
-
 @pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"origins": [{}]}', '{"origins": 5}'])
 def test_a_damaged_note_is_one_clear_error(stopped, damage):
     folder = stopped()

@@ -190,7 +190,7 @@ def test_a_run_does_not_go_on_with_other_images(stopped, digits):
     ("old", "new", "message"),
     [
         ("[images]", "[pictures]", r"tables \[data\], \[model\], \[train\] and \[images\]"),
-        ("classes = [", "classes = 5\nothers = [", r"has no list of names images\.classes"),
+        ("classes = [", "classes = 5\nothers = [", r"list of names images\.classes"),
     ],
 )
 def test_damaged_settings_are_one_clear_error(stopped, digits, old, new, message):

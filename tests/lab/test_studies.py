@@ -194,7 +194,7 @@ def test_rows_of_a_recipe_without_labels_are_refused(page):
     page.write(
         'claim = "?"\ncommand = "?"\nbase = "tiny-imagenet-masked-patches"\n[rows."a".train]\nseed = 0\n'
     )
-    with pytest.raises(InputError, match=r"expected 'classes' for row 'a' of a study"):
+    with pytest.raises(InputError, match=r"row 'a' has objective = .*: expected 'classes'"):
         run_study(page.load(), page.out)
 
 

@@ -95,21 +95,6 @@ def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
     assert load_checkpoint(tmp_path / "again" / "model.safetensors").config.grid == (3, 3)
 
 
-def test_a_folder_over_runs_says_which_run_to_begin_from(weights, tmp_path, capsys):
-    out = tmp_path / "swept"
-    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
-    assert main([*command, "--sweep", "1e-6", "0.1", "--seeds", "0", "1"]) == 0
-    capsys.readouterr()
-    for folder in (out, out / "rate-0.1"):
-        assert main(["predict", "photo.png", "--weights", str(folder)]) == 2
-        said = capsys.readouterr().err
-        best = out / "rate-0.1" / "seed-0"
-        assert f"--weights {folder} is a folder over runs ({best}, " in said
-        assert said.endswith(f"expected one of them, such as {best}.\n")
-    assert main(["finetune", "--weights", str(tmp_path), "--data", "digits"]) == 2
-    assert f"no checkpoint at {tmp_path / 'model.safetensors'}" in capsys.readouterr().err
-
-
 def test_averaged_weights_are_measured_and_kept(weights, tmp_path, capsys):
     asked = ["finetune", "--weights", weights, "--data", "digits", *QUICK]
     heads = {}
@@ -249,7 +234,7 @@ def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, tmp_path, caps
                 Image.new("RGB", (8, 8), (40 * number, 0, 0)).save(folder / f"{number}.png")
     photos = f"folder:{tmp_path / 'photos'}"
     assert main(["finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out")]) == 2
-    assert "takes 1 channels and" in capsys.readouterr().err
+    assert "channels = 3 for a model of 1: expected as many" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("units", ["0", "1"])

@@ -1,10 +1,13 @@
 """Files that ship with the package: recipes, studies, and the results that runs wrote."""
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from vit_from_scratch.errors import unknown_name
+from vit_from_scratch.errors import shown, unknown_name
+from vit_from_scratch.paths import typed_path
+from vit_from_scratch.settings import parse_toml, read_toml
 
 
 def load_result(name: str) -> dict[str, Any]:
@@ -20,6 +23,29 @@ def load_result(name: str) -> dict[str, Any]:
     if name not in names:
         raise unknown_name("result", name, names)
     return json.loads(packaged_text("results", f"{name}.json"))
+
+
+def load_table(kind: str, folder: str, name: str, others: Sequence[str] = ()) -> tuple[dict[str, Any], str]:
+    """Read the TOML of a recipe or a study.
+
+    Args:
+        kind: "recipe" or "study", for messages.
+        folder: of the package, with those that ship.
+        name: of one of them, or the path of a file of your own.
+        others: what else has a name, for messages.
+
+    Returns:
+        The table, and the file's name without its ending.
+
+    Raises:
+        InputError: an unknown name, or a file that is not TOML.
+    """
+    if name.endswith(".toml"):
+        path = typed_path(name, f"the {kind}'s name")
+        return read_toml(path, f"{kind} {shown(name)}"), path.stem
+    if name not in (names := packaged_names(folder, ".toml")):
+        raise unknown_name(kind, name, [*names, *others])
+    return parse_toml(packaged_text(folder, f"{name}.toml"), f"{kind} {name!r}"), name
 
 
 def packaged_text(folder: str, name: str) -> str:

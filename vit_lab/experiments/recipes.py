@@ -1,5 +1,6 @@
 """Recipes: one run each, as a commented page of TOML with the claim it tests and what to expect."""
 
+import copy
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,23 +11,14 @@ import tomli_w
 
 from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.config import DataConfig
-from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import (
-    as_table,
-    check_fields,
-    from_table,
-    merged,
-    parse_toml,
-    read_toml,
-    require,
-)
+from vit_from_scratch.settings import as_table, check_fields, from_table, merged, require
 from vit_from_scratch.training.config import TrainConfig
-from vit_lab.experiments.packaged import load_result, packaged_names, packaged_text
+from vit_lab.experiments.packaged import load_result, load_table, packaged_names
 from vit_lab.experiments.paper import paper_names, paper_table
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path, open_model, sha256_of
+from vit_lab.runs.trained_models import KNOWN, TrainedModel, checkpoint_path, open_model
 
 if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
     from vit_from_scratch.data.dataset import DataSet
@@ -90,17 +82,15 @@ class Recipe:
         check_fields(self, "")
         check_name(self.name)
         check_seeds(self.seeds)
+        labelled, without = self.objective == "classes", f"with objective = {self.objective!r}"
         known = self.train.seed in (0, *self.seeds)
         require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
         require(0 <= self.aim <= 1, "aim", self.aim, "a share from 0 to 1")
         require(self.neighbours >= 0, "neighbours", self.neighbours, "0 or more")
-        measured = self.objective == "classes" or not self.neighbours
-        require(measured, "neighbours", self.neighbours, f"0 with objective = {self.objective!r}")
-        require(
-            not self.keep_head or bool(self.weights), "keep_head", True, "weights to begin from, or false"
-        )
-        labelled = self.objective == "classes" or not self.flip_test
-        require(labelled, "flip_test", True, f"false with objective = {self.objective!r}")
+        require(labelled or not self.neighbours, "neighbours", self.neighbours, f"0 {without}")
+        require(labelled or not self.flip_test, "flip_test", True, f"false {without}")
+        begun = bool(self.weights) or not self.keep_head
+        require(begun, "keep_head", True, "weights to begin from, or false")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -111,13 +101,7 @@ class Recipe:
 
     def model_config(self, data: "DataSet") -> ViTConfig:
         """Complete the [model] table by what the data decide: image size, channels, classes."""
-        channels, height, width = data.image_shape
-        decided = {
-            "image_size": height if height == width else (height, width),
-            "channels": channels,
-            "num_classes": data.num_classes,
-        }
-        return ViTConfig.from_dict(decided | self.model)
+        return ViTConfig.from_dict(_decided_by(data) | self.model)
 
     def build(self, data: "DataSet") -> "VisionTransformer":
         """Build the recipe's model; it draws its weights from torch's global generator.
@@ -126,19 +110,12 @@ class Recipe:
             InputError: `weights` cannot be read, or do not fit; the head to keep knows other classes.
         """
         from vit_from_scratch.model.vit import VisionTransformer
-        from vit_from_scratch.training.fine_tuning import adapted, takes_channels
+        from vit_from_scratch.training.fine_tuning import adapted
 
         if not self.weights:
             return VisionTransformer(self.model_config(data))
-        channels, *size = data.image_shape
-        trained = open_model(self.weights, "weights")
-        if not takes_channels(trained.model, channels):
-            theirs = trained.model.config.channels
-            raise InputError(
-                f"{self.weights} takes {theirs} channels and {self.data.name} has {channels}"
-                ": expected as many; begin from other weights."
-            )
-        trained.check_colours(channels, self.data.name)
+        trained = _opened(self.weights, *_file_of(self.weights))
+        trained.check_colours(data.image_shape[0], self.data.name)
         if trained.normalisation not in (None, self.data.normalisation):
             raise InputError(
                 f"data.normalisation = {self.data.normalisation!r}: expected {trained.normalisation!r}, "
@@ -146,8 +123,8 @@ class Recipe:
             )
         if self.keep_head:
             trained.check_classes(data.class_names, self.data.name)
-        decided = {"image_size": (size[0], size[1]), "num_classes": data.num_classes, "channels": channels}
-        return adapted(trained.model, keep_head=self.keep_head, **(decided | self.model))
+        start = copy.deepcopy(trained.model)  # which the next seed begins from, too
+        return adapted(start, keep_head=self.keep_head, **(_decided_by(data) | self.model))
 
     def seeded(self, data: "DataSet") -> "VisionTransformer | SelfSupervised":
         """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
@@ -166,11 +143,12 @@ class Recipe:
         """Return a table [start] with the checksum of the checkpoint that the run begins from."""
         if not self.weights:
             return {}
-        head: dict[str, Any] = {"keep_head": True} if self.keep_head else {}
-        if self.weights in KNOWN:
-            return {"start": {"name": self.weights, "sha256": sha256_of(self.weights)} | head}
-        path = checkpoint_path(self.weights, "weights")
-        return {"start": {"sha256": _checksum_of_file(path, path.stat().st_mtime_ns)} | head}
+        path, modified = _file_of(self.weights)
+        if path is None:
+            start = {"name": self.weights, "sha256": _opened(self.weights, path, modified).sha256}
+        else:
+            start = {"sha256": _checksum(path, modified)}
+        return {"start": start | ({"keep_head": True} if self.keep_head else {})}
 
     def tables(self) -> dict[str, Any]:
         """Return the three tables of settings: data, model, train."""
@@ -184,8 +162,29 @@ class Recipe:
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
 
 
+def _decided_by(data: "DataSet") -> dict[str, Any]:
+    """Return the fields of a model that its data decide."""
+    channels, height, width = data.image_shape
+    size = height if height == width else (height, width)
+    return {"image_size": size, "channels": channels, "num_classes": data.num_classes}
+
+
+def _file_of(weights: str) -> tuple[Path | None, int]:
+    """Return the file that weights are in and when it was modified; no file where they have a name."""
+    if weights in KNOWN:
+        return None, 0
+    path = checkpoint_path(weights, "weights")
+    return path, path.stat().st_mtime_ns
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(weights: str, path: Path | None, modified: int) -> TrainedModel:
+    """Load weights once for all seeds, unless their file is modified."""
+    return open_model(weights, "weights")
+
+
 @functools.cache
-def _checksum_of_file(path: Path, modified: int) -> str:
+def _checksum(path: Path, modified: int) -> str:
     """Return the checksum of a file, which is read once, unless it is modified."""
     return sha256(path)
 
@@ -200,15 +199,6 @@ def check_seeds(seeds: Sequence[int]) -> None:
     require(len(seeds) > 0, "seeds", list(seeds), "at least one")
     require(all(0 <= seed < 2**63 for seed in seeds), "seeds", list(seeds), "0 to 2^63 - 1")
     require(len(set(seeds)) == len(seeds), "seeds", list(seeds), "each of them once")
-
-
-def require_classes(recipe: Recipe, purpose: str) -> None:
-    """Raise an `InputError` if a recipe reads no labels, where a purpose needs classes."""
-    if recipe.objective != "classes":
-        raise InputError(
-            f"{recipe.name} has objective = {recipe.objective!r}: expected 'classes' for {purpose}. "
-            "Run it with `vit train`, and fine-tune what it leaves."
-        )
 
 
 def recipe_names() -> list[str]:
@@ -262,30 +252,16 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
             claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
 
     Raises:
-        InputError: an unknown name, a file that is no TOML, or an unknown or wrong option in it.
+        InputError: an unknown name, a file that is not TOML, or an unknown or wrong option in it.
     """
     if name in paper_names():
         return recipe_from_tables(paper_table(name), changes or {}, name)
-    if name.endswith(".toml"):
-        path = typed_path(name, "the recipe's name")
-        return recipe_from_tables(read_toml(path, f"recipe {shown(name)}"), changes or {}, path.stem)
-    if name not in recipe_names():
-        raise unknown_name("recipe", name, [*recipe_names(), *paper_names()])
-    table = parse_toml(packaged_text("recipes", f"{name}.toml"), f"recipe {name!r}")
+    table, name = load_table("recipe", "recipes", name, paper_names())
     return recipe_from_tables(table, changes or {}, name)
 
 
 def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str) -> Recipe:
-    """Lay changes over a recipe's tables; a recipe that is changed makes no claim any more.
-
-    Args:
-        table: the recipe, as in a TOML file.
-        changes: as in `load_recipe`.
-        name: of the recipe.
-
-    Raises:
-        InputError: an unknown or wrong option.
-    """
+    """Lay changes over a recipe's tables, as `load_recipe` does; a changed one makes no claim any more."""
     for key in ("data", "model", "train"):
         for given in (table, changes):
             require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")

@@ -1,7 +1,8 @@
 """What results and summaries hold, as typed records, and the one layout in which JSON keeps them.
 
 A row is a recipe that was run with several seeds, perhaps after a sweep of learning rates. A recipe's result
-is a single row; a study's result is a list of them.
+is a single row; a study's result is a list of them. What a table says of where and when it was made holds for
+the tables in it, unless these say otherwise.
 """
 
 import statistics
@@ -10,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vit_lab.experiments.study import label_of
-from vit_lab.runs.finished import ORIGIN
-from vit_lab.runs.origins import NOTED, said_once, spelt_out
+from vit_lab.runs.origins import NOTED, ORIGIN
 
 MEASURES = (
     "test_accuracy",
@@ -24,7 +24,9 @@ MEASURES = (
 mirror images, a run without labels has nothing tested, and of pixels none is right or wrong."""
 
 MADE = (*ORIGIN, "date")
-"""What a record says of where and when it was made, unless the record that it belongs to says it for all."""
+"""What a record says of where and when it was made."""
+
+FACTS = ("test_images", "validation_images", "parameters", "forward_flops", "baseline")
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,13 @@ class SeedRun:
     def of(cls, result: Mapping[str, Any], curve: list[dict[str, Any]]) -> "SeedRun":
         """Take over a run from its result.json, or from a summary, where the curve is taken from."""
         names = (*MEASURES, "test_loss")
-        return cls(
-            int(result["seed"]),
-            {name: float(result[name]) for name in names if result.get(name) is not None},
-            float(result["seconds"]),
-            {key: result[key] for key in NOTED if key in result},
-            curve,
-        )
+        measured = {name: float(result[name]) for name in names if result.get(name) is not None}
+        return cls(int(result["seed"]), measured, float(result["seconds"]), _picked(result, NOTED), curve)
 
     def table(self) -> dict[str, Any]:
         """Return what JSON holds, its origin spelt out."""
-        return {
-            "seed": self.seed,
-            **self.measured,
-            "seconds": self.seconds,
-            **self.made,
-            "curves": self.curve,
-        }
+        numbers = {"seed": self.seed, **self.measured, "seconds": self.seconds}
+        return numbers | self.made | {"curves": self.curve}
 
 
 @dataclass(frozen=True)
@@ -88,8 +80,7 @@ class Rate:
 
     def table(self) -> dict[str, Any]:
         """Return what JSON holds, its origin spelt out."""
-        numbers = {key: value for key, value in vars(self).items() if key != "made"}
-        return numbers | self.made
+        return {key: value for key, value in vars(self).items() if key != "made"} | self.made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,18 +149,12 @@ class Row:
 
     def table(self) -> dict[str, Any]:
         """Return what JSON holds; runs and rates say where they were made only if the last run was not."""
-        named = {key: value for key in ("task", "name", "changes") if (value := getattr(self, key))}
-        objective = {} if self.objective == "classes" else {"objective": self.objective}
-        means = {
-            f"{name}_mean": statistics.fmean(self.values(name))
-            for name in MEASURES
-            if name in self.runs[0].measured
-        }
-        rates = said_once([rate.table() for rate in self.rates], self.made)
+        measured = [name for name in MEASURES if name in self.runs[0].measured]
+        rates = said_once(self.rates, self.made)
         return {
-            **named,
-            **objective,
-            **means,
+            **{key: value for key in ("task", "name", "changes") if (value := getattr(self, key))},
+            **({} if self.objective == "classes" else {"objective": self.objective}),
+            **{f"{name}_mean": statistics.fmean(self.values(name)) for name in measured},
             f"{self.measure}_std": self.std,
             "seconds_max": max(run.seconds for run in self.runs),
             "seeds": [run.seed for run in self.runs],
@@ -177,12 +162,9 @@ class Row:
             **({"chosen": self.chosen, "rates": rates} if rates else {}),
             **self.facts,
             "config": self.config,
-            "runs": said_once([run.table() for run in self.runs], self.made),
+            "runs": said_once(self.runs, self.made),
             **self.made,
         }
-
-
-FACTS = ("test_images", "validation_images", "parameters", "forward_flops", "baseline")
 
 
 def read_row(table: Mapping[str, Any]) -> Row:
@@ -191,33 +173,23 @@ def read_row(table: Mapping[str, Any]) -> Row:
     Raises:
         KeyError, TypeError, ValueError, OverflowError: it is not a row.
     """
-    made = {key: table[key] for key in MADE}
-    runs = [
-        SeedRun.of({"date": made["date"], **run}, run["curves"]) for run in spelt_out(table["runs"], made)
-    ]
-    rates = [
-        Rate(
-            row["rate"],
-            row["validation_accuracy"],
-            row["validation_loss"],
-            row["seconds"],
-            {key: row[key] for key in NOTED if key in row},
-        )
-        for row in spelt_out(table.get("rates", []), made)
-    ]
+    made, config = {key: table[key] for key in MADE}, table["config"]
+    tables = {name: dict(config[name]) for name in ("data", "model", "train")}
+    numbers = ("rate", "validation_accuracy", "validation_loss", "seconds")
+    runs = [SeedRun.of(run, run["curves"]) for run in _spelt_out(table["runs"], made)]
     if not runs:
         raise ValueError("a row without runs")
     return Row(
-        **{key: table[key] for key in ("task", "name", "changes", "objective") if key in table},
+        **_picked(table, ("task", "name", "changes", "objective")),
         runs=runs,
         diverged=list(table.get("diverged", [])),
-        rates=rates,
+        rates=[
+            Rate(**{key: rate[key] for key in numbers}, made=_picked(rate, NOTED))
+            for rate in _spelt_out(table.get("rates", []), made)
+        ],
         chosen=float(table.get("chosen", 0)),
-        facts={key: table[key] for key in FACTS if key in table},
-        config={
-            **table["config"],
-            **{name: dict(table["config"][name]) for name in ("data", "model", "train")},
-        },
+        facts=_picked(table, FACTS),
+        config=config | tables,
     )
 
 
@@ -225,10 +197,21 @@ def read_rows(summary: Mapping[str, Any]) -> list[Row]:
     """Read the rows of a result or a summary: those of a study, or a recipe's single one."""
     if "rows" not in summary:
         return [read_row(summary)]
-    made = {key: summary[key] for key in MADE}
-    return [read_row({"date": made["date"], **row}) for row in spelt_out(summary["rows"], made)]
+    return [read_row(row) for row in _spelt_out(summary["rows"], {key: summary[key] for key in MADE})]
 
 
-def rows_table(rows: Sequence[Row], made: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what JSON holds of a study's rows, which say where they were made only if `made` does not."""
-    return said_once([row.table() for row in rows], made)
+def said_once(records: Sequence[Row | Rate | SeedRun], made: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tables of records without what the table over them says for all: where they were made."""
+    return [
+        {key: value for key, value in record.table().items() if key not in ORIGIN or value != made[key]}
+        for record in records
+    ]
+
+
+def _spelt_out(tables: Sequence[Mapping[str, Any]], made: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return tables as they were before `said_once`."""
+    return [{**made, **table} for table in tables]
+
+
+def _picked(table: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: table[key] for key in keys if key in table}

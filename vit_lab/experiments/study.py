@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vit_from_scratch.errors import InputError, shown, unknown_name
-from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import check_fields, from_table, merged, parse_toml, read_toml, require
-from vit_lab.experiments.packaged import packaged_names, packaged_text
+from vit_from_scratch.errors import InputError, shown
+from vit_from_scratch.settings import check_fields, from_table, merged, require
+from vit_lab.experiments.packaged import load_table, packaged_names
 from vit_lab.experiments.recipes import Recipe, check_name, check_seeds, load_recipe, recipe_from_tables
 
 
@@ -79,7 +78,7 @@ class Study:
     test: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an empty study, names that cannot be folders, and rows that are not tuned alike."""
+        """Refuse what the class says."""
         check_fields(self, "")
         check_name(self.name)
         check_seeds(self.seeds)
@@ -102,7 +101,12 @@ class Study:
                 here = merged(kept, {key: value for key, value in own.items() if key != "rates"})
                 rates = self._rates_of(name)
                 rate = {"train": {"learning_rate": rates[0]}} if rates else {}
-                recipe = replace(self._recipe(merged(here, rate)), name=slug(label_of(task, name)))
+                tables = merged(here, rate) | {"seeds": list(self.seeds)}
+                if self.base:
+                    recipe = load_recipe(self.base, tables)
+                else:
+                    recipe = recipe_from_tables(tables, {}, self.name)
+                recipe = replace(recipe, name=slug(label_of(task, name)))
                 variants.append(Variant(task, name, own, recipe, rates))
                 kept = here if self.cumulative else kept
         return variants
@@ -110,10 +114,6 @@ class Study:
     def recipes(self) -> dict[str, Recipe]:
         """Return each row's recipe by its label."""
         return {variant.label: variant.recipe for variant in self.variants()}
-
-    def _recipe(self, changes: dict[str, Any]) -> Recipe:
-        changes = changes | {"seeds": list(self.seeds)}
-        return load_recipe(self.base, changes) if self.base else recipe_from_tables(changes, {}, self.name)
 
     def _rates_of(self, name: str) -> Any:
         own = self.rows[name].get("rates", self.rates)
@@ -131,12 +131,7 @@ def load_study(name: str) -> Study:
     Raises:
         InputError: no such study, a file that is not TOML, or an unknown option in it.
     """
-    if name.endswith(".toml"):
-        path = typed_path(name, "the study's name")
-        return from_table(Study, {**read_toml(path, f"study {shown(name)}"), "name": path.stem}, "")
-    if name not in study_names():
-        raise unknown_name("study", name, study_names())
-    table = parse_toml(packaged_text("studies", f"{name}.toml"), f"study {name!r}")
+    table, name = load_table("study", "studies", name)
     return from_table(Study, {**table, "name": name}, "")
 
 
@@ -151,11 +146,7 @@ def slug(name: str) -> str:
 
 
 def check_folders(names: Iterable[str]) -> None:
-    """Refuse rows whose names cannot be folders of their own, as `slug` makes them.
-
-    Raises:
-        InputError: one of them has no letter or digit, or too many, or two would share a folder.
-    """
+    """Raise an `InputError` if names of rows cannot be folders, each of its own, as `slug` makes them."""
     folders: dict[str, str] = {}
     for name in names:
         folder = slug(name)

@@ -4,10 +4,13 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
 
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
@@ -17,12 +20,10 @@ from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.settings import require
 from vit_from_scratch.training.state import EpochMetrics, best_epoch
-from vit_lab.experiments.baselines import nearest_neighbour_accuracy
-from vit_lab.experiments.recipes import Recipe, require_classes
-from vit_lab.experiments.records import Rate, Row, SeedRun, rows_table
+from vit_lab.experiments.recipes import Recipe
+from vit_lab.experiments.records import Rate, Row, SeedRun, said_once
 from vit_lab.experiments.study import Study
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
-from vit_lab.runs.environment import environment
 from vit_lab.runs.metrics import read_metrics
 from vit_lab.runs.origins import trained_at
 from vit_lab.runs.processes import Processes
@@ -82,29 +83,40 @@ def run_seeds(
             are not asked for.
         DivergedError: training diverged.
     """
-    path, processes = out_dir / SUMMARY, Processes.current()
-    processes.from_first(lambda: refuse_run(out_dir))
-    processes.from_first(lambda: check_summary(path, recipe, rates))
+    processes = Processes.current()
+    processes.from_first(lambda: _check_folder(out_dir, recipe, rates))
     # once for all seeds, and before anything is written
     data = processes.first_of_machine_first(lambda: open_dataset(recipe.data, place.data_dir))
-    with contextlib.ExitStack() as held:
-        processes.from_first(lambda: held.enter_context(locked(out_dir)))
-        processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
+    with _summary_in(out_dir) as write:
         row = run_row(recipe, out_dir, data, place, rates, known=known, past_divergence=bool(rates))
         said = {key: getattr(recipe, key) for key in ("claim", "command", "expect")}
-        summary = {"recipe": recipe.name, **said, **row.table()}
-        with writing(path):
-            processes.from_first(lambda: write_json(path, summary))
-    return summary
+        return write({"recipe": recipe.name, **said, **row.table()})
 
 
-def refuse_run(out_dir: Path) -> None:
-    """Raise an `InputError` if a folder that is to be over runs is a run's own."""
+def _check_folder(out_dir: Path, made_by: Recipe | Study, rates: Sequence[float] = ()) -> None:
+    """Refuse a folder that is to be over runs if it is a run's own, or if its summary would be lost."""
     if (out_dir / CONFIG).exists():
         raise InputError(
             f"{out_dir} is the folder of a run: expected one over the folders of several runs. Nothing was "
             "written; choose another folder."
         )
+    check_summary(out_dir / SUMMARY, made_by, rates)
+
+
+@contextlib.contextmanager
+def _summary_in(out_dir: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """Hold a folder over runs; what is yielded writes its summary, and returns it as JSON has it."""
+    processes = Processes.current()
+
+    def write(summary: dict[str, Any]) -> dict[str, Any]:
+        with writing(out_dir / SUMMARY):
+            processes.from_first(lambda: write_json(out_dir / SUMMARY, summary))
+        return json.loads(json.dumps(summary))
+
+    with contextlib.ExitStack() as held:
+        processes.from_first(lambda: held.enter_context(locked(out_dir)))
+        processes.from_first(lambda: remove_leftovers(out_dir, [SUMMARY]))
+        yield write
 
 
 def run_study(
@@ -135,40 +147,38 @@ def run_study(
         InputError: a row holds no images out, or its settings do not fit; summary.json tells of other rows;
             training of a row diverged at every rate; another process is at work in the folder.
     """
-    path = out_dir / SUMMARY
-    refuse_run(out_dir)
-    check_summary(path, study)
+    _check_folder(out_dir, study)
     told = {(row.task, row.name): row for row in known}
     summary: dict[str, Any] = {}
-    with locked(out_dir):
-        remove_leftovers(out_dir, [SUMMARY])
+    with _summary_in(out_dir) as write:
         variants = study.variants()
-        rows = {(row.task, row.name): row for row in read_summary(path)[1]}
+        rows = {(row.task, row.name): row for row in read_summary(out_dir / SUMMARY)[1]}
         for variant in variants:
-            require_classes(variant.recipe, f"row {variant.label!r} of a study, which compares accuracies")
-            key, folder = (variant.task, variant.name), out_dir / variant.recipe.name
+            recipe, key, folder = variant.recipe, (variant.task, variant.name), out_dir / variant.recipe.name
+            if recipe.objective != "classes":
+                raise InputError(
+                    f"row {variant.label!r} has objective = {recipe.objective!r}: expected 'classes', since "
+                    "a study compares accuracies. Run it with `vit train`, and fine-tune what it leaves."
+                )
             if key in told and sorted(told[key].seeds) == sorted(study.seeds) and not folder.exists():
                 place.say(f"{variant.label}: run before, and taken over.")
                 rows[key] = told[key]
             else:
-                data = open_dataset(variant.recipe.data, place.data_dir)
+                data = open_dataset(recipe.data, place.data_dir)
                 if not data.size_of("validation"):
                     raise InputError(
                         f"row {variant.label!r} holds no images out: expected data.validation_size above 0."
                     )
                 found = run_row(
-                    variant.recipe, folder, data, place, variant.rates, test=study.test, past_divergence=True
+                    recipe, folder, data, place, variant.rates, test=study.test, past_divergence=True
                 )
-                named = {"task": variant.task, "name": variant.name, "changes": variant.changes}
-                rows[key] = replace(found, **named)
+                rows[key] = replace(found, task=variant.task, name=variant.name, changes=variant.changes)
             made = rows[key].made
             # rows of an earlier summary stay in it until it is their turn
             kept = [rows[one.task, one.name] for one in variants if (one.task, one.name) in rows]
             facts = {key: getattr(study, key) for key in ("name", "claim", "command", "base", "cumulative")}
-            facts |= {"changes": study.changes, "seeds": list(study.seeds), "rows": rows_table(kept, made)}
-            summary = json.loads(json.dumps(facts | made))
-            with writing(out_dir):
-                write_json(path, summary)
+            facts |= {"changes": study.changes, "seeds": list(study.seeds), "rows": said_once(kept, made)}
+            summary = write(facts | made)
             report(rows[key])
     return summary
 
@@ -208,14 +218,17 @@ def run_row(
     part = "test" if test and recipe.objective == "classes" else "validation"
     facts = {f"{part}_images": data.size_of(part)} | (known.facts if known else {})
     for seed in recipe.seeds:
-        under = folder / f"seed-{seed}"
+        one, under = recipe.with_seed(seed), folder / f"seed-{seed}"
         if seed in before and not processes.from_first(under.exists):
             place.say(f"seed {seed} was run before, and is taken over.")
             runs.append(before[seed])
             continue
-        one = recipe.with_seed(seed)
         try:
-            result = _tested(one, under, data, place) if test else _held_out(one, under, data, place)
+            if test:
+                result = run(one, under, place.data_dir, place.device, place.say, data, place.keep)
+                place.report(under, result)
+            else:
+                result = _held_out(one, under, data, place)
         except DivergedError as error:
             diverged.append(seed)
             if not past_divergence or len(diverged) == len(recipe.seeds):
@@ -239,18 +252,8 @@ def run_row(
     )
 
 
-def _tested(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> dict[str, Any]:
-    """Run a recipe with its seed, and return its result."""
-    result = run(recipe, folder, place.data_dir, place.device, place.say, data, place.keep)
-    place.report(folder, result)
-    return result
-
-
 def _held_out(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> dict[str, Any]:
     """Train a recipe with its seed, and return what held-out images say of what it keeps."""
-    here = environment(
-        recipe.train.threads, place.device
-    )  # of the code that trains, should it change meanwhile
     history = train_only(recipe, folder, data, place.device, place.say)
     model = load_checkpoint(folder / MODEL)
     return {
@@ -259,13 +262,8 @@ def _held_out(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> di
         "seconds": sum(epoch.seconds for epoch in history),
         "parameters": count_parameters(model),
         "forward_flops": forward_flops(model.config),
-        **trained_at(folder, here),
+        **trained_at(folder),
     }
-
-
-def kept_epoch(recipe: Recipe, history: list[EpochMetrics]) -> EpochMetrics:
-    """Return the epoch whose weights a run keeps: the last, or where it had patience the best."""
-    return history[best_epoch(history) if recipe.train.patience else -1]
 
 
 def sweep_rates(
@@ -275,13 +273,6 @@ def sweep_rates(
 
     The test images are not touched. The runs are where `run_row` looks for them, so that at the chosen rate
     only the other seeds are still to be trained.
-
-    Args:
-        recipe: what to train.
-        rates: the base learning rates.
-        out_dir: the folder over the runs' folders.
-        data: the recipe's.
-        place: where to compute.
 
     Raises:
         InputError: one of the rates twice, or no images are held out; as in `run`.
@@ -296,8 +287,7 @@ def sweep_rates(
         )
     rows = []
     for rate, one in zip(rates, recipes, strict=True):
-        folder = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}"
-        here, row = environment(one.train.threads, place.device), Rate(rate)
+        folder, row = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}", Rate(rate)
         try:
             history = train_only(one, folder, data, place.device, place.say)
         except DivergedError as error:
@@ -306,8 +296,13 @@ def sweep_rates(
             kept, seconds = kept_epoch(one, history), sum(epoch.seconds for epoch in history)
             row = Rate(rate, kept.validation_accuracy, kept.validation_loss, seconds)
             place.say(f"rate {rate:g}: held-out accuracy {kept.validation_accuracy:.4f}")
-        rows.append(replace(row, made=trained_at(folder, here)))
+        rows.append(replace(row, made=trained_at(folder)))
     return rows
+
+
+def kept_epoch(recipe: Recipe, history: list[EpochMetrics]) -> EpochMetrics:
+    """Return the epoch whose weights a run keeps: the last, or where it had patience the best."""
+    return history[best_epoch(history) if recipe.train.patience else -1]
 
 
 def best_rate(rows: Sequence[Rate]) -> float:
@@ -326,3 +321,20 @@ def best_rate(rows: Sequence[Rate]) -> float:
 def with_rate(recipe: Recipe, rate: float) -> Recipe:
     """Return a recipe at another base learning rate."""
     return replace(recipe, train=replace(recipe.train, learning_rate=rate))
+
+
+def nearest_neighbour_accuracy(data: ImageData, neighbours: int = 3) -> float:
+    """Return the share of test images that a vote of their nearest training images classifies correctly.
+
+    Distances are Euclidean, between bytes. Nothing is learnt and nothing chosen, so training and validation
+    images both vote.
+    """
+    from sklearn.neighbors import KNeighborsClassifier  # imported here: it takes half a second
+
+    def pixels(*images: Tensor) -> np.ndarray:
+        return np.concatenate([part.flatten(1).cpu().numpy().astype(np.float32) for part in images])
+
+    classifier = KNeighborsClassifier(n_neighbors=neighbours)
+    labels = np.concatenate([part.cpu().numpy() for part in (data.train_labels, data.validation_labels)])
+    classifier.fit(pixels(data.train_images, data.validation_images), labels)
+    return float(classifier.score(pixels(data.test_images), data.test_labels.cpu().numpy()))

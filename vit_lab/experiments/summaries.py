@@ -48,12 +48,15 @@ def check_summary(path: str | os.PathLike[str], made_by: Recipe | Study, rates: 
     name, rows = read_summary(path)
     if not rows:
         return
-    there = {
-        run: _compared(row.config | {"objective": row.objective}, bool(row.rates))
-        for row in rows
-        for run in _names(row.label, row.seeds, [rate.rate for rate in row.rates])
-    }
-    now = _runs(made_by, rates)
+    there, now = {}, {}
+    for row in rows:
+        there |= _runs(row.label, row.config, row.objective, row.seeds, [rate.rate for rate in row.rates])
+    if isinstance(made_by, Recipe):
+        planned = [("", made_by, rates)]
+    else:
+        planned = [(variant.label, variant.recipe, variant.rates) for variant in made_by.variants()]
+    for label, recipe, tried in planned:
+        now |= _runs(label, recipe.tables() | recipe.start(), recipe.objective, made_by.seeds, tried)
     if name != made_by.name:
         changed = [f"{name} there, {made_by.name} now"]
     elif left_out := [run for run in there if run not in now]:
@@ -67,38 +70,20 @@ def check_summary(path: str | os.PathLike[str], made_by: Recipe | Study, rates: 
         )
 
 
-def _runs(made_by: Recipe | Study, rates: Sequence[float]) -> dict[str, Any]:
-    """Return each run's settings by what messages call it: by its row, and its seed or its rate."""
-    if isinstance(made_by, Recipe):
-        rows = [("", made_by, rates)]
-    else:
-        rows = [(variant.label, variant.recipe, variant.rates) for variant in made_by.variants()]
-    return {
-        run: settings
-        for label, recipe, tried in rows
-        for settings in [
-            _compared(recipe.tables() | {"objective": recipe.objective} | recipe.start(), bool(tried))
-        ]
-        for run in _names(label, made_by.seeds, tried)
-    }
+def _runs(
+    label: str, config: Mapping[str, Any], objective: str, seeds: Sequence[int], rates: Sequence[float]
+) -> dict[str, dict[str, Any]]:
+    """Return what is compared of each run of a row, by what messages call it: by its seed or its rate.
 
-
-def _names(label: str, seeds: Sequence[int], rates: Sequence[float]) -> list[str]:
-    """Return what messages call the runs of a row."""
-    names = [*(f"seed {seed}" for seed in seeds), *(f"rate {rate:g}" for rate in rates)]
-    return [f"{label}, {name}" if label else name for name in names]
-
-
-def _compared(settings: Mapping[str, Any], swept: bool) -> dict[str, Any]:
-    """Return the settings that are compared: without the seed, and without a rate that a sweep chooses.
-
-    What a run began from is its weights and whether it kept their head, whatever they are called.
+    Left out are the seed, a rate that a sweep chooses, and what the weights that it began from are called.
     """
-    varied = ("seed", "learning_rate") if swept else ("seed",)
-    return {
-        "objective": settings["objective"],
-        "data": settings["data"],
-        "model": settings["model"],
-        "train": {key: value for key, value in settings["train"].items() if key not in varied},
-        "start": {key: value for key, value in settings.get("start", {}).items() if key != "name"},
+    varied = ("seed", "learning_rate") if rates else ("seed",)
+    settings = {
+        "objective": objective,
+        "data": config["data"],
+        "model": config["model"],
+        "train": {key: value for key, value in config["train"].items() if key not in varied},
+        "start": {key: value for key, value in config.get("start", {}).items() if key != "name"},
     }
+    names = [*(f"seed {seed}" for seed in seeds), *(f"rate {rate:g}" for rate in rates)]
+    return {f"{label}, {name}" if label else name: settings for name in names}

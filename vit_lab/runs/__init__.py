@@ -3,5 +3,5 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"run_folder": ["RunFolder"], "training": ["train"]}
+    __name__, submod_attrs={"run_folder": ["RunFolder"], "run": ["train"]}
 )

@@ -1,16 +1,13 @@
 """Training in several processes, one for each device, all on one model (DistributedDataParallel and FSDP2).
 
 The batch of the settings is that of all processes together, and each takes an equal part of it. Order and
-augmentation are drawn for the whole batch: the parts together are the batch that one process would see, and
-losses and weights are those of one process within rounding. Three things are drawn by each process for its
-own part, and differ: what dropout drops, the shares and partners of mixup and cutmix, and what a
-self-supervised model hides of a training image. Batch norm (in a convolutional stem) sees each part for
-itself.
+augmentation are drawn for the whole batch, so losses and weights are those of one process within rounding.
+Each process draws for its own part what dropout drops, the shares and partners of mixup and cutmix, and what
+a self-supervised model hides of a training image. Batch norm (in a convolutional stem) sees each part alone.
 
 Each held-out image is measured once; for a self-supervised model every process measures all of them, because
 what is hidden of an image depends on those before it. Callbacks and the run's folder are the first process's
-alone, and it hands what it finds there to the others. So a run may go on with another number of processes,
-and the others need not see its disk.
+alone, and it hands what it finds there to the others. So a run may go on with another number of processes.
 """
 
 import contextlib
@@ -35,10 +32,9 @@ from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
 from vit_from_scratch.training.state import Engine, TrainingState
-from vit_lab.runs.process_checks import check_processes
-from vit_lab.runs.processes import Processes, is_sharded, local, whole
+from vit_lab.runs.processes import Processes, check_processes
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
-from vit_lab.runs.sharding import local_average, shard
+from vit_lab.runs.sharding import is_sharded, local, local_average, shard, whole
 
 T = TypeVar("T")
 
@@ -88,8 +84,10 @@ class SeveralProcesses(Engine):
         return [FirstProcess(model, state, callbacks, self.processes)]
 
     def seed(self, seed: int) -> int:
-        """Return a seed of this process's own: no two drop alike."""
-        return self.processes.own_seed(seed)
+        """Return a seed of this process's own: no two drop alike, and the first as if it were alone."""
+        if self.processes.rank == 0:
+            return seed
+        return int(np.random.SeedSequence((seed, self.processes.rank)).generate_state(1, np.uint64)[0])
 
     def replica(self, model: nn.Module) -> nn.Module:
         """Return the model in DistributedDataParallel; a sharded one as it is."""
@@ -136,8 +134,13 @@ class SeveralProcesses(Engine):
         return whole(tensor)
 
     def measure(self, model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
-        """Measure each image in one of the processes."""
-        return measured_together(model, data, part, workers)
+        """Measure each image in one of the processes; where that cannot be, each of them in all."""
+        for buffer in model.buffers():  # running statistics of batch norm
+            dist.broadcast(buffer, src=0)
+        alike = isinstance(model, SetsOwnTask) or data.size_of(part) < self.processes.size
+        own = data.shared(WHOLE if alike else self.processes.share)
+        found = self.gathered(measure(model, own.batches(part, workers=workers)))
+        return found[0] if alike else pooled([one for one in found if isinstance(one, Evaluation)])
 
 
 class FirstProcess(Callback):
@@ -146,14 +149,7 @@ class FirstProcess(Callback):
     def __init__(
         self, model: nn.Module, state: TrainingState, hooks: Sequence[Callback], processes: Processes
     ) -> None:
-        """Say whose callbacks they are.
-
-        Args:
-            model: the caller's, which has the final weights in the end.
-            state: this process's.
-            hooks: the callbacks.
-            processes: all of them.
-        """
+        """Name the caller's model, which has the final weights in the end, this state and its callbacks."""
         self.hooks, self.processes = hooks, processes
         self.whole, self.device = state, state.device
         if is_sharded(state.model):
@@ -214,7 +210,7 @@ class FirstProcess(Callback):
         )
         for name, (shape, dtype) in shapes.items():
             tensor = tensors.setdefault(name, torch.empty(shape, dtype=dtype))
-            self.processes.copy_from_first(tensor)
+            dist.broadcast(tensor, src=0)
         for own in {id(one): one for one in (whole, state)}.values():
             own.epoch, own.step, own.history[:], own.last_checkpoint = numbers
             own.average = own.average if averaged else None
@@ -222,39 +218,16 @@ class FirstProcess(Callback):
             unpack_optimiser(own, tensors)
 
 
-def measured_together(model: nn.Module, data: DataSet, part: Part, workers: int) -> Evaluation | HeldOut:
-    """Measure a model on a part of the data, each image once, however many processes share the work.
-
-    Args:
-        model: the same in all processes, or sharded.
-        data: on the model's device.
-        part: which images.
-        workers: processes that read photos, for each process that trains.
-    """
-    processes = Processes.current()
-    if processes.alone:
-        return measure(model, data.batches(part, workers=workers))
-    for buffer in model.buffers():  # running statistics of batch norm
-        processes.copy_from_first(buffer)
-    alike = isinstance(model, SetsOwnTask) or data.size_of(part) < processes.size
-    share = WHOLE if alike else processes.share
-    found = processes.gathered(measure(model, data.shared(share).batches(part, workers=workers)))
-    return found[0] if alike else pooled([one for one in found if isinstance(one, Evaluation)])
-
-
 def pooled(parts: Sequence[Evaluation]) -> Evaluation:
     """Join the measurements of several parts of a data set: each image counts the same."""
     images = sum(part.images for part in parts)
 
     def share(shares: Sequence[float | None]) -> float | None:
-        if None in shares:
-            return None
-        hits = sum(
-            round(one * part.images) for one, part in zip(shares, parts, strict=True) if one is not None
-        )
-        return float(np.float32(hits) / np.float32(images))  # as torch's mean has it
+        hits = [round(one * part.images) for one, part in zip(shares, parts, strict=True) if one is not None]
+        # as torch's mean has it
+        return float(np.float32(sum(hits)) / np.float32(images)) if len(hits) == len(parts) else None
 
-    loss = sum(part.loss * part.images for part in parts) / images
     accuracy = share([part.accuracy for part in parts])
     assert accuracy is not None
+    loss = sum(part.loss * part.images for part in parts) / images
     return Evaluation(accuracy, loss, images, share([part.top5_accuracy for part in parts]))

@@ -12,6 +12,9 @@ import torch
 
 from vit_lab.runs.processes import Processes
 
+PACKAGES = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
+"""Those that decide a number."""
+
 
 def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
     """Describe this machine and this code, for the record beside a result.
@@ -21,13 +24,11 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
         device: where the model is, such as "cpu" or "cuda:1"; None for a GPU where there is one.
 
     Returns:
-        "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions"
-        (Python and the packages that decide a number), "commit" (None outside a git checkout of this project,
-        "+" where it has changes) and "date" (UTC, ISO 8601).
+        "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions",
+        "commit" and "date" (UTC, ISO 8601).
     """
     processes = Processes.current()
     on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")
-    packages = ("vit-from-scratch", "torch", "torchvision", "numpy", "scikit-learn")
     return {
         "hardware": {
             "processor": _processor(),
@@ -37,7 +38,7 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
             "system": f"{platform.system()} {platform.machine()}",
             **({} if processes.alone else {"processes": processes.size}),
         },
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "commit": commit(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
@@ -53,9 +54,7 @@ def commit() -> str | None:
 
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # not somebody else's repository around us
-        return git("rev-parse", "HEAD") + (
-            "+" if git("status", "--porcelain", "--untracked-files=no") else ""
-        )
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 

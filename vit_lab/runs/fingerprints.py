@@ -2,12 +2,13 @@
 
 import hashlib
 import zlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, cast, get_args
 
 import torch
 from torch import Tensor
 
+from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.in_memory import ImageData
 
@@ -17,20 +18,25 @@ if TYPE_CHECKING:
 
 def fingerprint(text: str, tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of a text and of tensors: their names, types, shapes and values."""
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape"))
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    digest = hashlib.sha256()
+    for piece in _pieces(text, tensors):
+        digest.update(piece)
     return digest.hexdigest()
 
 
 def checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
-    """Return the CRC-32 of a text and of tensors: it costs little and tells whether a disk kept them."""
-    found = zlib.crc32(text.encode("utf-8", "surrogateescape"))
-    for name, tensor in sorted(tensors.items()):
-        found = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), found)
-        found = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, found)
+    """Return the CRC-32 of the same: it costs little and tells whether a disk kept them."""
+    found = 0
+    for piece in _pieces(text, tensors):
+        found = zlib.crc32(piece, found)
     return f"{found:08x}"
+
+
+def _pieces(text: str, tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+    yield text.encode("utf-8", "surrogateescape")
+    for name, tensor in sorted(tensors.items()):
+        yield f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
+        yield tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def data_fingerprint(data: DataSet) -> str:
@@ -41,9 +47,7 @@ def data_fingerprint(data: DataSet) -> str:
     """
     classes = "\n".join(data.class_names)
     if isinstance(data, ImageData):
-        parts = (
-            f"{part}_{kind}" for part in ("train", "validation", "test") for kind in ("images", "labels")
-        )
+        parts = [f"{part}_{kind}" for part in get_args(Part) for kind in ("images", "labels")]
         return fingerprint(classes, {name: getattr(data, name) for name in parts})
     source = cast("PhotoData", data).source
     parts = {"train": source.train, "test": source.test}

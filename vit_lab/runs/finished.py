@@ -7,7 +7,7 @@ from typing import Any
 
 from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.datasets import data_folder, open_dataset
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.progress import images_with_bar
@@ -18,17 +18,21 @@ from vit_lab.runs.run_folder import MODEL
 from vit_lab.runs.run_settings import CONFIG, differences, read_settings
 from vit_lab.runs.trained_models import renamed_class
 
-NUMBERS = ("seed", "epochs", "seconds", "parameters", "forward_flops")
-"""What every result has."""
+TESTED, HELD_OUT = ("test_accuracy", "test_loss", "test_images"), ("validation_loss", "validation_images")
+"""Numbers of a run with labels, and of one without. Pixels have no accuracy."""
+
+KINDS = dict.fromkeys(("seed", "epochs", "seconds", "parameters", "forward_flops"), int | float) | {
+    "hardware": dict,
+    "versions": dict,
+    "date": str,
+    "model_sha256": str,
+    "commit": str | None,
+    "data_dir": str | None,
+}
+"""What every result has besides."""
 
 LARGEST = 1e300
 """Numbers of a result are below this, either way."""
-
-TESTED, HELD_OUT = ("test_accuracy", "test_loss", "test_images"), ("validation_loss", "validation_images")
-"""What a result has besides: of a run with labels, and of one without. Pixels have no accuracy."""
-
-ORIGIN = ("hardware", "versions", "commit")
-"""Where a run's number came from; a summary says it once, and again for a run that differs."""
 
 
 def evaluate_run(
@@ -62,14 +66,12 @@ def evaluate_run(
         )
     there = data_folder(data_dir) or result.get("data_dir")
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
-    if (found := misfit(model.config, data)) is not None:
+    found, noted = misfit(model.config, data), settings["images"]["classes"]
+    if found is None and (number := renamed_class(noted, data.class_names)) is not None:
+        names = noted[number], data.class_names[number]
+        found = f"class {number} was {names[0]!r} and is {names[1]!r} in {data.config.name}"
+    if found is not None:
         raise InputError(f"{folder} was trained on other data: {found}. Put its own back.")
-    noted = settings["images"]["classes"]
-    if (number := renamed_class(noted, data.class_names)) is not None:
-        raise InputError(
-            f"{folder} was trained on other data: class {number} was {noted[number]!r} and is "
-            f"{data.class_names[number]!r} in {data.config.name}. Put its own back."
-        )
     batches = images_with_bar(data.batches("test"), data.size_of("test"), "measuring")
     return evaluate_batches(model, batches), result
 
@@ -84,29 +86,24 @@ def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
     Raises:
         InputError: there is none yet, it is damaged, or it is another run's.
     """
-    path = folder / "result.json"
+    path, model = folder / "result.json", folder / MODEL
     try:
         result = json.loads(path.read_text("utf-8"))
+        numbers = HELD_OUT if "objective" in result else TESTED
+        given = {key: result.get(key) for key in (*numbers, *KINDS)}
     except FileNotFoundError as error:
         raise InputError(
             f"{folder} is not a finished run: expected result.json in it. "
             "Train it to the end with the same command, or name another folder."
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path} cannot be read ({error}): expected a run's result. Restore it.") from error
-    labelled = not isinstance(result, dict) or "objective" not in result
-    for key in (*(TESTED if labelled else HELD_OUT), *NUMBERS):
-        number = result.get(key) if isinstance(result, dict) else None
-        if not isinstance(number, int | float) or not abs(number) < LARGEST:
-            raise InputError(f"{path} has no number {key!r}: expected a run's result. Restore it.")
-    kinds = {"hardware": dict, "versions": dict, "date": str, "model_sha256": str}
-    kinds |= {"commit": str | None, "data_dir": str | None}
-    for key, kind in kinds.items():
-        if not isinstance(result.get(key), kind):
-            raise InputError(f"{path} has {key} = {result.get(key)!r}: expected a run's result. Restore it.")
+    for key, value in given.items():
+        endless = isinstance(value, int | float) and not abs(value) < LARGEST
+        if endless or not isinstance(value, KINDS.get(key, int | float)):
+            raise InputError(f"{path} has {key} = {shown(value)}: expected a run's result. Restore it.")
     if seed not in (None, result["seed"]):
         raise InputError(f"{path} is of seed {result['seed']}: expected that of seed {seed}. Restore it.")
-    model = folder / MODEL
     if model.exists() and result["model_sha256"] != sha256(model):
         raise InputError(
             f"{model} is not the model that {path.name} tells of: it is damaged or another run's. Restore it."

@@ -1,8 +1,8 @@
-"""A run's metrics.jsonl: a line of JSON for each epoch."""
+"""A run's history in its folder: metrics.jsonl, a line of JSON for each epoch, and a picture of it."""
 
 import dataclasses
+import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,27 +24,19 @@ def read_metrics(folder: Path) -> list[EpochMetrics]:
     path = folder / METRICS
     try:
         metrics = as_history([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+        problem = "" if metrics else "is empty"
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}): expected a line of JSON for each epoch. Restore it."
-        ) from error
-    if not metrics:
-        raise InputError(f"{path} is empty: expected a line of JSON for each epoch. Restore it.")
+        metrics, problem = [], f"cannot be read ({error})"
+    if problem:
+        raise InputError(f"{path} {problem}: expected a line of JSON for each epoch. Restore it.")
     return metrics
 
 
 def write_metrics(folder: Path, history: Sequence[EpochMetrics]) -> None:
     """Write metrics.jsonl anew, all or nothing."""
+    lines = [json.dumps(dataclasses.asdict(metrics)) + "\n" for metrics in history]
     with writing(folder / METRICS):
-        write_atomically(folder / METRICS, _lines(history))
-
-
-def add_metrics(folder: Path, last: EpochMetrics) -> None:
-    """Add an epoch's line to metrics.jsonl."""
-    with writing(folder / METRICS), (folder / METRICS).open("ab") as file:
-        file.write(_lines([last]))
-        file.flush()
-        os.fsync(file.fileno())  # a finished model must not outlive its last line
+        write_atomically(folder / METRICS, "".join(lines).encode())
 
 
 def as_history(rows: Sequence[Any]) -> list[EpochMetrics]:
@@ -61,5 +53,27 @@ def as_history(rows: Sequence[Any]) -> list[EpochMetrics]:
     return history
 
 
-def _lines(history: Sequence[EpochMetrics]) -> bytes:
-    return "".join(json.dumps(dataclasses.asdict(metrics)) + "\n" for metrics in history).encode()
+def save_curves(path: Path, history: Sequence[EpochMetrics]) -> None:
+    """Draw loss (left) and accuracy (right) of each epoch, training and validation, to a PNG.
+
+    The figure belongs to no window and no notebook, so it can be drawn anywhere.
+    """
+    # Imported here: matplotlib takes longer to load than a short command to run.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from vit_from_scratch.plots import curves
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    for axes, quantity in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
+        parts = ("train", "validation")
+        values = {part: [getattr(epoch, f"{part}_{quantity}") for epoch in history] for part in parts}
+        measured = {part: numbers for part, numbers in values.items() if None not in numbers}
+        curves(measured, axes, ylabel=quantity)
+        axes.set_visible(bool(measured))  # pixels have a loss and no accuracy
+        for line, style in zip(axes.get_lines(), ("-", "--"), strict=False):
+            line.set_linestyle(style)  # told apart in grey too
+        axes.grid(alpha=0.3)
+    picture = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(picture)
+    write_atomically(path, picture.getvalue())

@@ -1,21 +1,24 @@
-"""Several processes that train one model together: who they are, and what they tell each other.
+"""Several processes that train one model together: who they are, what they tell each other and agree on.
 
-One process is the usual case, and then every function here does nothing or the obvious. Several are those of
-torch's default process group: whoever has called `torch.distributed.init_process_group`, as the command `vit`
-does under torchrun, trains with all of them.
+Several are those of torch's default process group: whoever has called `init_process_group`, as the command
+`vit` does under torchrun, trains with all of them. One alone is the usual case: then each asks only itself.
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-import numpy as np
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 
-from vit_from_scratch.data.sharing import WHOLE, Share
-from vit_from_scratch.errors import ElsewhereError
+from vit_from_scratch.data.config import Part
+from vit_from_scratch.data.dataset import DataSet
+from vit_from_scratch.data.sharing import Share
+from vit_from_scratch.errors import ElsewhereError, InputError
+from vit_from_scratch.settings import as_table
+from vit_from_scratch.training.config import TrainConfig
+from vit_lab.runs.run_settings import differences
 
 T = TypeVar("T")
 
@@ -44,16 +47,10 @@ class Processes:
         """Whether this is the only process."""
         return self.size == 1
 
-    def own_seed(self, seed: int) -> int:
-        """Return the seed of this process's dropout: no two drop alike, and the first as if it were alone."""
-        if self.rank == 0:
-            return seed
-        return int(np.random.SeedSequence((seed, self.rank)).generate_state(1, np.uint64)[0])
-
     @property
     def share(self) -> Share:
         """The part of each batch that is this process's."""
-        return WHOLE if self.alone else Share(self.rank, self.size)
+        return Share(self.rank, self.size)
 
     def from_first(self, action: Callable[[], T]) -> T:
         """Do something in the first process only, and return its result, which can be pickled, in all.
@@ -93,40 +90,51 @@ class Processes:
         dist.all_gather_object(values, value)
         return values
 
-    def copy_from_first(self, tensor: Tensor) -> None:
-        """Overwrite a tensor by that of the first process."""
-        if not self.alone:
-            dist.broadcast(tensor, src=0)
-
 
 ALONE = Processes()
 
 
-def is_sharded(model: nn.Module) -> bool:
-    """Say whether each process holds a shard of a model's weights, as FSDP2 has it."""
-    return hasattr(model, "set_requires_gradient_sync")
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """Return a tensor of which each process holds a shard as a whole one; all processes must ask for it."""
-    return tensor.full_tensor() if is_shard(tensor) else tensor  # type: ignore[attr-defined]
-
-
-def local(tensor: Tensor) -> Tensor:
-    """Return what this process holds of a tensor; changes to it change the tensor."""
-    return tensor.to_local() if is_shard(tensor) else tensor  # type: ignore[attr-defined]
-
-
-def is_shard(tensor: Tensor) -> bool:
-    """Say whether this is a DTensor, without loading what only several processes need."""
-    return hasattr(tensor, "full_tensor")
-
-
-def placed_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """Return a whole tensor, the same in all processes, on another's device and sharded as that one is."""
-    tensor = tensor.to(other.device)
-    if not is_shard(other):
-        return tensor
-    from torch.distributed.tensor import distribute_tensor  # imported here: one process needs none of it
-
-    return distribute_tensor(tensor, other.device_mesh, other.placements, src_data_rank=None)  # type: ignore[attr-defined]
+def check_processes(processes: Processes, model: nn.Module, data: DataSet, config: TrainConfig) -> None:
+    """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
+    size, batch, images = processes.size, config.batch_size, data.training_size
+    smallest = min(batch, images) // size
+    refusals = (
+        (
+            batch % size != 0,
+            f"train.batch_size = {batch} on {size} processes: expected a multiple of {size}, since it is the "
+            f"batch of all together. Take {max(size, batch // size * size)}, or another number of processes.",
+        ),
+        (
+            images < size,
+            f"{images} training images for {size} processes: expected at least one for each. Start fewer.",
+        ),
+        (
+            config.accumulation > smallest,
+            f"train.accumulation = {config.accumulation} on {size} processes: expected at most {smallest}, "
+            "the images of a batch that each of them gets.",
+        ),
+        (
+            config.sharding == "full" and config.optimiser == "muon",
+            "train.optimiser = 'muon' with train.sharding = 'full': expected another, since Muon needs whole "
+            "matrices and each process holds a part. Take 'adamw', or train.sharding = 'none'.",
+        ),
+    )
+    for refused, sentence in refusals:
+        if refused:
+            raise InputError(sentence)
+    # a folder of photos may be elsewhere on each machine
+    settings = {
+        "train": as_table(config),
+        "weights": {name: list(parameter.shape) for name, parameter in model.named_parameters()},
+        "images": {part: data.size_of(part) for part in get_args(Part)}
+        | {"classes": list(data.class_names), "shape": list(data.image_shape)},
+        "processes": {"sharding": config.sharding},
+    }
+    first, *others = processes.gathered(settings)
+    for rank, theirs in enumerate(others, start=1):
+        if changed := differences(first, theirs):
+            raise InputError(
+                f"process {rank} of this run has other settings than process 0: {'; '.join(changed[:3])} "
+                "(there: process 0). Expected the same; start all of them with the same command and the same "
+                "data."
+            )

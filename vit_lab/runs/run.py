@@ -1,5 +1,9 @@
-"""A whole run, from a recipe to a number: train, test once, and write down where the number came from."""
+"""Training in a folder; and a whole run, from a recipe to a number.
 
+A run trains, tests once, and writes down where the number came from.
+"""
+
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
@@ -14,19 +18,49 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
-from vit_from_scratch.training.callbacks import ProgressBar
+from vit_from_scratch.training import loop
+from vit_from_scratch.training.callbacks import Callback, ProgressBar
+from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.outcomes import HeldOut
 from vit_from_scratch.training.state import EpochMetrics, as_vit
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.runs.callbacks import Announcement, KeepEpochs
 from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
-from vit_lab.runs.origins import NoteOrigin, made_at
+from vit_lab.runs.origins import made_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_folder import RunFolder
-from vit_lab.runs.training import train
+
+
+def train(
+    model: nn.Module,
+    data: DataSet,
+    config: TrainConfig,
+    out_dir: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> list[EpochMetrics]:
+    """Train a model as `vit_from_scratch.training.train` does, kept in a folder, in one process or several.
+
+    With several processes (see `vit_lab.runs.distributed`) all call this at once.
+
+    Args:
+        model: a ViT, or a self-supervised model that holds it; without a folder any that the loop takes.
+        data: images and labels.
+        config: the settings.
+        out_dir: the run's folder; a run that was stopped there goes on, a finished one is loaded. None keeps
+            everything in memory.
+        callbacks: as the loop has them, after those of the folder.
+
+    Returns:
+        The metrics of each epoch.
+
+    Raises:
+        DivergedError, InputError: as in the loop and in `RunFolder.on_start`.
+    """
+    with RunFolder(out_dir) if out_dir is not None else contextlib.nullcontext() as folder:
+        hooks = [*([folder] if folder is not None else []), *callbacks]
+        return loop.train(model, data, config, hooks, current_engine())
 
 
 def run(
@@ -60,11 +94,10 @@ def run(
         DivergedError: the loss or a weight became infinite or not a number.
     """
     here = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
-    processes = Processes.current()
+    processes, engine = Processes.current(), current_engine()
     data = opened or processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
     if isinstance(data, PhotoData) and data.source.note:
         say(data.source.note)
-    seed = recipe.train.seed
     if recipe.neighbours > data.training_size:
         raise InputError(
             f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
@@ -75,31 +108,29 @@ def run(
             f"{recipe.name} has no {part} images to measure on: expected some; set data.validation_size."
         )
     start = recipe.start()
-    with RunFolder(out_dir, start) as run_folder:
-        model, history = _trained(recipe, data, here, device, run_folder, say, keep)
+    with RunFolder(out_dir, start, keep, here, say) as folder:
+        model, history = _trained(recipe, data, device, folder)
         known = processes.from_first(
-            lambda: read_result(out_dir, seed) if run_folder.result.exists() else None
+            lambda: read_result(out_dir, recipe.train.seed) if folder.result.exists() else None
         )
         if known is not None:
             return known
-        on_device, workers = data.to(device), recipe.train.workers
-        measured = current_engine().measure(model, on_device, part, workers)
-        result = _result(recipe, model, measured, history)
+        data, workers = data.to(device), recipe.train.workers
+        result = _result(recipe, model, engine.measure(model, data, part, workers), history)
         if recipe.flip_test:
-            both = current_engine().measure(FlipAveraged(model), on_device, part, workers)
+            both = engine.measure(FlipAveraged(model), data, part, workers)
             assert isinstance(both, Evaluation)  # the recipe has classes
             result |= {"test_flip_accuracy": both.accuracy}
-        folder = data_folder(data_dir)
-        result |= {"data_dir": str(folder.resolve()) if folder else None}
-        return processes.from_first(lambda: _written(run_folder, result | start, here))
+        there = data_folder(data_dir)
+        result |= {"data_dir": str(there.resolve()) if there else None, **start}
 
+        def written() -> dict[str, Any]:
+            whole = result | {"model_sha256": sha256(folder.model), **made_at(out_dir, here)}
+            with writing(folder.result):
+                write_json(folder.result, whole)
+            return whole
 
-def _written(folder: RunFolder, result: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
-    """Write a run's result.json, and return what it holds; `here` is what `environment` says."""
-    result |= {"model_sha256": sha256(folder.model), **made_at(folder.path, here)}
-    with writing(folder.result):
-        write_json(folder.result, result)
-    return result
+        return processes.from_first(written)
 
 
 def train_only(
@@ -109,65 +140,37 @@ def train_only(
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> list[EpochMetrics]:
-    """Train a recipe with its own seed as `run` does, and leave the test images alone; `run` then goes on.
-
-    Args:
-        recipe: what to train.
-        out_dir: the run's folder.
-        data: the recipe's.
-        device: where to train.
-        say: as in `run`.
+    """Train a recipe as `run` does, and leave the test images alone; `run` then goes on from there.
 
     Returns:
         The metrics of each epoch.
-
-    Raises:
-        InputError: as in `run`.
-        DivergedError: as in `run`.
     """
     here = environment(recipe.train.threads, device)
-    with RunFolder(out_dir, recipe.start()) as run_folder:
-        return _trained(recipe, data, here, device, run_folder, say)[1]
+    with RunFolder(out_dir, recipe.start(), here=here, say=say) as folder:
+        return _trained(recipe, data, device, folder)[1]
 
 
 def _trained(
-    recipe: Recipe,
-    data: DataSet,
-    here: dict[str, Any],
-    device: str,
-    folder: RunFolder,
-    say: Callable[[str], None],
-    keep: Sequence[int] = (),
+    recipe: Recipe, data: DataSet, device: str, folder: RunFolder
 ) -> tuple[nn.Module, list[EpochMetrics]]:
     """Train a recipe's model in a folder, or load what is finished there; return it and its epochs."""
     model = recipe.seeded(data).to(device)
-    callbacks = [
-        folder,
-        NoteOrigin(folder.path, here),
-        KeepEpochs(folder.path / "epochs", keep),
-        Announcement(folder.path, say),
-        ProgressBar(f"{recipe.name}, seed {recipe.train.seed}"),
-    ]
-    return model, train(model, data, recipe.train, callbacks=callbacks)
-
-
-def _measurement(recipe: Recipe, measured: Evaluation | HeldOut) -> dict[str, Any]:
-    """Return what was measured in the end, by the names that it has in result.json."""
-    if isinstance(measured, HeldOut):
-        numbers = {f"validation_{name}": number for name, number in dataclasses.asdict(measured).items()}
-        return {"objective": recipe.objective, **numbers}
-    top5 = {} if measured.top5_accuracy is None else {"test_top5_accuracy": measured.top5_accuracy}
-    loss = {"test_loss": measured.loss, "test_images": measured.images}
-    return {"test_accuracy": measured.accuracy, **top5, **loss}
+    bar = ProgressBar(f"{recipe.name}, seed {recipe.train.seed}")
+    return model, train(model, data, recipe.train, callbacks=[folder, bar])
 
 
 def _result(
     recipe: Recipe, model: nn.Module, measured: Evaluation | HeldOut, history: Sequence[EpochMetrics]
 ) -> dict[str, Any]:
     """Return the numbers of a run that just ended; its size is the ViT's, without what only a task needs."""
+    part = "validation" if isinstance(measured, HeldOut) else "test"
+    numbers = {f"{part}_{name}": number for name, number in dataclasses.asdict(measured).items()}
+    if numbers.get("test_top5_accuracy", 0) is None:
+        del numbers["test_top5_accuracy"]
     vit = as_vit(model, "a run")
     return {
-        **_measurement(recipe, measured),
+        **({} if recipe.objective == "classes" else {"objective": recipe.objective}),
+        **numbers,
         "seed": recipe.train.seed,
         "epochs": len(history),
         "seconds": sum(epoch.seconds for epoch in history),

@@ -8,28 +8,27 @@ What is in it::
     model.safetensors        the finished model, weights and configuration
     pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs
     curves.png               loss and accuracy against the epoch
+    epochs/                  models on the way, if they were asked for: epoch-0000.safetensors, and so on
     origins.json             where it was trained, from which epoch on (`vit train` writes it)
     result.json              the test accuracy and where it came from (`vit train` writes it)
 """
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
-
-from torch import nn
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
-from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
-from vit_lab.runs.curves import save_curves
-from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
+from vit_lab.runs.fingerprints import fingerprint
+from vit_lab.runs.metrics import METRICS, read_metrics, save_curves, write_metrics
+from vit_lab.runs.origins import note_origin
 from vit_lab.runs.run_settings import (
     CONFIG,
     check_same_run,
@@ -49,15 +48,26 @@ class RunFolder(Callback):
     Use it in a `with`: from the run's start to the end of the block no other process can work in the folder.
     """
 
-    def __init__(self, path: str | os.PathLike[str], also: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        also: Mapping[str, Any] | None = None,
+        keep: Sequence[int] = (),
+        here: Mapping[str, Any] | None = None,
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
         """Name the folder; nothing is read or written before the run starts.
 
         Args:
             path: the folder.
             also: tables of config.toml beside [data], [model] and [train], such as [start].
+            keep: numbers of finished epochs after which the model is kept in `epochs`, as validation measures
+                it (averaged weights, if there is an average); 0 for the model before training.
+            here: what `environment` says of this process, for origins.json.
+            say: called with a sentence where a run is in the folder already.
         """
-        self.path = Path(path)
-        self.also = also or {}
+        self.path, self.also, self.kept = Path(path), dict(also or {}), frozenset(keep)
+        self.here, self.say = here, say
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.model = self.path / MODEL
         self.pretraining = self.path / PRETRAINING
@@ -80,8 +90,13 @@ class RunFolder(Callback):
 
         Raises:
             InputError: the folder holds something else, a run with other settings or on other images, or one
-                that is damaged; or another process is at work in it.
+                that is damaged; another process is at work in it; or the run has fewer epochs than are to be
+                kept.
         """
+        if late := sorted(epoch for epoch in self.kept if not 0 <= epoch <= state.epochs):
+            raise InputError(
+                f"epochs to keep: {late[0]}, and the run has {state.epochs}: expected 0 to {state.epochs}."
+            )
         settings = run_settings(state) | self.also
         self._is_new()  # what is not a run's folder is left alone, without a lock even
         self._held.enter_context(locked(self.path))
@@ -93,21 +108,35 @@ class RunFolder(Callback):
         remove_leftovers(self.path, [CONFIG, *(file.name for file in files)])
         if self.model.exists():
             self._load(state)
-        elif self.result.exists():
-            raise self._model_is_gone()
-        elif self.checkpoint.exists():
+        elif self.checkpoint.exists() and not self.result.exists():
             restore_state(self.checkpoint, state)
             self._note(state)
             write_metrics(self.path, state.history)  # the process may have died before it wrote the last line
-        elif self.metrics.exists():
+        elif self.metrics.exists() or self.result.exists():
             self._begin_again(state)
+        if self.here is not None and not state.finished:
+            note_origin(self.path, self.here, state.epoch)
+        self.keep_epoch(state)
+        if state.finished:
+            self.say(f"{self.path} is finished.")
+        elif state.epoch:
+            self.say(f"{self.path} was stopped after epoch {state.epoch} of {state.epochs}; it goes on.")
 
     def on_epoch(self, state: TrainingState) -> None:
-        """Save the state and add a line of metrics."""
+        """Save the state, add a line of metrics, and keep the model if its epoch is among those."""
         with writing(self.checkpoint):
             save_state(self.checkpoint, state)
         self._note(state)
-        add_metrics(self.path, state.history[-1])
+        write_metrics(self.path, state.history)
+        self.keep_epoch(state)
+
+    def keep_epoch(self, state: TrainingState) -> None:
+        """Keep the model as it is now, if its epoch is among those that are to be kept."""
+        if state.epoch in self.kept:
+            path = self.path / "epochs" / f"epoch-{state.epoch:04}.safetensors"
+            with writing(path.parent):
+                path.parent.mkdir(exist_ok=True)
+                save_checkpoint(path, as_vit(state.measured, "keeping epochs"))
 
     def on_end(self, state: TrainingState) -> None:
         """Write curves and the finished model, then drop the checkpoint."""
@@ -122,7 +151,7 @@ class RunFolder(Callback):
 
     def _load(self, state: TrainingState) -> None:
         """Take over the model and the history of a finished run; refuse what is not the run's end."""
-        model = load_checkpoint(self.model)
+        whole = model = load_checkpoint(self.model)
         own = as_vit(state.model, "a run folder").config
         if changed := differences({"model": model.config.to_dict()}, {"model": own.to_dict()}):
             raise InputError(
@@ -136,39 +165,29 @@ class RunFolder(Callback):
                 "says that the run is finished: expected a line for each epoch. Nothing was changed; restore "
                 "the metrics, or choose another folder for a new run."
             )
-        state.model.load_state_dict(self._whole(state, model).state_dict())
+        if isinstance(state.model, SelfSupervised):
+            whole = load_pretraining(self.pretraining)
+            if _described(whole, whole.vit.state_dict()) != _described(state.model, model.state_dict()):
+                raise InputError(
+                    f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
+                    f"objective = {state.model.objective!r}. Put this run's back, or choose another folder."
+                )
+        state.model.load_state_dict(whole.state_dict())
         state.average = state.best = None  # what was kept is in the model
         self.was_finished = True
 
-    def _whole(self, state: TrainingState, model: VisionTransformer) -> nn.Module:
-        """Return what a finished run trained: its model, or the self-supervised one that holds it."""
-        if not isinstance(state.model, SelfSupervised):
-            return model
-        whole = load_pretraining(self.pretraining)
-        ours = (state.model.objective, state.model.settings, state.model.normalise)
-        kept, bare = whole.vit.state_dict(), model.state_dict()
-        same = kept.keys() == bare.keys() and all(kept[name].equal(bare[name]) for name in bare)
-        if not same or (whole.objective, whole.settings, whole.normalise) != ours:
-            raise InputError(
-                f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
-                f"objective = {state.model.objective!r}. Put this run's back, or choose another folder."
-            )
-        return whole
-
     def _begin_again(self, state: TrainingState) -> None:
-        """Drop the lines of a run that lost its checkpoint, unless they are those of a finished run."""
-        _take_over(state, read_metrics(self.path))
-        if state.finished:
-            raise self._model_is_gone()
+        """Drop the lines of a run that lost its checkpoint; refuse a finished one that lost its model."""
+        if not self.result.exists():
+            _take_over(state, read_metrics(self.path))
+        if self.result.exists() or state.finished:
+            raise InputError(
+                f"{self.path} holds a finished run without its model: expected {self.model.name} in it. "
+                "Nothing was changed; put the file back, or choose another folder to train again."
+            )
         _take_over(state, [])
         with writing(self.metrics):
             self.metrics.unlink()
-
-    def _model_is_gone(self) -> InputError:
-        return InputError(
-            f"{self.path} holds a finished run without its model: expected {self.model.name} in it. Nothing "
-            "was changed; put the file back, or choose another folder to train again."
-        )
 
     def _note(self, state: TrainingState) -> None:
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
@@ -196,6 +215,11 @@ class RunFolder(Callback):
                 "expected an empty or new folder, or a run's. Nothing was written; choose another folder."
             )
         return not seen
+
+
+def _described(model: SelfSupervised, vit: Mapping[str, Any]) -> str:
+    """Say what a self-supervised model is, and which weights its ViT has."""
+    return fingerprint(repr((model.objective, model.settings, model.normalise)), vit)
 
 
 def _take_over(state: TrainingState, history: Sequence[EpochMetrics]) -> None:

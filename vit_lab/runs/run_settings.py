@@ -19,18 +19,17 @@ from vit_lab.runs.fingerprints import data_fingerprint
 CONFIG = "config.toml"
 HEADER = "# Every setting of this run; `vit evaluate` reads it. To change one, start another run.\n\n"
 
-WITHOUT_EFFECT = ("train.workers", "train.sharding")
+WITHOUT_EFFECT = {"train.workers", "train.sharding"}
 """What changes no number beyond rounding, so that a run may go on with another value."""
 
 
 def run_settings(state: TrainingState) -> dict[str, Any]:
     """Return everything that decides a run, as the tables of config.toml."""
     config = as_vit(state.model, "a run folder").config
-    table = {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()}
     objective = {"objective": state.model.objective} if isinstance(state.model, SetsOwnTask) else {}
     return objective | {
         "data": as_table(state.data.config),
-        "model": table,
+        "model": {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()},
         "train": as_table(state.config),
         "images": {"sha256": data_fingerprint(state.data), "classes": list(state.data.class_names)},
     }
@@ -51,29 +50,24 @@ def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         settings = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{path} cannot be read ({error}): expected the settings of a run, as `vit train` writes them. "
             "Name a run's folder."
         ) from error
     tables = all(isinstance(settings.get(table), dict) for table in ("data", "model", "train", "images"))
-    if not tables or not isinstance(settings.get("objective", ""), str):
+    classes = settings["images"].get("classes") if tables else None
+    named = isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    if not named or not isinstance(settings.get("objective", ""), str):
         raise InputError(
-            f"{path} is not a run's: expected the tables [data], [model], [train] and [images]. "
-            "Nothing was written; choose another folder."
+            f"{path} is not a run's: expected the tables [data], [model], [train] and [images], with a list "
+            "of names images.classes. Nothing was written; choose another folder."
         )
-    classes = settings["images"].get("classes")
-    if not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
-        raise InputError(f"{path} has no list of names images.classes: expected a run's. Restore it.")
     return settings
 
 
 def check_same_run(folder: Path, now: Mapping[str, Any]) -> None:
-    """Compare the settings of the run in a folder with those it is to go on with.
-
-    Raises:
-        InputError: they differ, or the images do.
-    """
+    """Raise an `InputError` unless the run in a folder has the settings and images to go on with."""
     there, after = read_settings(folder), dict(now)
     before, images = there.pop("images"), after.pop("images")
     if changed := differences(there, after):
@@ -95,9 +89,9 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """
     before, after = flattened(there), flattened(now)
     usual = {"objective": "classes", "model": ViTConfig().to_dict(), "train": as_table(TrainConfig())}
-    defaults = flattened(usual)
-    both = (before.keys() | after.keys()) - set(WITHOUT_EFFECT)
-    before, after = ({key: defaults[key] for key in both & defaults.keys()} | own for own in (before, after))
+    both = (before.keys() | after.keys()) - WITHOUT_EFFECT
+    defaults = {key: value for key, value in flattened(usual).items() if key in both}
+    before, after = defaults | before, defaults | after
     return [
         f"{key} ({before.get(key, 'not set')} there, {after.get(key, 'not set')} now)"
         for key in sorted(both)

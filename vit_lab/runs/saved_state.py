@@ -21,7 +21,7 @@ from vit_from_scratch.model.checkpoints import read_safetensors
 from vit_from_scratch.training.state import TrainingState
 from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.metrics import as_history
-from vit_lab.runs.processes import placed_like, whole
+from vit_lab.runs.sharding import placed_like, whole
 
 FORMAT = "vit-training-state"
 
@@ -29,13 +29,8 @@ FORMAT = "vit-training-state"
 def save_state(path: Path, state: TrainingState) -> None:
     """Write the model's weights, the optimiser's state and the history to `path`, all or nothing."""
     tensors = packed(state)
-    progress = json.dumps(
-        {
-            "epoch": state.epoch,
-            "step": state.step,
-            "history": [dataclasses.asdict(metrics) for metrics in state.history],
-        }
-    )
+    history = [dataclasses.asdict(metrics) for metrics in state.history]
+    progress = json.dumps({"epoch": state.epoch, "step": state.step, "history": history})
     metadata = {"format": FORMAT, "progress": progress, "checksum": checksum(progress, tensors)}
     write_atomically(path, serialise(tensors, metadata))
 
@@ -47,9 +42,7 @@ def packed(state: TrainingState, keep: bool = True) -> dict[str, Tensor]:
         state: if it is sharded, all processes must ask for it at once.
         keep: whether they are wanted here, and not only by another process.
     """
-    parts: dict[str, Any] = {"model": state.model.state_dict()}
-    if state.average is not None:
-        parts["average"] = state.average.state_dict()
+    parts: dict[str, Any] = {kind: module.state_dict() for kind, module in _modules(state).items()}
     parts["best"] = state.best or {}
     for index, (parameter, noted) in enumerate(_slots(state)):
         parts[f"optimiser.{index}"] = noted.get(parameter, {})
@@ -69,6 +62,11 @@ def packed(state: TrainingState, keep: bool = True) -> dict[str, Tensor]:
     return kept
 
 
+def _modules(state: TrainingState) -> dict[str, nn.Module]:
+    """Return what has weights in a state: the model, and its moving average if there is one."""
+    return {"model": state.model} | ({} if state.average is None else {"average": state.average})
+
+
 def _slots(state: TrainingState) -> Iterator[tuple[nn.Parameter, MutableMapping[Any, Any]]]:
     """Yield each parameter of the optimiser, or of those beside each other in it, and where it is noted."""
     optimisers: tuple[Any, ...] = getattr(state.optimiser, "optimisers", (state.optimiser,))
@@ -84,7 +82,19 @@ def restore_state(path: Path, state: TrainingState) -> None:
     Raises:
         InputError: the file is damaged, is something else, or does not fit the model.
     """
-    tensors, progress = _read(path)
+    ours = "the training state of this run. Restore the file, or start again in another folder"
+    damaged = InputError(
+        f"{path} is damaged: expected what was written, and its checksum or its progress differs. "
+        "Restore the file, or start again in another folder."
+    )
+    tensors, metadata = read_safetensors(path, ours)
+    if metadata.get("format") != FORMAT:
+        raise InputError(
+            f"{path} is not the state of a run: its format is {metadata.get('format')!r}, expected {ours}."
+        )
+    text = metadata.get("progress", "")
+    if metadata.get("checksum") != checksum(text, tensors):
+        raise damaged
     try:
         unpack_weights(state, tensors)
     except RuntimeError as error:
@@ -92,33 +102,22 @@ def restore_state(path: Path, state: TrainingState) -> None:
         raise InputError(f"{path} does not fit the model: {first} Start again in another folder.") from error
     try:
         unpack_optimiser(state, tensors)
+        progress = json.loads(text)
         history = as_history(progress["history"])
         state.epoch, state.step = progress["epoch"], progress["step"]
-        if (state.epoch, state.step) != (history[-1].epoch, history[-1].step):
-            raise _damaged(path)
+        same = (state.epoch, state.step) == (history[-1].epoch, history[-1].step)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-        raise _damaged(path) from error
+        raise damaged from error
+    if not same:
+        raise damaged
     state.history[:] = history
 
 
 def unpack_weights(state: TrainingState, tensors: dict[str, Tensor]) -> None:
     """Give a state the weights that `packed` returned; if it is sharded, each process takes its part."""
-    modules = [("model", state.model)] + ([("average", state.average)] if state.average is not None else [])
-    for kind, module in modules:
+    for kind, module in _modules(state).items():
         module.load_state_dict(_placed(_part(tensors, kind), module))
     state.best = _placed(_part(tensors, "best"), state.model) or None
-
-
-def _placed(tensors: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
-    """Bring tensors to where a module has those of the same names."""
-    own = module.state_dict()
-    return {name: placed_like(tensor, own.get(name, tensor)) for name, tensor in tensors.items()}
-
-
-def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
-    """Return the tensors of one kind by their own names."""
-    first = kind + "."
-    return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
 
 
 def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor]) -> None:
@@ -137,26 +136,13 @@ def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor]) -> None:
         noted.setdefault(parameter, {})[key] = value
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a state's tensors and its progress, and compare them with their checksum."""
-    expected = "the training state of this run. Restore the file, or start again in another folder"
-    tensors, metadata = read_safetensors(path, expected)
-    if metadata.get("format") != FORMAT:
-        raise InputError(
-            f"{path} is not the state of a run: expected the format {FORMAT!r}, found "
-            f"{metadata.get('format')!r}. Restore the file, or start again in another folder."
-        )
-    text = metadata.get("progress", "")
-    if metadata.get("checksum") != checksum(text, tensors):
-        raise _damaged(path)
-    try:
-        return tensors, json.loads(text)
-    except ValueError:
-        raise _damaged(path) from None
+def _placed(tensors: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """Bring tensors to where a module has those of the same names."""
+    own = module.state_dict()
+    return {name: placed_like(tensor, own.get(name, tensor)) for name, tensor in tensors.items()}
 
 
-def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"{path} is damaged: expected what was written, and its checksum or its progress differs. "
-        "Restore the file, or start again in another folder."
-    )
+def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
+    """Return the tensors of one kind by their own names."""
+    first = kind + "."
+    return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}
