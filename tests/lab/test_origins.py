@@ -7,7 +7,6 @@ import pytest
 from vit_from_scratch import InputError
 from vit_from_scratch.data import open_dataset
 from vit_lab import load_recipe, load_study, run, run_seeds, run_study
-from vit_lab.runs.run import train_only
 from vit_lab.runs.run_folder import RunFolder
 
 CHANGES = {
@@ -94,7 +93,7 @@ def test_a_process_that_ended_before_its_first_epoch_left_nothing(at, stopped, m
 
 def test_a_run_that_is_tested_elsewhere_is_not_taken_for_one_trained_there(tmp_path, at):
     folder, data = tmp_path / "run", open_dataset(recipe(0).data)
-    train_only(recipe(0), folder, data)
+    run(recipe(0), folder, opened=data, test=False)
     at("second")
     result = run(recipe(0), folder)
     assert (result["commit"], result["measured_by"]["commit"]) == ("first", "second")

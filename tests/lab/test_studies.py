@@ -217,10 +217,10 @@ def test_each_row_is_written_down_as_it_ends_and_none_is_lost_again(page):
 def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, capsys, monkeypatch):
     trains = study_runs.run
 
-    def diverges(recipe, folder, *arguments):
+    def diverges(recipe, folder, *arguments, **options):
         if recipe.train.seed == 1 and "more-same" in str(folder):
             raise DivergedError("the loss is nan at step 3")
-        return trains(recipe, folder, *arguments)
+        return trains(recipe, folder, *arguments, **options)
 
     monkeypatch.setattr(study_runs, "run", diverges)
     page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 1, 2]"))

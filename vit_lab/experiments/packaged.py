@@ -26,16 +26,9 @@ def load_result(name: str) -> dict[str, Any]:
 
 
 def load_table(kind: str, folder: str, name: str, others: Sequence[str] = ()) -> tuple[dict[str, Any], str]:
-    """Read the TOML of a recipe or a study.
+    """Read the TOML of a recipe or a study: one in a folder of the package, or a file by its path.
 
-    Args:
-        kind: "recipe" or "study", for messages.
-        folder: of the package, with those that ship.
-        name: of one of them, or the path of a file of your own.
-        others: what else has a name, for messages.
-
-    Returns:
-        The table, and the file's name without its ending.
+    It is returned with the file's name without its ending. What else has a name is for messages.
 
     Raises:
         InputError: an unknown name, or a file that is not TOML.

@@ -80,8 +80,7 @@ class Recipe:
     def __post_init__(self) -> None:
         """Refuse an unknown option of the model now, not after the data were loaded."""
         check_fields(self, "")
-        check_name(self.name)
-        check_seeds(self.seeds)
+        check_name_and_seeds(self.name, self.seeds)
         labelled, without = self.objective == "classes", f"with objective = {self.objective!r}"
         known = self.train.seed in (0, *self.seeds)
         require(known, "train.seed", self.train.seed, f"one of seeds = {list(self.seeds)}")
@@ -189,13 +188,9 @@ def _checksum(path: Path, modified: int) -> str:
     return sha256(path)
 
 
-def check_name(name: str) -> None:
-    """Refuse the name of a recipe or a study that cannot name a folder in `runs`: "..", of `...toml`."""
+def check_name_and_seeds(name: str, seeds: Sequence[int]) -> None:
+    """Refuse a name that no folder in `runs` can have ("..", of `...toml`), and seeds that torch refuses."""
     require("/" not in name and name.strip(". ") != "", "the file's name", name, "one with letters or digits")
-
-
-def check_seeds(seeds: Sequence[int]) -> None:
-    """Refuse no seeds, one of them twice, or one that is too large for torch."""
     require(len(seeds) > 0, "seeds", list(seeds), "at least one")
     require(all(0 <= seed < 2**63 for seed in seeds), "seeds", list(seeds), "0 to 2^63 - 1")
     require(len(set(seeds)) == len(seeds), "seeds", list(seeds), "each of them once")
@@ -209,7 +204,7 @@ def recipe_names() -> list[str]:
 def recipe_rows() -> list[tuple[str, ...]]:
     """Return the table of recipes in words: a row of headings, then a row for each that ships.
 
-    What a run reached is read from the result that it wrote; "not yet run" stands where there is none.
+    "not yet run" stands where there is no result.
     """
     rows = [("recipe", "data", "reached", "expected at least", "aim if missed", "time of a run")]
     results = packaged_names("results", ".json")
@@ -229,11 +224,10 @@ def recipe_rows() -> list[tuple[str, ...]]:
 
 def _reached(result: dict[str, Any]) -> str:
     """Say in a table's cell what a run reached: of test photos, or, without labels, of what was hidden."""
-    match result:
-        case {"test_accuracy_mean": share}:
-            return f"{share:.1%}"
-        case {"validation_accuracy_mean": share}:
-            return f"{share:.1%} of corrupted patches"
+    if "test_accuracy_mean" in result:
+        return f"{result['test_accuracy_mean']:.1%}"
+    if "validation_accuracy_mean" in result:
+        return f"{result['validation_accuracy_mean']:.1%} of corrupted patches"
     return f"a loss of {result['validation_loss_mean']:.2f}"
 
 
@@ -244,12 +238,12 @@ def _expected(recipe: Recipe) -> str:
 
 
 def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
-    """Read a recipe.
+    """Read a recipe: one of `recipe_names()` or `paper_names()`, or the path of a TOML file of your own.
 
     Args:
-        name: one of `recipe_names()` or `paper_names()`, or the path of a TOML file of your own.
-        changes: nested tables laid over the recipe, such as {"train": {"epochs": 2}}. With any, the recipe's
-            claim, command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
+        name: of the recipe, or a path.
+        changes: nested tables laid over it, such as {"train": {"epochs": 2}}. With any, the recipe's claim,
+            command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
 
     Raises:
         InputError: an unknown name, a file that is not TOML, or an unknown or wrong option in it.

@@ -1,9 +1,8 @@
 """Studies: a base recipe, what varies over it, seeds, and a claim that is written before the runs.
 
-A study is a page of TOML, and its result a table with a row for each variation (times each task, if there are
-tasks). Settings are chosen on held-out images; the test images are touched only where `test` says so, once
-for each run. Where `rates` are given, every row is tuned alike: as many learning rates, the same held-out
-images, and the runs of all seeds at the best rate.
+Its result is a table with a row for each variation (times each task, if there are tasks). Settings are chosen
+on held-out images; test images are touched only where `test` says so, once for each run. Where `rates` are
+given, every row is tuned alike: as many learning rates, and the runs of all seeds at the best one.
 """
 
 import re
@@ -14,19 +13,14 @@ from typing import Any
 from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import load_table, packaged_names
-from vit_lab.experiments.recipes import Recipe, check_name, check_seeds, load_recipe, recipe_from_tables
+from vit_lab.experiments.recipes import Recipe, check_name_and_seeds, load_recipe, recipe_from_tables
 
 
 @dataclass(frozen=True)
 class Variant:
     """A row of a study before it is run.
 
-    Attributes:
-        task: the name of its task; "" in a study without tasks.
-        name: of the row.
-        changes: the row's own tables.
-        recipe: what is run; with `rates`, at the first of them.
-        rates: the learning rates that are swept; () for the recipe's own rate.
+    `changes` are the row's own tables, `rates` the learning rates that are swept: () for the recipe's own.
     """
 
     task: str
@@ -80,8 +74,7 @@ class Study:
     def __post_init__(self) -> None:
         """Refuse what the class says."""
         check_fields(self, "")
-        check_name(self.name)
-        check_seeds(self.seeds)
+        check_name_and_seeds(self.name, self.seeds)
         require(len(self.rows) > 0, "rows", self.rows, "at least one")
         for option in ("tasks", "rows"):
             for name, own in getattr(self, option).items():
@@ -150,7 +143,8 @@ def check_folders(names: Iterable[str]) -> None:
     folders: dict[str, str] = {}
     for name in names:
         folder = slug(name)
-        if not re.search("[a-z0-9]", folder) or len(folder) > 200 or folder == "summary.json":
+        fits = re.search("[a-z0-9]", folder) and len(folder) <= 200 and folder != "summary.json"
+        if not fits:
             raise InputError(
                 f"row {shown(name)} cannot name a folder: expected letters from a to z or digits, "
                 "200 at most. Rename it."

@@ -16,10 +16,7 @@ from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
-from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.state import EpochMetrics, best_epoch
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, said_once
 from vit_lab.experiments.study import Study
@@ -27,8 +24,7 @@ from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
 from vit_lab.runs.metrics import read_metrics
 from vit_lab.runs.origins import trained_at
 from vit_lab.runs.processes import Processes
-from vit_lab.runs.run import run, train_only
-from vit_lab.runs.run_folder import MODEL
+from vit_lab.runs.run import run
 from vit_lab.runs.run_settings import CONFIG
 
 if TYPE_CHECKING:
@@ -106,11 +102,11 @@ def _check_folder(out_dir: Path, made_by: Recipe | Study, rates: Sequence[float]
 @contextlib.contextmanager
 def _summary_in(out_dir: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
     """Hold a folder over runs; what is yielded writes its summary, and returns it as JSON has it."""
-    processes = Processes.current()
+    path, processes = out_dir / SUMMARY, Processes.current()
 
     def write(summary: dict[str, Any]) -> dict[str, Any]:
-        with writing(out_dir / SUMMARY):
-            processes.from_first(lambda: write_json(out_dir / SUMMARY, summary))
+        with writing(path):
+            processes.from_first(lambda: write_json(path, summary))
         return json.loads(json.dumps(summary))
 
     with contextlib.ExitStack() as held:
@@ -136,16 +132,14 @@ def run_study(
         out_dir: the folder over the rows' folders.
         place: where to compute.
         report: called with each row as it is known.
-        known: rows of an earlier summary: taken over, if all their seeds were run and they have no folder
-            here.
+        known: rows of an earlier summary: whole ones are taken over, if they have no folder here.
 
     Returns:
         What summary.json holds.
 
     Raises:
         DivergedError: training of a row diverged with every seed; those after it are not run.
-        InputError: a row holds no images out, or its settings do not fit; summary.json tells of other rows;
-            training of a row diverged at every rate; another process is at work in the folder.
+        InputError: as in `run_row`; a row holds no images out; summary.json tells of other rows.
     """
     _check_folder(out_dir, study)
     told = {(row.task, row.name): row for row in known}
@@ -169,10 +163,8 @@ def run_study(
                     raise InputError(
                         f"row {variant.label!r} holds no images out: expected data.validation_size above 0."
                     )
-                found = run_row(
-                    recipe, folder, data, place, variant.rates, test=study.test, past_divergence=True
-                )
-                rows[key] = replace(found, task=variant.task, name=variant.name, changes=variant.changes)
+                row = run_row(recipe, folder, data, place, variant.rates, None, study.test, True)
+                rows[key] = replace(row, task=variant.task, name=variant.name, changes=variant.changes)
             made = rows[key].made
             # rows of an earlier summary stay in it until it is their turn
             kept = [rows[one.task, one.name] for one in variants if (one.task, one.name) in rows]
@@ -195,19 +187,8 @@ def run_row(
 ) -> Row:
     """Run a recipe with each of its seeds, at the best of some learning rates if any are given.
 
-    Args:
-        recipe: what to run.
-        folder: over the runs' folders.
-        data: the recipe's.
-        place: where to compute.
-        rates: as in `run_seeds`.
-        known: likewise.
-        test: measure what is trained with `run`; otherwise the last epoch's held-out accuracy stands.
-        past_divergence: go on to the next seed where training diverges, and count those that did.
-
-    Raises:
-        InputError: as in `sweep_rates`, or as in `run`.
-        DivergedError: training diverged; with `past_divergence`, with every seed.
+    With `test` runs are measured by `run`, otherwise by what held-out images say of what they keep. With
+    `past_divergence` it goes on to the next seed where training diverges, unless it does with every seed.
     """
     tried = sweep_rates(recipe, rates, folder, data, place) if rates else []
     if tried:
@@ -224,46 +205,26 @@ def run_row(
             runs.append(before[seed])
             continue
         try:
-            if test:
-                result = run(one, under, place.data_dir, place.device, place.say, data, place.keep)
-                place.report(under, result)
-            else:
-                result = _held_out(one, under, data, place)
+            result = run(one, under, place.data_dir, place.device, place.say, data, place.keep, test)
         except DivergedError as error:
             diverged.append(seed)
             if not past_divergence or len(diverged) == len(recipe.seeds):
                 raise
             place.say(f"seed {seed}: {error}")
             continue
+        if test:
+            place.report(under, result)
+        else:
+            del result["validation_loss"]  # accuracies are compared
         facts |= {name: result[name] for name in ("parameters", "forward_flops")}
         epochs = processes.from_first(lambda under=under: read_metrics(under))
         runs.append(SeedRun.of(result, [dataclasses.asdict(epoch) for epoch in epochs]))
     if recipe.neighbours and test and isinstance(data, ImageData):
         accuracy = nearest_neighbour_accuracy(data, recipe.neighbours)
         facts["baseline"] = {"nearest_neighbours": recipe.neighbours, "test_accuracy": accuracy}
-    return Row(
-        objective=recipe.objective,
-        runs=runs,
-        diverged=diverged,
-        rates=tried,
-        chosen=recipe.train.learning_rate,
-        facts=facts,
-        config=recipe.tables() | recipe.start(),
-    )
-
-
-def _held_out(recipe: Recipe, folder: Path, data: "DataSet", place: Place) -> dict[str, Any]:
-    """Train a recipe with its seed, and return what held-out images say of what it keeps."""
-    history = train_only(recipe, folder, data, place.device, place.say)
-    model = load_checkpoint(folder / MODEL)
-    return {
-        "seed": recipe.train.seed,
-        "validation_accuracy": kept_epoch(recipe, history).validation_accuracy,
-        "seconds": sum(epoch.seconds for epoch in history),
-        "parameters": count_parameters(model),
-        "forward_flops": forward_flops(model.config),
-        **trained_at(folder),
-    }
+    settings = {"objective": recipe.objective, "config": recipe.tables() | recipe.start()}
+    chosen = recipe.train.learning_rate
+    return Row(runs=runs, diverged=diverged, rates=tried, chosen=chosen, facts=facts, **settings)
 
 
 def sweep_rates(
@@ -271,8 +232,7 @@ def sweep_rates(
 ) -> list[Rate]:
     """Train a recipe with its first seed at each learning rate, as the paper chooses its own (Table 4).
 
-    The test images are not touched. The runs are where `run_row` looks for them, so that at the chosen rate
-    only the other seeds are still to be trained.
+    The test images are not touched. The runs are where `run_row` looks for them.
 
     Raises:
         InputError: one of the rates twice, or no images are held out; as in `run`.
@@ -289,20 +249,15 @@ def sweep_rates(
     for rate, one in zip(rates, recipes, strict=True):
         folder, row = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}", Rate(rate)
         try:
-            history = train_only(one, folder, data, place.device, place.say)
+            found = run(one, folder, device=place.device, say=place.say, opened=data, test=False)
         except DivergedError as error:
             place.say(f"rate {rate:g}: {error}")
         else:
-            kept, seconds = kept_epoch(one, history), sum(epoch.seconds for epoch in history)
-            row = Rate(rate, kept.validation_accuracy, kept.validation_loss, seconds)
-            place.say(f"rate {rate:g}: held-out accuracy {kept.validation_accuracy:.4f}")
+            numbers = (found[name] for name in ("validation_accuracy", "validation_loss", "seconds"))
+            row = Rate(rate, *numbers)
+            place.say(f"rate {rate:g}: held-out accuracy {row.validation_accuracy:.4f}")
         rows.append(replace(row, made=trained_at(folder)))
     return rows
-
-
-def kept_epoch(recipe: Recipe, history: list[EpochMetrics]) -> EpochMetrics:
-    """Return the epoch whose weights a run keeps: the last, or where it had patience the best."""
-    return history[best_epoch(history) if recipe.train.patience else -1]
 
 
 def best_rate(rows: Sequence[Rate]) -> float:

@@ -10,8 +10,7 @@ the width                128 for small images as in CIFAR, 192 for others
 the epochs               so that about `IMAGES_SEEN` images are seen in all, within `EPOCHS`
 
 Fine-tuning has the paper's settings (appendix B.1.1, Table 4) at such a size: SGD with momentum 0.9, no
-weight decay, cosine decay, gradients clipped at norm 1, and a zero head in place of the old one. The paper
-takes batches of 512 and counts steps (10,000 on CIFAR, 500 on Pets); here both follow from the photos.
+weight decay, cosine decay, gradients clipped at norm 1, and a zero head in place of the old one.
 """
 
 import dataclasses
@@ -25,7 +24,7 @@ from vit_from_scratch.data.folders import Survey, survey_own
 from vit_from_scratch.errors import InputError
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
 from vit_lab.runs.trained_models import KNOWN as NAMED
-from vit_lab.runs.trained_models import TrainedModel, open_model
+from vit_lab.runs.trained_models import open_model
 
 OWN_RECIPES = {"digits": "digits", "cifar10": "cifar10-small"}
 """Data sets with a recipe of their own."""
@@ -76,9 +75,8 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
 
     Args:
         data: its name; of a folder of your own the photos are counted and some of them looked at.
-        changes: nested tables laid over it. What is chosen follows from them: patches fit the changed size
-            of the images, epochs and batch the changed number of photos, the warm-up the changed epochs or
-            steps. With `weights` the sentence leaves the model's sizes out: they are those of the weights.
+        changes: nested tables laid over it; what is chosen follows from them. With `weights` the sentence
+            leaves the model's sizes out: they are those of the weights.
 
     Raises:
         InputError: an unknown name, a folder without photos in classes, or wrong changes.
@@ -87,9 +85,8 @@ def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
         return load_recipe(OWN_RECIPES[data], changes), ""
     whole, short, seen = _looked_at(data)
     recipe = recipe_from_tables(suited_tables(whole, seen, changes), changes, short)
-    sizes = (
-        "" if recipe.weights else f"patches of {recipe.model['patch_size']}, width {recipe.model['dim']}, "
-    )
+    model = recipe.model
+    sizes = "" if recipe.weights else f"patches of {model['patch_size']}, width {model['dim']}, "
     kept = min(recipe.data.train_size or seen.photos, seen.photos)
     some = f"{kept:,} of " if kept < seen.photos else ""
     return recipe, (
@@ -105,8 +102,7 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
         weights: as `open_model` takes it.
         data: the data set's name; of a folder of your own the photos are counted.
         changes: nested tables laid over it. Images have the side that the model was trained with unless they
-            say otherwise; epochs and warm-up follow from the number of images and the batch, the warm-up from
-            the steps where these are counted.
+            say otherwise; epochs and warm-up follow from them, too.
 
     Raises:
         InputError: no such weights, an unknown name, a folder without photos in classes, or wrong changes.
@@ -114,7 +110,25 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
     whole, short, seen = _looked_at(data)
     trained = open_model(weights)
     name = f"{short}-from-{slug_of(weights)}"
-    recipe = recipe_from_tables(fine_tuning_tables(trained, whole, seen.photos, changes), changes, name)
+    data_table = {"name": whole}
+    if "image_size" not in changes.get("data", {}):
+        data_table |= {"image_size": max(trained.model.config.image_shape)}
+    if trained.normalisation:
+        data_table |= {"normalisation": trained.normalisation}
+    photos = _asked(changes, "data", "train_size", seen.photos)
+    paper = {
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "learning_rate": 0.01,
+        "weight_decay": 0.0,
+        "schedule": "cosine",
+        "clip_norm": 1.0,
+        "augmentation": {"crop": [0.8, 1.0]} if whole == "digits" else {"flip": True, "crop": [0.6, 1.0]},
+        "precision": "bfloat16",
+    }
+    train = _length(photos, FINE_TUNING_SEEN, FINE_TUNING_EPOCHS, 100, changes) | paper
+    tables = {"weights": trained.name, "data": data_table, "train": train}
+    recipe = recipe_from_tables(tables, changes, name)
     # refuses a side that patches do not divide
     dataclasses.replace(trained.model.config, image_size=recipe.data.image_size or seen.side)
     optimiser = f"{recipe.train.optimiser.upper()} at {recipe.train.learning_rate:g}"
@@ -138,15 +152,13 @@ def _said(recipe: Recipe, seen: Survey, sizes: str = "") -> str:
 
 
 def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
-    """Return what is laid over settings for classes so that they serve an objective that reads no labels.
+    """Return the changes by which settings for classes serve an objective that reads no labels.
+
+    Nothing is done to labels, nothing is blanked on the way, and some images are held out.
 
     Args:
         base: the recipe with these settings; None where they are chosen to suit a data set.
         objective: "masked-patches" or "masked-pixels".
-
-    Returns:
-        Nested tables of changes: nothing is done to labels, nothing is blanked on the way, and some images
-        are held out.
     """
     off = {"erase": 0.0, "mixup": 0.0, "cutmix": 0.0}
     held_out = {} if base is None or base.data.validation_size else {"data": {"validation_size": None}}
@@ -155,16 +167,13 @@ def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
 
 
 def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str, Any]:
-    """Choose settings for training from scratch.
+    """Choose settings for training from scratch, as the tables of a recipe.
 
     Args:
         name: of the data set.
         seen: the number, size and classes of its photos.
         changes: what was asked for and is kept to: of it data.image_size, data.train_size, model.patch_size,
             train.epochs, train.steps and train.batch_size matter here.
-
-    Returns:
-        The tables of a recipe: data, model, train.
 
     Raises:
         InputError: an image size that no patch size suits.
@@ -203,42 +212,6 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
     }
 
 
-def fine_tuning_tables(
-    trained: TrainedModel, name: str, photos: int, changes: dict[str, Any]
-) -> dict[str, Any]:
-    """Choose settings for fine-tuning.
-
-    Args:
-        trained: the model to begin from.
-        name: of the data set.
-        photos: how many training images it has.
-        changes: as in `suited_tables`.
-
-    Returns:
-        The tables of a recipe: weights, data, train.
-    """
-    own = {"image_size": max(trained.model.config.image_shape)}
-    if "image_size" in changes.get("data", {}):
-        own = {}
-    scaling = {"normalisation": trained.normalisation} if trained.normalisation else {}
-    photos = _asked(changes, "data", "train_size", photos)
-    return {
-        "weights": trained.name,
-        "data": {"name": name, **own, **scaling},
-        "train": _length(photos, FINE_TUNING_SEEN, FINE_TUNING_EPOCHS, 100, changes)
-        | {
-            "optimiser": "sgd",
-            "momentum": 0.9,
-            "learning_rate": 0.01,
-            "weight_decay": 0.0,
-            "schedule": "cosine",
-            "clip_norm": 1.0,
-            "augmentation": {"crop": [0.8, 1.0]} if name == "digits" else {"flip": True, "crop": [0.6, 1.0]},
-            "precision": "bfloat16",
-        },
-    }
-
-
 def _length(
     photos: int, images_seen: int, bounds: tuple[int, int], most_warm_up: int, changes: dict[str, Any]
 ) -> dict[str, int]:
@@ -268,14 +241,12 @@ def suited_patch(side: int) -> int:
     Raises:
         InputError: no divisor of the side leaves between 64 and 200.
     """
-    fitting = [
-        patch
-        for patch in range(1, side + 1)
-        if side % patch == 0 and PATCHES[0] <= (side // patch) ** 2 <= PATCHES[1]
-    ]
+    fewest, most = PATCHES
+    divisors = (patch for patch in range(1, side + 1) if side % patch == 0)
+    fitting = [patch for patch in divisors if fewest <= (side // patch) ** 2 <= most]
     if not fitting:
         raise InputError(
-            f"data.image_size = {side}: no patch size cuts such images into {PATCHES[0]} to {PATCHES[1]} "
+            f"data.image_size = {side}: no patch size cuts such images into {fewest} to {most} "
             f"patches. Expected a multiple of 8, as {max(8, round(side / 8) * 8)}, or model.patch_size, too."
         )
     return min(fitting, key=lambda patch: abs(math.log((side // patch) ** 2 / 100)))

@@ -8,35 +8,25 @@ all others.)
 Where the recomputed and the reported number differ:
 
 - ResNets come out 3 to 4% above the table. Nearly all of that is multiplications of the zeros around a
-  feature map: without them all ResNets are within 0.9%. Presumably the reported numbers are those of a
-  compiler that leaves such products out. The paper does not say.
-- The hybrids' ResNet has such products too, 1.7% of R50x1+ViT-B/32 and less of the others.
+  feature map (1.7% of R50x1+ViT-B/32): without them all are within 0.9%. Presumably the reported numbers are
+  those of a compiler that leaves such products out. The paper does not say.
 - ViT-B/32 comes out 2% above the table for a reason unknown: 55 is below even a quarter of B/16's 224, and a
   quarter of the patches, with a class token, takes slightly more than a quarter of the work.
-- R50x1+ViT-L/16 with 7 epochs is reported as 859, which is more than half of the 1668 for 14 epochs. The
-  recomputed 834 is half.
+- R50x1+ViT-L/16 with 7 epochs is reported as 859, more than half of the 1668 for 14 epochs: 834 is half.
 """
 
 import dataclasses
 import functools
+from typing import NamedTuple
 
 from vit_from_scratch.model.config import variant_config
 
 
 @dataclasses.dataclass(frozen=True)
 class Pretraining:
-    """A row of Table 6, as reported: pre-training on JFT-300M, and accuracies in % after fine-tuning.
+    """A row of Table 6, as reported: pre-training on the 303 million images of JFT-300M, and what it cost.
 
-    Args:
-        name: of the model, as in the table.
-        epochs: passes over the 303 million images.
-        imagenet: top-1 accuracy on ImageNet, and so on for the other data sets.
-        real: on ImageNet with ReaL labels.
-        cifar10: on CIFAR-10.
-        cifar100: on CIFAR-100.
-        pets: on Oxford-IIIT Pets.
-        flowers: on Oxford Flowers-102.
-        exaflops: cost of the pre-training, in 10^18 operations.
+    Accuracies are in % after fine-tuning (`real`: ImageNet with ReaL labels), costs in 10^18 operations.
     """
 
     name: str
@@ -50,14 +40,8 @@ class Pretraining:
     exaflops: int
 
 
-@dataclasses.dataclass(frozen=True)
-class RecomputedCost:
-    """A pre-training's cost in exaFLOPs by our count.
-
-    Args:
-        exaflops: all of it.
-        without_padding: without multiplications of the zeros around a feature map; the same for a plain ViT.
-    """
+class RecomputedCost(NamedTuple):
+    """A pre-training's cost in exaFLOPs by our count: all of it, and without products with zero padding."""
 
     exaflops: float
     without_padding: float
@@ -90,11 +74,7 @@ TABLE_6: tuple[Pretraining, ...] = (
 
 
 def recomputed_cost(name: str, epochs: float) -> RecomputedCost:
-    """Count the operations of a pre-training on JFT-300M at 224 pixels.
-
-    Args:
-        name: of a model, as in Table 6: ``"ViT-B/16"``, ``"R50x1+ViT-B/16"`` or ``"ResNet50x1"``.
-        epochs: passes over the data.
+    """Count the operations of a pre-training of a model of Table 6 on JFT-300M at 224 pixels.
 
     Raises:
         InputError: an unknown name.
@@ -116,7 +96,7 @@ def _forward(name: str) -> tuple[int, int]:
     from vit_from_scratch.model.resnet import build_resnet
 
     image = (3, 224, 224)
-    with torch.device("meta"):  # shapes without memory: enough for counting
+    with torch.device("meta"):  # shapes without memory
         if name.startswith("ResNet"):
             resnet = build_resnet(name)
             flops = counted_flops(resnet, image)

@@ -1,13 +1,10 @@
 """Training in several processes, one for each device, all on one model (DistributedDataParallel and FSDP2).
 
 The batch of the settings is that of all processes together, and each takes an equal part of it. Order and
-augmentation are drawn for the whole batch, so losses and weights are those of one process within rounding.
-Each process draws for its own part what dropout drops, the shares and partners of mixup and cutmix, and what
-a self-supervised model hides of a training image. Batch norm (in a convolutional stem) sees each part alone.
-
-Each held-out image is measured once; for a self-supervised model every process measures all of them, because
-what is hidden of an image depends on those before it. Callbacks and the run's folder are the first process's
-alone, and it hands what it finds there to the others. So a run may go on with another number of processes.
+augmentation are drawn for the whole batch, so losses and weights are those of one process within rounding;
+dropout, mixup, cutmix and what is hidden of an image are drawn by each for its part. Each held-out image is
+measured once, or in every process where what is hidden of it depends on those before it. Callbacks and the
+run's folder are the first process's alone, so a run may go on with another number of processes.
 """
 
 import contextlib

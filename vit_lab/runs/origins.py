@@ -22,12 +22,7 @@ NOTED = (*ORIGIN, "date", "origins", "measured_by")
 
 
 def note_origin(folder: Path, here: Mapping[str, Any], epoch: int) -> None:
-    """Note that a run is trained by this process after an epoch, unless the stretch before was trained there.
-
-    Args:
-        folder: the run's.
-        here: what `environment` says of this process.
-        epoch: how many are finished.
+    """Note that `here` trains a run after an epoch, unless the stretch before was trained there, too.
 
     Raises:
         InputError: as in `read_origins`, or the note cannot be written.
@@ -73,12 +68,6 @@ def trained_at(folder: Path) -> dict[str, Any]:
     last = noted[-1] if noted else environment()
     whole = [stretch["from_epoch"] for stretch in noted] == [1]
     return {key: last[key] for key in (*ORIGIN, "date")} | ({} if whole else {"origins": noted})
-
-
-def made_at(folder: Path, here: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where a run was trained, as `trained_at`, and "measured_by", this process, if it is another."""
-    trained = trained_at(folder)
-    return trained | ({"measured_by": dict(here)} if differs(trained, here) else {})
 
 
 def differs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

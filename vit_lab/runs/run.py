@@ -23,12 +23,12 @@ from vit_from_scratch.training.callbacks import Callback, ProgressBar
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.state import EpochMetrics, as_vit
+from vit_from_scratch.training.state import EpochMetrics, as_vit, best_epoch
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
-from vit_lab.runs.origins import made_at
+from vit_lab.runs.origins import differs, trained_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run_folder import RunFolder
 
@@ -71,6 +71,7 @@ def run(
     say: Callable[[str], None] = lambda sentence: None,
     opened: DataSet | None = None,
     keep: Sequence[int] = (),
+    test: bool = True,
 ) -> dict[str, Any]:
     """Train a recipe with its own seed, test it once, and write result.json; go on if it was stopped.
 
@@ -84,9 +85,12 @@ def run(
         say: called with a sentence when there is a run in the folder already, or when test photos were drawn.
         opened: the recipe's data, if they are open already.
         keep: epochs after which the model is kept, in `out_dir/epochs`; 0 is the untrained one.
+        test: measure, and write result.json; otherwise no test image is touched, and what is returned says
+            what the run keeps reached on held-out images.
 
     Returns:
-        What result.json holds. Hardware, versions, commit and date are those of training; see `made_at`.
+        What result.json holds. Hardware, versions, commit and date are those of training, and "measured_by"
+        names this process if it is another.
 
     Raises:
         InputError: wrong data; a folder that holds something else, a run with other settings or a damaged
@@ -96,27 +100,40 @@ def run(
     here = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
     processes, engine = Processes.current(), current_engine()
     data = opened or processes.first_of_machine_first(lambda: open_dataset(recipe.data, data_dir))
-    if isinstance(data, PhotoData) and data.source.note:
+    if test and isinstance(data, PhotoData) and data.source.note:
         say(data.source.note)
     if recipe.neighbours > data.training_size:
         raise InputError(
             f"neighbours = {recipe.neighbours}: expected at most the {data.training_size:,} training images."
         )
-    part = "test" if recipe.objective == "classes" else "validation"
+    part = "test" if test and recipe.objective == "classes" else "validation"
     if not data.size_of(part):
         raise InputError(
             f"{recipe.name} has no {part} images to measure on: expected some; set data.validation_size."
         )
     start = recipe.start()
     with RunFolder(out_dir, start, keep, here, say) as folder:
-        model, history = _trained(recipe, data, device, folder)
+        model, bar = recipe.seeded(data).to(device), ProgressBar(f"{recipe.name}, seed {recipe.train.seed}")
+        history = train(model, data, recipe.train, callbacks=[folder, bar])
+        vit = as_vit(model, "a run")  # its size is the result's, without what only a task needs
+        facts = {
+            "seed": recipe.train.seed,
+            "epochs": len(history),
+            "seconds": sum(epoch.seconds for epoch in history),
+            "parameters": count_parameters(vit),
+            "forward_flops": forward_flops(vit.config),
+        }
+        if not test:
+            kept = history[best_epoch(history) if recipe.train.patience else -1]
+            held_out = {name: getattr(kept, name) for name in ("validation_accuracy", "validation_loss")}
+            return held_out | facts | trained_at(out_dir)
         known = processes.from_first(
             lambda: read_result(out_dir, recipe.train.seed) if folder.result.exists() else None
         )
         if known is not None:
             return known
         data, workers = data.to(device), recipe.train.workers
-        result = _result(recipe, model, engine.measure(model, data, part, workers), history)
+        result = _measurement(recipe, engine.measure(model, data, part, workers)) | facts
         if recipe.flip_test:
             both = engine.measure(FlipAveraged(model), data, part, workers)
             assert isinstance(both, Evaluation)  # the recipe has classes
@@ -125,7 +142,9 @@ def run(
         result |= {"data_dir": str(there.resolve()) if there else None, **start}
 
         def written() -> dict[str, Any]:
-            whole = result | {"model_sha256": sha256(folder.model), **made_at(out_dir, here)}
+            trained = trained_at(out_dir)
+            elsewhere = {"measured_by": here} if differs(trained, here) else {}
+            whole = result | {"model_sha256": sha256(folder.model)} | trained | elsewhere
             with writing(folder.result):
                 write_json(folder.result, whole)
             return whole
@@ -133,47 +152,10 @@ def run(
         return processes.from_first(written)
 
 
-def train_only(
-    recipe: Recipe,
-    out_dir: Path,
-    data: DataSet,
-    device: str = "cpu",
-    say: Callable[[str], None] = lambda sentence: None,
-) -> list[EpochMetrics]:
-    """Train a recipe as `run` does, and leave the test images alone; `run` then goes on from there.
-
-    Returns:
-        The metrics of each epoch.
-    """
-    here = environment(recipe.train.threads, device)
-    with RunFolder(out_dir, recipe.start(), here=here, say=say) as folder:
-        return _trained(recipe, data, device, folder)[1]
-
-
-def _trained(
-    recipe: Recipe, data: DataSet, device: str, folder: RunFolder
-) -> tuple[nn.Module, list[EpochMetrics]]:
-    """Train a recipe's model in a folder, or load what is finished there; return it and its epochs."""
-    model = recipe.seeded(data).to(device)
-    bar = ProgressBar(f"{recipe.name}, seed {recipe.train.seed}")
-    return model, train(model, data, recipe.train, callbacks=[folder, bar])
-
-
-def _result(
-    recipe: Recipe, model: nn.Module, measured: Evaluation | HeldOut, history: Sequence[EpochMetrics]
-) -> dict[str, Any]:
-    """Return the numbers of a run that just ended; its size is the ViT's, without what only a task needs."""
-    part = "validation" if isinstance(measured, HeldOut) else "test"
-    numbers = {f"{part}_{name}": number for name, number in dataclasses.asdict(measured).items()}
-    if numbers.get("test_top5_accuracy", 0) is None:
-        del numbers["test_top5_accuracy"]
-    vit = as_vit(model, "a run")
-    return {
-        **({} if recipe.objective == "classes" else {"objective": recipe.objective}),
-        **numbers,
-        "seed": recipe.train.seed,
-        "epochs": len(history),
-        "seconds": sum(epoch.seconds for epoch in history),
-        "parameters": count_parameters(vit),
-        "forward_flops": forward_flops(vit.config),
-    }
+def _measurement(recipe: Recipe, measured: Evaluation | HeldOut) -> dict[str, Any]:
+    """Return what was measured in the end, by the names that it has in result.json."""
+    numbers = dataclasses.asdict(measured)
+    if isinstance(measured, HeldOut):
+        return {"objective": recipe.objective} | {f"validation_{name}": n for name, n in numbers.items()}
+    # few classes have no top-5 accuracy
+    return {f"test_{name}": n for name, n in numbers.items() if n is not None}

@@ -74,6 +74,7 @@ class RunFolder(Callback):
         self.metrics = self.path / METRICS
         self.curves = self.path / "curves.png"
         self.result = self.path / "result.json"
+        self._kept_files = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
         self.was_finished = False
         self._held = contextlib.ExitStack()
 
@@ -89,9 +90,8 @@ class RunFolder(Callback):
         """Create the folder, or go on with the run in it, or load what is finished.
 
         Raises:
-            InputError: the folder holds something else, a run with other settings or on other images, or one
-                that is damaged; another process is at work in it; or the run has fewer epochs than are to be
-                kept.
+            InputError: the folder holds something else, a run with other settings or images or a damaged one;
+                another process is at work in it; or the run has fewer epochs than are to be kept.
         """
         if late := sorted(epoch for epoch in self.kept if not 0 <= epoch <= state.epochs):
             raise InputError(
@@ -104,7 +104,7 @@ class RunFolder(Callback):
             write_settings(self.path, settings)
         else:
             check_same_run(self.path, settings)
-        files = (self.checkpoint, self.model, self.pretraining, self.metrics, self.curves, self.result)
+        files = (*self._kept_files, self.curves)
         remove_leftovers(self.path, [CONFIG, *(file.name for file in files)])
         if self.model.exists():
             self._load(state)
@@ -195,8 +195,7 @@ class RunFolder(Callback):
     def _has_something_to_lose(self) -> bool:
         """Say whether the run in the folder came to the end of an epoch, or kept a model."""
         read_settings(self.path)
-        kept = (self.checkpoint, self.model, self.pretraining, self.metrics, self.result)
-        return any(path.exists() for path in (*kept, self.path / "epochs"))
+        return any(path.exists() for path in (*self._kept_files, self.path / "epochs"))
 
     def _is_new(self) -> bool:
         """Say whether there is nothing here yet; refuse a place that is not a run's folder."""
