@@ -299,7 +299,7 @@ def test_fewer_images_than_processes_are_refused(same_model, few_digits):
     )
     config = replace(CONFIG, accumulation=1)
     for said in in_processes(4, refused, same_model(), few, config):
-        assert said.startswith("3 training images for 4 processes")
+        assert said.startswith("3 training images on 4 processes")
 
 
 def test_no_two_processes_drop_the_same():

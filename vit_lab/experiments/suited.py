@@ -1,8 +1,8 @@
 """Settings that suit a data set, chosen by a few rules, without PyTorch: recipes for `--data NAME`.
 
 The digits and CIFAR-10 have recipes of their own for training from scratch. Any other data set gets a small
-ViT that two CPU cores can train, with what helped most in the recipe `cifar10-half-hour-plain`: the mean of
-the patches, fixed positions, a mimetic start, and Muon. Four things follow from the photos:
+ViT that two CPU cores can train, with what helped most in the recipes `HELPED`: the mean of the patches,
+fixed positions, a mimetic start, and Muon. Four things follow from the photos:
 
 the side of the images   the largest of `SIDES` that half of the photos have; smaller ones are enlarged
 the patch size           the divisor of the side that leaves about a hundred patches
@@ -22,6 +22,8 @@ from typing import Any
 from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
 from vit_from_scratch.data.folders import Survey, survey_own
 from vit_from_scratch.errors import InputError
+from vit_lab.experiments.packaged import load_table
+from vit_lab.experiments.paper import paper_table
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
 from vit_lab.runs.trained_models import KNOWN as NAMED
 from vit_lab.runs.trained_models import open_model
@@ -61,11 +63,8 @@ BATCHES = ((10_000, 128), (1_000, 64), (0, 16))
 RATES = (0.003, 0.01, 0.03, 0.06)
 """The base rates that fine-tuning tries unless told otherwise: those of Table 4 for ImageNet."""
 
-SMALL = {"flip": True, "shift": 2, "fill": "reflection", "crop": [0.6, 1.0], "erase": 0.25}
-"""Random changes to small images, as in the recipes for CIFAR-10."""
-
-LARGE = {"flip": True, "crop": [0.35, 1.0], "cutmix": 1.0, "colour_jitter": [0.2, 0.2, 0.2, 0.05]}
-"""Random changes to larger photos, as in the recipe `imagenette-plain`."""
+HELPED = ("cifar10-half-hour-plain", "imagenette-plain")
+"""Recipes with what helped most on small images, and with random changes to larger photos."""
 
 
 def suited_recipe(data: str, changes: dict[str, Any]) -> tuple[Recipe, str]:
@@ -116,17 +115,13 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
     if trained.normalisation:
         data_table |= {"normalisation": trained.normalisation}
     photos = _asked(changes, "data", "train_size", seen.photos)
-    paper = {
-        "optimiser": "sgd",
-        "momentum": 0.9,
-        "learning_rate": 0.01,
-        "weight_decay": 0.0,
-        "schedule": "cosine",
-        "clip_norm": 1.0,
+    train = paper_table("table4-imagenet")["train"] | {
         "augmentation": {"crop": [0.8, 1.0]} if whole == "digits" else {"flip": True, "crop": [0.6, 1.0]},
         "precision": "bfloat16",
+        "accumulation": 1,
+        "steps": 0,
+        **_length(photos, FINE_TUNING_SEEN, FINE_TUNING_EPOCHS, 100, changes),
     }
-    train = _length(photos, FINE_TUNING_SEEN, FINE_TUNING_EPOCHS, 100, changes) | paper
     tables = {"weights": trained.name, "data": data_table, "train": train}
     recipe = recipe_from_tables(tables, changes, name)
     # refuses a side that patches do not divide
@@ -181,34 +176,16 @@ def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str,
     usual = next((side for side in SIDES if side <= seen.side), max(8, seen.side // 4 * 4))
     side = _asked(changes, "data", "image_size", usual)
     photos = min(_asked(changes, "data", "train_size", seen.photos), seen.photos)
-    small = side < 64
+    wider = {"dim": 192, "heads": 3, "mlp_dim": 768} if side >= 64 else {}
+    small, large = (load_table("recipe", "recipes", name)[0] for name in HELPED)
+    train = {key: value for key, value in small["train"].items() if key not in ("curriculum", "threads")}
+    if side > 64:
+        train |= {"augmentation": large["train"]["augmentation"]}
+    patch = _asked(changes, "model", "patch_size", 0) or suited_patch(side)
     return {
         "data": {"name": name, "image_size": side},
-        "model": {
-            "patch_size": _asked(changes, "model", "patch_size", 0) or suited_patch(side),
-            "dim": 128 if small else 192,
-            "depth": 6,
-            "heads": 2 if small else 3,
-            "mlp_dim": 512 if small else 768,
-            "class_token": False,
-            "pool": "gap",
-            "position": "sincos_2d",
-            "initialisation": "mimetic",
-        },
-        "train": _length(photos, IMAGES_SEEN, EPOCHS, 200, changes)
-        | {
-            "optimiser": "muon",
-            "learning_rate": 0.006,
-            "adamw_learning_rate": 0.005,
-            "momentum": 0.95,
-            "betas": [0.9, 0.95],
-            "weight_decay": 0.1,
-            "schedule": "linear",
-            "clip_norm": 0.0,
-            "label_smoothing": 0.1,
-            "augmentation": SMALL if side <= 64 else LARGE,
-            "precision": "bfloat16",
-        },
+        "model": small["model"] | wider | {"patch_size": patch},
+        "train": train | _length(photos, IMAGES_SEEN, EPOCHS, 200, changes),
     }
 
 

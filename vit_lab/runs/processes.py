@@ -98,30 +98,22 @@ def check_processes(processes: Processes, model: nn.Module, data: DataSet, confi
     """Refuse settings that do not fit the number of processes, and processes that do not fit each other."""
     size, batch, images = processes.size, config.batch_size, data.training_size
     smallest = min(batch, images) // size
-    refusals = (
-        (
-            batch % size != 0,
-            f"train.batch_size = {batch} on {size} processes: expected a multiple of {size}, since it is the "
-            f"batch of all together. Take {max(size, batch // size * size)}, or another number of processes.",
-        ),
-        (
-            images < size,
-            f"{images} training images for {size} processes: expected at least one for each. Start fewer.",
-        ),
-        (
-            config.accumulation > smallest,
-            f"train.accumulation = {config.accumulation} on {size} processes: expected at most {smallest}, "
-            "the images of a batch that each of them gets.",
-        ),
-        (
-            config.sharding == "full" and config.optimiser == "muon",
-            "train.optimiser = 'muon' with train.sharding = 'full': expected another, since Muon needs whole "
-            "matrices and each process holds a part. Take 'adamw', or train.sharding = 'none'.",
-        ),
+
+    def need(holds: bool, given: str, expected: str) -> None:
+        if not holds:
+            raise InputError(f"{given} on {size} processes: expected {expected}")
+
+    whole_parts = (
+        f"a multiple of {size}, since it is the batch of all together. "
+        f"Take {max(size, batch // size * size)}, or another number of processes."
     )
-    for refused, sentence in refusals:
-        if refused:
-            raise InputError(sentence)
+    need(batch % size == 0, f"train.batch_size = {batch}", whole_parts)
+    need(images >= size, f"{images} training images", "at least one for each. Start fewer.")
+    pieces = f"at most {smallest}, the images of a batch that each of them gets."
+    need(config.accumulation <= smallest, f"train.accumulation = {config.accumulation}", pieces)
+    whole = "another, since Muon needs whole matrices. Take 'adamw', or train.sharding = 'none'."
+    muon = "train.optimiser = 'muon' with train.sharding = 'full'"
+    need(config.sharding == "none" or config.optimiser != "muon", muon, whole)
     # a folder of photos may be elsewhere on each machine
     settings = {
         "train": as_table(config),
