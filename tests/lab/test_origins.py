@@ -148,26 +148,6 @@ def test_rows_that_were_trained_before_keep_their_origin(tmp_path, at):
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == written, "nothing was trained"
 
 
-def test_a_row_from_other_weights_is_another_row(tmp_path, at):
-    for seed in (0, 1):
-        run(recipe(seed).with_seed(seed), tmp_path / f"start-{seed}")
-    base, page = tmp_path / "base.toml", tmp_path / "mine.toml"
-    base.write_text('[data]\nname = "digits"\nvalidation_size = 1000\ntrain_size = 64\n[train]\nepochs = 1\n')
-    text = TRIED[: TRIED.index("[changes]")].replace('"digits"', f'"{base}"')
-
-    def begun(seed: int):
-        page.write_text(f'{text}changes = {{ weights = "{tmp_path}/start-{seed}" }}\n[rows.only]\n')
-        return run_study(load_study(str(page)), tmp_path / "out")
-
-    (row,) = begun(0)["rows"]
-    assert row["config"]["start"].keys() == {"sha256"}
-    with pytest.raises(InputError, match=r"summary\.json tells of other runs \(start\.sha256"):
-        begun(1)
-    (tmp_path / "out" / "summary.json").unlink()
-    with pytest.raises(InputError, match=r"holds a run with other settings: start\.sha256"):
-        begun(1)
-
-
 SWEPT = """
 claim = "A start helps."
 command = "vit study page"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training import evaluate_hidden, load_pretraining
-from vit_lab import evaluate_run, load_recipe, run
+from vit_lab import evaluate_run, load_recipe
 from vit_lab.cli import main
 from vit_lab.runs.run_folder import RunFolder
 
@@ -118,13 +117,6 @@ def test_a_finished_run_says_so_and_a_stopped_one_goes_on_to_the_same_bytes(
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_goes_where_none_on_classes_would(tmp_path):
-    quick = ["--data", "digits", "--epochs", "1", "--set", "model.depth=1", "model.dim=16"]
-    assert main(["train", "--objective", "masked-pixels", *quick]) == 0
-    assert os.listdir(tmp_path / "runs") == ["digits-masked-pixels-seed-0"]
-    assert result(tmp_path / "runs/digits-masked-pixels-seed-0")["validation_images"] == 237
-
-
 def shown(capsys, *arguments: str) -> dict:
     assert main(["train", *arguments, "--show"]) == 0
     return tomllib.loads(capsys.readouterr().out)
@@ -217,29 +209,6 @@ def test_a_run_without_labels_has_no_test_number(photos, tmp_path):
     assert main(command(photos, "--out", "x")) == 0
     with pytest.raises(InputError, match=r"knows no classes: expected a run on classes\. Fine-tune it first"):
         evaluate_run(tmp_path / "x")
-
-
-@pytest.mark.parametrize("missing", ["validation_loss", "validation_images", "parameters"])
-def test_a_damaged_result_is_one_clear_error(photos, tmp_path, capsys, missing):
-    assert main(command(photos, "--out", "x")) == 0
-    written = {name: value for name, value in result(tmp_path / "x").items() if name != missing}
-    (tmp_path / "x/result.json").write_text(json.dumps(written))
-    capsys.readouterr()
-    assert main(command(photos, "--out", "x")) == 2
-    assert f"has {missing} = None: expected a run's result" in capsys.readouterr().err
-
-
-def test_a_pretrained_vit_starts_a_run_on_classes(photos, tmp_path):
-    assert main(command(photos, "--out", "x")) == 0
-    shutil.copy(tmp_path / "x/model.safetensors", tmp_path / "start.safetensors")
-    changes = {
-        "weights": str(tmp_path / "start.safetensors"),
-        "objective": "classes",
-        "train": {"epochs": 1, "steps": 0, "seed": 1},
-    }
-    recipe = load_recipe("x/config.toml", changes)
-    recipe.model.clear()
-    assert run(recipe, tmp_path / "y")["test_images"] == 4
 
 
 @pytest.mark.parametrize("objective", ["patches", "pixels"])

@@ -1,23 +1,19 @@
 import shlex
-import tomllib
 import types
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 import pytest
-import tomli_w
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_from_scratch.data.augmentation import PRESETS, Augmentation
+from vit_from_scratch.data.augmentation import PRESETS
 from vit_from_scratch.model.checkpoints import save_checkpoint
-from vit_from_scratch.settings import as_table, from_table
-from vit_from_scratch.training import TrainConfig
 from vit_lab.cli import build_parser
 from vit_lab.cli.train import chosen_recipe
 from vit_lab.experiments.paper import paper_names
-from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
+from vit_lab.experiments.recipes import load_recipe, recipe_names
 
 
 def write(tmp_path, text: str) -> str:
@@ -46,17 +42,6 @@ def test_a_recipe_printed_and_read_again_is_the_same(name, tmp_path):
     assert replace(again, name=name) == recipe
 
 
-def test_the_small_cifar_recipe_has_the_posters_size():
-    model = load_recipe("cifar10-small").model
-    assert {key: model[key] for key in ("patch_size", "dim", "depth", "heads", "mlp_dim")} == {
-        "patch_size": 4,
-        "dim": 48,
-        "depth": 4,
-        "heads": 4,
-        "mlp_dim": 192,
-    }
-
-
 def test_the_recipes_with_labels_and_without_differ_in_what_they_ask_alone():
     names = ("labels", "masked-patches", "masked-pixels")
     labels, patches, pixels = (load_recipe(f"tiny-imagenet-{name}") for name in names)
@@ -64,28 +49,6 @@ def test_the_recipes_with_labels_and_without_differ_in_what_they_ask_alone():
     assert labels.tables() == patches.tables() == pixels.tables()
     assert patches.train.steps == 2100
     assert patches.model == load_recipe("tiny-imagenet-plain").model
-
-
-def test_the_digits_claim_is_about_five_seeds_and_all_training_images():
-    recipe = load_recipe("digits")
-    assert recipe.seeds == (0, 1, 2, 3, 4)
-    assert recipe.data.validation_size == 0
-
-
-def test_changes_lie_over_the_recipe():
-    recipe = load_recipe("digits", {"train": {"epochs": 2}, "model": {"dim": 32}})
-    assert (recipe.train.epochs, recipe.model["dim"]) == (2, 32)
-    assert recipe.train.learning_rate == load_recipe("digits").train.learning_rate
-
-
-def test_the_model_table_is_completed_by_the_data(digits):
-    config = load_recipe("digits").model_config(digits)
-    assert (config.image_shape, config.channels, config.num_classes) == ((8, 8), 1, 10)
-
-
-def test_a_seed_goes_into_the_training_settings():
-    recipe = load_recipe("digits").with_seed(3)
-    assert (recipe.train.seed, recipe.seeds) == (3, (3,))
 
 
 def test_a_recipe_that_names_no_seeds_means_its_own(tmp_path):
@@ -107,11 +70,6 @@ def test_a_recipes_own_seeds_are_no_change():
     assert load_recipe("tiny-imagenet-plain", {"seeds": [1]}).claim == ""
 
 
-def test_a_recipe_that_is_changed_makes_no_claim():
-    recipe = load_recipe("cifar10-30min-cpu-plain", {"train": {"epochs": 1}})
-    assert (recipe.claim, recipe.command, recipe.expect, recipe.aim) == ("", "", {}, 0)
-
-
 def test_epochs_are_refused_where_a_recipe_counts_steps():
     with pytest.raises(
         InputError, match=r"train\.epochs = 1: table4-cifar10 counts steps, .* train\.steps=0"
@@ -123,21 +81,6 @@ def test_epochs_are_refused_where_a_recipe_counts_steps():
 def test_a_change_to_a_preset_keeps_the_rest_of_it():
     changed = load_recipe("poster", {"train": {"augmentation": {"flip": False}}}).train.augmentation
     assert changed == replace(PRESETS["poster"], flip=False)
-
-
-def test_settings_survive_toml():
-    augmentation = Augmentation(
-        flip=True, crop=(0.5, 1.0), rand_augment=(2, 9), cutmix=0.5, fill="reflection"
-    )
-    config = TrainConfig(
-        epochs=3,
-        optimiser="muon",
-        betas=(0.8, 0.9),
-        augmentation=augmentation,
-        curriculum=((0.0, 8), (0.5, 16)),
-    )
-    written = tomllib.loads(tomli_w.dumps(as_table(config)))
-    assert from_table(TrainConfig, written, "train") == config
 
 
 @pytest.mark.parametrize(
@@ -194,11 +137,6 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones():
         load_recipe("digit")
     with pytest.raises(InputError, match=r"no recipe 'nowhere\.toml'"):
         load_recipe("nowhere.toml")
-
-
-def test_an_unknown_result_is_refused():
-    with pytest.raises(InputError, match="unknown result 'nothing'"):
-        load_result("nothing")
 
 
 @pytest.mark.parametrize(

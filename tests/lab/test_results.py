@@ -92,11 +92,6 @@ def test_a_study_says_whether_it_has_been_run(name):
     assert ("Not yet run." in text) == (name not in STUDIES)
 
 
-def test_the_digits_result_has_the_neighbours_beside_it():
-    assert load_result("digits")["baseline"]["nearest_neighbours"] == 3
-    assert 0.98 <= load_result("digits")["baseline"]["test_accuracy"] <= 0.995
-
-
 def test_the_ladder_takes_the_rates_that_did_best_on_held_out_photos():
     rows = load_result("small_data_rates")["rows"]
     ladder = load_study("small_data").recipes()

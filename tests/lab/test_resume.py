@@ -1,8 +1,5 @@
 import json
 import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -119,18 +116,6 @@ def test_a_run_that_ended_within_its_first_epoch_binds_nobody(make_model, few_di
         train(make_model(), few_digits, short, tmp_path)
 
 
-def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_options_that_came_later(
-    make_model, few_digits, short, tmp_path
-):
-    history = train(make_model(), few_digits, short, tmp_path)
-    config = tmp_path / "config.toml"
-    older = [line for line in config.read_text().splitlines() if not line.startswith("initialisation")]
-    config.write_text("\n".join(older) + "\n")
-    assert train(make_model(), few_digits, short, tmp_path) == history
-    with pytest.raises(InputError, match=r"model\.initialisation \(xavier there, mimetic now\)"):
-        train(make_model(initialisation="mimetic"), few_digits, short, tmp_path)
-
-
 def test_a_folder_that_holds_something_else_is_left_alone(make_model, few_digits, short, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match=r"holds something else \(thesis\.txt\).*Nothing was written"):
@@ -229,32 +214,3 @@ def test_divergence_names_the_last_good_checkpoint(make_model, few_digits, short
 
     with pytest.raises(DivergedError, match=r"step 8 \(epoch 3\).*checkpoint\.safetensors, after epoch 2"):
         train(make_model(), few_digits, short, tmp_path, callbacks=[Poison()])
-
-
-@pytest.mark.slow
-def test_a_process_killed_at_any_moment_goes_on_to_the_same_weights(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "vit_lab",
-        "train",
-        "--data",
-        "digits",
-        "--epochs",
-        "12",
-        "--out",
-    ]
-    subprocess.run([*command, "whole"], cwd=tmp_path, check=True)
-    kills = 0
-    while True:
-        process = subprocess.Popen([*command, "killed"], cwd=tmp_path)
-        try:
-            process.wait(timeout=5 + 2.3 * kills)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-    assert kills > 0
-    whole, killed = (load_checkpoint(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
-    assert torch.equal(weights(whole), weights(killed))

@@ -170,16 +170,6 @@ def test_damaged_progress_is_one_clear_error(stopped, digits, damage):
     refused(stopped, some(digits), r"checkpoint\.safetensors is damaged")
 
 
-@pytest.mark.parametrize("progress", ["", "{", "[]", "null"])
-def test_progress_that_is_none_is_one_clear_error(stopped, digits, progress):
-    tensors, metadata = read_safetensors(stopped / "checkpoint.safetensors", "")
-    digest = checksum(progress, tensors)
-    save_file(
-        tensors, stopped / "checkpoint.safetensors", metadata | {"progress": progress, "checksum": digest}
-    )
-    refused(stopped, some(digits), r"checkpoint\.safetensors is damaged")
-
-
 def test_a_run_does_not_go_on_with_other_images(stopped, digits):
     data = some(digits)
     relabelled = replace(data, train_labels=data.train_labels.flip(0))
@@ -230,14 +220,6 @@ def read_only(monkeypatch):
 def test_a_finished_run_on_a_read_only_disk_is_loaded(finished, digits, read_only):
     history = train(tiny(), some(digits), CONFIG, finished, [Never()])
     assert history == read_metrics(finished)
-
-
-def test_a_finished_run_with_a_checkpoint_left_over_is_loaded_from_a_read_only_disk(
-    stopped, finished, digits, request
-):
-    shutil.copy(stopped / "checkpoint.safetensors", finished)
-    request.getfixturevalue("read_only")
-    assert len(train(tiny(), some(digits), CONFIG, finished, [Never()])) == 3
 
 
 def test_an_unfinished_run_on_a_read_only_disk_is_one_clear_error(stopped, digits, request):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_from_scratch.files import locked, sha256
+from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training import predict
@@ -58,12 +58,6 @@ def refused(folder: Path, message: str, *seeds: int, **train) -> None:
     before = content(folder)
     with pytest.raises(InputError, match=message):
         run_seeds(recipe(*seeds, **train), folder)
-    assert content(folder) == before
-
-
-def test_the_same_seeds_again_change_nothing(folder):
-    before = content(folder)
-    run_seeds(recipe(0, 1), folder)
     assert content(folder) == before
 
 
@@ -177,11 +171,6 @@ def test_evaluate_says_on_how_many_images_it_measured(folder, capsys):
     out = capsys.readouterr().out
     assert "on 360 images" in out
     assert "on 5 images; the data, the device or the package differs" in out
-
-
-def test_a_run_that_another_process_holds_can_be_evaluated(folder):
-    with locked(folder / "seed-0"):
-        assert evaluate_run(folder / "seed-0")[0].images == 360
 
 
 def test_a_runs_settings_are_a_recipe(folder):

@@ -15,7 +15,6 @@ from vit_from_scratch.model.cost import forward_flops
 from vit_lab import load_study, run_study, study_names
 from vit_lab.cli import main
 from vit_lab.experiments import study_runs
-from vit_lab.experiments.study import slug
 from vit_lab.experiments.summaries import check_summary
 
 TRIED = """
@@ -103,11 +102,6 @@ def test_cumulative_rows_keep_the_changes_before_them(page):
     rate = found[0][1]
     assert rate != 0.01
     assert found == [(8, rate, 1), (16, rate, 1), (16, 0.01, 1)]
-
-
-def test_other_rows_change_one_thing_each(page):
-    recipes = page.write(TRIED, ("cumulative = true", "")).load().recipes()
-    assert [recipe.model["dim"] for recipe in recipes.values()] == [8, 16, 8]
 
 
 def test_a_row_is_the_study_with_its_task_and_its_changes_laid_over(page):
@@ -413,17 +407,6 @@ def test_a_file_without_a_name_is_refused(tmp_path, monkeypatch, capsys, command
     assert os.listdir(tmp_path) == ["...toml"]
 
 
-def test_a_study_in_another_encoding_is_one_clear_error(page):
-    page.path.write_bytes(b"claim = '\xff'")
-    with pytest.raises(InputError, match=r"is not TOML: 'utf-8' codec"):
-        page.load()
-
-
-def test_a_study_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match=r"unknown study 'nowhere': expected one of"):
-        load_study("nowhere")
-
-
 def test_a_runs_folder_does_not_become_one_over_runs(page, capsys):
     run_study(page.write(TRIED).load(), page.out)
     run = page.out / "as-it-is" / "seed-0"
@@ -431,10 +414,6 @@ def test_a_runs_folder_does_not_become_one_over_runs(page, capsys):
     assert main(page.command(out=run)) == 2
     assert f"{run} is the folder of a run: expected" in capsys.readouterr().err
     assert sorted(os.listdir(run)) == before
-
-
-def test_a_rows_name_becomes_a_folder():
-    assert slug("+ flip, shift") == "flip-shift"
 
 
 @pytest.mark.parametrize("name", study_names())

@@ -94,21 +94,3 @@ def test_a_summary_is_not_replaced_by_one_of_another_objective(
     assert "(objective (masked-patches there, masked-pixels now)" in capsys.readouterr().err
     Path("r.json").write_bytes(before)
     assert main([*command, "masked-patches"]) == 0
-
-
-def test_two_starts_of_one_name_are_told_apart(tmp_path, monkeypatch, capsys, start):
-    monkeypatch.chdir(tmp_path)
-    start(0, "a/run")
-    start(1, "b/run")
-    quick = ["--set", "data.train_size=40", "train.precision=float32", "train.threads=1", "--epochs", "1"]
-    command = ["finetune", "--data", "digits", *quick, "--results", "r.json"]
-    for how in (["--seeds", "0"], ["--sweep", "0.01", "0.1"]):
-        first = [*command, *how, "--out", f"first{how[0]}", "--weights"]
-        assert main([*first, "a/run/model.safetensors"]) == 0
-        capsys.readouterr()
-        assert main([*command, *how, "--out", "second", "--weights", "b/run/model.safetensors"]) == 2
-        said = capsys.readouterr().err
-        assert "r.json tells of other runs (start.sha256 (" in said
-        assert said.count("\n") == 1
-        assert not Path("second").exists()
-        Path("r.json").unlink()

@@ -95,17 +95,6 @@ def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
     assert load_checkpoint(tmp_path / "again" / "model.safetensors").config.grid == (3, 3)
 
 
-def test_averaged_weights_are_measured_and_kept(weights, tmp_path, capsys):
-    asked = ["finetune", "--weights", weights, "--data", "digits", *QUICK]
-    heads = {}
-    for name, more in (("last", []), ("averaged", ["--set", "train.average_decay=0.95"])):
-        assert main([*asked, *more, "--out", str(tmp_path / name)]) == 0
-        assert main(["evaluate", str(tmp_path / name)]) == 0
-        assert "the same accuracy as when it was trained" in capsys.readouterr().out
-        heads[name] = load_checkpoint(tmp_path / name / "model.safetensors").head.weight
-    assert 0 < heads["averaged"].norm() < 0.8 * heads["last"].norm(), "a head begins as zeros"
-
-
 def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp_path, capsys):
     out, results = tmp_path / "swept", tmp_path / "summary.json"
     command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
@@ -174,19 +163,6 @@ def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
         for rate, accuracy, loss in ((0.1, 0.5, 1.3), (0.2, 0.6, 1.2), (0.3, 0.6, 1.1))
     ]
     assert best_rate(rows) == 0.3
-
-
-def test_the_test_images_are_not_touched_by_a_sweep(weights, digits, tmp_path, monkeypatch):
-    recipe, _ = fine_tuning_recipe(weights, "digits", {"train": {"epochs": 1}})
-    parts = []
-    real = type(digits).batches
-    monkeypatch.setattr(
-        type(digits),
-        "batches",
-        lambda self, part, *a, **k: (parts.append(part), real(self, part, *a, **k))[1],
-    )
-    sweep_rates(recipe, (0.01, 0.03), tmp_path / "out", digits)
-    assert set(parts) == {"validation"}
 
 
 @pytest.mark.parametrize(
