@@ -149,11 +149,8 @@ def _said(recipe: Recipe, seen: Survey, sizes: str = "") -> str:
 def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
     """Return the changes by which settings for classes serve an objective that reads no labels.
 
-    Nothing is done to labels, nothing is blanked on the way, and some images are held out.
-
-    Args:
-        base: the recipe with these settings; None where they are chosen to suit a data set.
-        objective: "masked-patches" or "masked-pixels".
+    Nothing is done to labels, nothing is blanked on the way, and some images are held out. The base is the
+    recipe with these settings; None where they are chosen to suit a data set.
     """
     off = {"erase": 0.0, "mixup": 0.0, "cutmix": 0.0}
     held_out = {} if base is None or base.data.validation_size else {"data": {"validation_size": None}}
@@ -162,13 +159,9 @@ def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
 
 
 def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str, Any]:
-    """Choose settings for training from scratch, as the tables of a recipe.
+    """Choose settings for training from scratch on a data set that was looked at, as the tables of a recipe.
 
-    Args:
-        name: of the data set.
-        seen: the number, size and classes of its photos.
-        changes: what was asked for and is kept to: of it data.image_size, data.train_size, model.patch_size,
-            train.epochs, train.steps and train.batch_size matter here.
+    Of the changes that were asked for, sizes, numbers of images, epochs, steps and the batch size are kept to.
 
     Raises:
         InputError: an image size that no patch size suits.

@@ -35,12 +35,7 @@ def read_summary(path: str | os.PathLike[str]) -> tuple[str, list[Row]]:
 
 
 def check_summary(path: str | os.PathLike[str], made_by: Recipe | Study, rates: Sequence[float] = ()) -> None:
-    """Look at what a new summary would replace, before anything is trained.
-
-    Args:
-        path: where the summary goes.
-        made_by: the recipe, with its seeds, or the study that it is to tell of.
-        rates: that the recipe is swept over.
+    """Look at what the summary of a recipe (with the rates that it is swept over) or a study would replace.
 
     Raises:
         InputError: a file is there that is not a summary, or that tells of runs that the new one will not.

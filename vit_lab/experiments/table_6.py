@@ -10,8 +10,7 @@ Where the recomputed and the reported number differ:
 - ResNets come out 3 to 4% above the table. Nearly all of that is multiplications of the zeros around a
   feature map (1.7% of R50x1+ViT-B/32): without them all are within 0.9%. Presumably the reported numbers are
   those of a compiler that leaves such products out. The paper does not say.
-- ViT-B/32 comes out 2% above the table for a reason unknown: 55 is below even a quarter of B/16's 224, and a
-  quarter of the patches, with a class token, takes slightly more than a quarter of the work.
+- ViT-B/32 comes out 2% above the table for a reason unknown: 55 is below even a quarter of B/16's 224.
 - R50x1+ViT-L/16 with 7 epochs is reported as 859, more than half of the 1668 for 14 epochs: 834 is half.
 """
 

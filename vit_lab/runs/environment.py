@@ -24,8 +24,7 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
         device: where the model is, such as "cpu" or "cuda:1"; None for a GPU where there is one.
 
     Returns:
-        "hardware" (processor, cores, threads, GPU, system, and how many processes if several), "versions",
-        "commit" and "date" (UTC, ISO 8601).
+        "hardware", "versions", "commit" and "date" (UTC, ISO 8601).
     """
     processes = Processes.current()
     on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")

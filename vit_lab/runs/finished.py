@@ -79,9 +79,7 @@ def evaluate_run(
 def read_result(folder: Path, seed: int | None = None) -> dict[str, Any]:
     """Read a run's result.json.
 
-    Args:
-        folder: the run's.
-        seed: that the run has; None if it may be any.
+    With a seed, it has to be that seed's.
 
     Raises:
         InputError: there is none yet, it is damaged, or it is another run's.

@@ -38,9 +38,7 @@ def save_state(path: Path, state: TrainingState) -> None:
 def packed(state: TrainingState, keep: bool = True) -> dict[str, Tensor]:
     """Return a state's tensors by name, whole and on the CPU; where they are so already, without a copy.
 
-    Args:
-        state: if it is sharded, all processes must ask for it at once.
-        keep: whether they are wanted here, and not only by another process.
+    If the state is sharded, all processes must ask at once; `keep` says whether they are wanted in this one.
     """
     parts: dict[str, Any] = {kind: module.state_dict() for kind, module in _modules(state).items()}
     parts["best"] = state.best or {}
