@@ -161,7 +161,7 @@ def without_labels(base: Recipe | None, objective: str) -> dict[str, Any]:
 def suited_tables(name: str, seen: Survey, changes: dict[str, Any]) -> dict[str, Any]:
     """Choose settings for training from scratch on a data set that was looked at, as the tables of a recipe.
 
-    Of the changes that were asked for, sizes, numbers of images, epochs, steps and the batch size are kept to.
+    Of the changes, those of sizes, numbers of images, epochs, steps and the batch size are kept to.
 
     Raises:
         InputError: an image size that no patch size suits.
