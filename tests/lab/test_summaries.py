@@ -10,6 +10,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab import load_recipe, load_result, run_seeds
 from vit_lab.cli import main
+from vit_lab.experiments import recipes
 from vit_lab.experiments.recipes import recipe_from_tables
 from vit_lab.experiments.summaries import check_summary
 
@@ -49,6 +50,15 @@ def test_a_summary_is_not_replaced_by_one_that_begins_from_other_weights(tmp_pat
         check_summary(path, begun(start(0), keep_head=True))
     with pytest.raises(InputError, match=r"start\.sha256 \(.* there, not set now\)"):
         check_summary(path, begun(""))
+
+
+def test_weights_are_loaded_once_for_all_seeds_and_each_begins_from_them(tmp_path, start, monkeypatch):
+    loaded, load = [], recipes.open_model
+    monkeypatch.setattr(recipes, "open_model", lambda *named: loaded.append(named) or load(*named))
+    both = run_seeds(begun(start(0), seeds=[0, 1]), tmp_path / "both")
+    assert len(loaded) == 1
+    alone = run_seeds(begun(start(0), seeds=[1]), tmp_path / "alone")
+    assert both["runs"][1]["test_loss"] == alone["runs"][0]["test_loss"]
 
 
 def test_a_result_whose_start_is_gone_is_still_read(tmp_path, monkeypatch):
