@@ -221,7 +221,9 @@ def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
     config = ViTConfig(8, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
     (tmp_path / "run").mkdir()
     save_checkpoint(tmp_path / "run" / "model.safetensors", VisionTransformer(config))
-    settings = '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n'
+    settings = (
+        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
+    )
     (tmp_path / "run" / "config.toml").write_text(settings)
     asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.npy")]
     for command in (["finetune", *asked], ["finetune", *asked, *QUICK[:1], "data.normalisation=half"]):
