@@ -27,9 +27,9 @@ from torchvision.transforms.functional import to_pil_image
 from vit_from_scratch.data import load_photo
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
-from vit_lab.export.to_timm import to_timm
-from vit_lab.export.graphs import ScaledViT, onnx_file
 from vit_lab.export.formats import missing_packages
+from vit_lab.export.graphs import ScaledViT, onnx_file
+from vit_lab.export.to_timm import to_timm
 from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import TrainedModel, open_model
 

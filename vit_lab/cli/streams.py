@@ -36,6 +36,10 @@ class Plain:
         """Do everything else as the stream itself does."""
         return getattr(self.stream, name)
 
+    def flush(self) -> None:
+        """Hand over what is written."""
+        self.stream.flush()
+
     def write(self, text: str) -> int:
         """Write text of which a terminal obeys nothing but line ends and tabs."""
         plain = (one in "\n\t" or not unicodedata.category(one).startswith("C") for one in text)

@@ -169,7 +169,8 @@ def report_seeds(summary: dict[str, Any], labelled: bool) -> None:
 def report(folder: Path, result: dict[str, Any]) -> None:
     """Print what a run reached: on test images, or without labels on those held out."""
     if "test_accuracy" in result:
-        reached = test_numbers(*(result.get(f"test_{name}") for name in TEST_NUMBERS))
+        measured: list[Any] = [result.get(f"test_{name}") for name in TEST_NUMBERS]
+        reached = test_numbers(*measured)
     else:
         right = result["validation_accuracy"]
         reached = (
