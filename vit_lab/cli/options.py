@@ -147,10 +147,11 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
                 "train; for instance --set model.dim=64."
             )
         try:
-            value = parse_toml(f"value = {text}", f"--set {key}")["value"]
+            value: Any = parse_toml(f"value = {text}", f"--set {key}")["value"]
         except tomllib.TOMLDecodeError:
             value = text.strip()
-        for name in reversed(path):
-            value = {name: value}
-        tables = merged(tables, value)
+        nested = {path[-1]: value}
+        for name in reversed(path[:-1]):
+            nested = {name: nested}
+        tables = merged(tables, nested)
     return tables
