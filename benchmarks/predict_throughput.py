@@ -27,9 +27,9 @@ from torchvision.transforms.functional import to_pil_image
 from vit_from_scratch.data import load_photo
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
-from vit_lab.export import to_timm
-from vit_lab.export.graphs import ScaledViT, onnx_bytes
-from vit_lab.packages import missing_packages
+from vit_lab.export.formats import missing_packages
+from vit_lab.export.graphs import ScaledViT, onnx_file
+from vit_lab.export.to_timm import to_timm
 from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import TrainedModel, open_model
 
@@ -94,7 +94,7 @@ def in_onnx_runtime(model: ScaledViT, device: str) -> Run:
         raise InputError(f"ONNX Runtime has no {provider} here; pip install onnxruntime-gpu has it")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(onnx_bytes(model.cpu(), {}), options, providers=[provider])
+    session = onnxruntime.InferenceSession(onnx_file(model.cpu(), {})[0], options, providers=[provider])
     return lambda images: torch.from_numpy(session.run(None, {"images": images.cpu().numpy()})[0])
 
 

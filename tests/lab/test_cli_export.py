@@ -1,9 +1,11 @@
 """`vit export`: what it prints, where files go, and what it refuses before it computes."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
+from complaints import failed
 
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import VisionTransformer, ViTConfig
@@ -29,28 +31,22 @@ def run(tmp_path):
 @pytest.fixture
 def instant(monkeypatch):
     """Graphs are made in no time: a run of the model itself stands for what ONNX Runtime would give."""
-    kept = []
 
-    def write(model, notes):
-        kept.append(model)
-        return b"a graph"
+    def make(model, notes):
+        return b"a graph", model
 
-    monkeypatch.setattr(exports, "GRAPHS", dict.fromkeys(exports.GRAPHS, (write, lambda content: kept[-1])))
+    monkeypatch.setattr(exports, "MAKERS", dict.fromkeys(exports.MAKERS, make))
 
 
-def failed(capsys, *arguments: str) -> str:
+def refused(capsys, *arguments: str) -> str:
+    """Return why nothing is exported, and no file changes."""
     before = {path: path.read_bytes() for path in sorted_files()}
-    assert main(["export", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
+    said = failed(capsys, "export", *arguments)
     assert {path: path.read_bytes() for path in sorted_files()} == before
-    return err
+    return said
 
 
-def sorted_files():
-    from pathlib import Path
-
+def sorted_files() -> list[Path]:
     return sorted(path for path in Path().rglob("*") if path.is_file())
 
 
@@ -93,18 +89,18 @@ def test_where_files_go(arguments, file, run, instant, capsys):
 def test_a_file_that_is_there_is_left_alone(run, capsys):
     with open("run/model.onnx", "w") as file:
         file.write("mine")
-    assert "run/model.onnx exists: expected no such file" in failed(capsys, run)
-    assert "or name another file with --out FILE" in failed(capsys, run, "--out", "run/model.onnx")
+    assert "run/model.onnx exists: expected no such file" in refused(capsys, run)
+    assert "or name another file with --out FILE" in refused(capsys, run, "--out", "run/model.onnx")
 
 
 def test_a_place_that_cannot_be_written_to_is_one_line(run, instant, capsys):
     with open("file", "w") as file:
         file.write("no folder")
-    assert "cannot write file/x.onnx" in failed(capsys, run, "--out", "file/x.onnx")
+    assert "cannot write file/x.onnx" in refused(capsys, run, "--out", "file/x.onnx")
 
 
 def test_without_onnx_runtime_it_says_that_nothing_was_compared(run, capsys, monkeypatch):
-    monkeypatch.setattr(exports, "GRAPHS", {"onnx": (lambda model, notes: b"a graph", lambda content: None)})
+    monkeypatch.setattr(exports, "MAKERS", {"onnx": lambda model, notes: (b"a graph", None)})
     assert main(["export", run]) == 0
     assert "not checked, as onnxruntime is not installed here" in capsys.readouterr().out
 
@@ -112,13 +108,13 @@ def test_without_onnx_runtime_it_says_that_nothing_was_compared(run, capsys, mon
 @pytest.mark.parametrize(
     ("format", "sentence"),
     [
-        ("onnx", "--format onnx needs onnx and onnxscript, which are not installed here: expected onnx, "),
-        ("safetensors-timm", "--format safetensors-timm needs timm, which is not installed here"),
+        ("onnx", "--format onnx needs onnx, onnxscript; not installed here: onnx onnxscript. "),
+        ("safetensors-timm", "--format safetensors-timm needs timm; not installed here: timm. "),
     ],
 )
 def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, run, capsys, monkeypatch):
-    monkeypatch.setattr("vit_lab.packages.find_spec", lambda name: None)
-    err = failed(capsys, run, "--format", format)
+    monkeypatch.setattr("vit_lab.export.formats.find_spec", lambda name: None)
+    err = refused(capsys, run, "--format", format)
     assert sentence in err
     assert "Run: pip install " in err
 
@@ -130,20 +126,20 @@ def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, r
         (["none.safetensors"], "no checkpoint at none.safetensors"),
         (["run", "--out", "x.txt"], "--out x.txt: expected a name that ends in .onnx"),
         (["run", "--out", "x.onnx", "--format", "pt2"], "expected a name that ends in .pt2"),
-        (["run", "--image-size", "0"], "--image-size 0: expected a side in pixels"),
+        (["run", "--image-size", "0"], "image_size = 0: expected"),
         (["run", "--image-size", "9"], "patch_size 4 does not divide the image size 9 x 9"),
         (["run", "--format", "tflite"], "invalid choice: 'tflite'"),
     ],
 )
 def test_wrong_input_is_one_line(arguments, message, run, capsys):
-    assert message in failed(capsys, *arguments)
+    assert message in refused(capsys, *arguments)
 
 
 def test_a_model_that_timm_does_not_have_is_refused(capsys):
     config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, mlp="local")
     torch.manual_seed(0)
     save_checkpoint("local.safetensors", VisionTransformer(config))
-    assert "this model has local MLPs: expected" in failed(
+    assert "this model has local MLPs: expected" in refused(
         capsys, "local.safetensors", "--format", "safetensors-timm"
     )
     assert os.listdir() == ["local.safetensors"]

@@ -10,7 +10,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_lab.cli import main
-from vit_lab.cli.figures import FIGURES
+from vit_lab.cli.inspect import FIGURES
 from vit_lab.experiments.paper import TABLE_4
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.experiments.records import Rate
@@ -225,7 +225,7 @@ def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
         '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
     )
     (tmp_path / "run" / "config.toml").write_text(settings)
-    asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.npy")]
+    asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.safetensors")]
     for command in (["finetune", *asked], ["finetune", *asked, *QUICK[:1], "data.normalisation=half"]):
         assert main(command) == 2
         *advice, said = capsys.readouterr().err.splitlines()

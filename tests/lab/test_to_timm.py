@@ -9,8 +9,7 @@ import torch
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.pretrained import from_timm
-from vit_lab.export import to_timm
-from vit_lab.export.to_timm import timm_arguments
+from vit_lab.export.to_timm import timm_arguments, to_timm
 
 PLAIN = ViTConfig(image_size=16, patch_size=4, dim=24, depth=2, heads=3, mlp_dim=40, num_classes=7)
 KINDS = {
@@ -111,6 +110,6 @@ def test_what_timm_does_not_have_is_named(changes, difference):
 
 
 def test_without_timm_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("vit_lab.packages.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"to_timm needs timm, which is not installed .*pip install timm$"):
+    monkeypatch.setattr("vit_lab.export.formats.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"needs timm; not installed here: timm\. Run: pip install timm$"):
         to_timm(model_of())

@@ -23,9 +23,10 @@ from vit_lab.cli import (
     study,
     train,
 )
-from vit_lab.cli.failures import FAILED, INTERRUPTED, explained
 from vit_lab.cli.launch import Launch
-from vit_lab.cli.streams import complain, lost_output, prepare_streams
+from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
+
+COMMANDS = (train, finetune, recipes, study, evaluate, predict, inspect, features, probe, export, cost, pack)
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,6 +38,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         """Build it, and any subcommand's, with argparse's options."""
         super().__init__(**options, allow_abbrev=False)
+        self.color = False  # from Python 3.14 on: escapes, which are not printed
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
@@ -51,26 +53,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser with a subcommand for each module beside this one, and those of other packages."""
+    """Build the parser with the commands of the modules beside this one, and those of other packages."""
     parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (
-        train,
-        finetune,
-        recipes,
-        study,
-        evaluate,
-        predict,
-        inspect,
-        features,
-        probe,
-        export,
-        cost,
-        pack,
-    ):
+    for module in (*COMMANDS, *(one.load() for one in entry_points(group="vit.commands"))):
         module.add_parser(commands)
-    for command in entry_points(group="vit.commands"):
-        command.load().add_parser(commands)
     return parser
 
 
@@ -83,30 +70,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 for a run that failed or whose reader left, 2 for wrong input, 130 after Ctrl-C.
     """
-    prepare_streams()
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files, whatever was chosen for windows
     command, launch = None, Launch()
-    try:
-        chosen = build_parser().parse_args(arguments)
-        command = chosen.command
-        with launch.joined(chosen):
-            chosen.run(chosen)
-        sys.stdout.flush()
-    except KeyboardInterrupt as stop:
-        if launch.says():
-            print(file=sys.stderr)  # the terminal shows ^C there
-            complain(str(stop) or "stopped.")
-        return INTERRUPTED
-    except ElsewhereError:
-        return FAILED
-    except Exception as error:
-        if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
-            traceback.print_exc()
-        if isinstance(error, OSError) and error.filename is None and (lost := lost_output()) is not None:
-            if not isinstance(lost, BrokenPipeError):
-                complain(f"cannot print: {lost.strerror}. Print to another place.")
+    with safe_streams():
+        try:
+            chosen = build_parser().parse_args(arguments)
+            command = chosen.command
+            with launch.joined(chosen):
+                chosen.run(chosen)
+            sys.stdout.flush()
+        except ElsewhereError:
             return FAILED
-        sentence, code = explained(error, command)
-        if launch.says():
-            complain(sentence)
-        return code
+        except (KeyboardInterrupt, Exception) as error:
+            if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
+                traceback.print_exc()
+            if isinstance(error, OSError) and error.filename is None and (lost := lost_output()) is not None:
+                if not isinstance(lost, BrokenPipeError):
+                    complain(f"cannot print: {lost.strerror}. Print to another place.")
+                return FAILED
+            sentence, code = explained(error, command)
+            if launch.says():
+                if code == INTERRUPTED:
+                    print(file=sys.stderr)  # the terminal shows ^C there
+                complain(sentence)
+            return code
     return 0

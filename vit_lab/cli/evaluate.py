@@ -4,38 +4,35 @@ import argparse
 from typing import Any
 
 from vit_from_scratch.paths import own_path
-from vit_lab.cli.options import add_data_dir, add_device, chosen_device
+from vit_lab.cli.options import add_command, add_shared, chosen_device
+from vit_lab.cli.training import TEST_NUMBERS, test_numbers
 
 
 def add_parser(commands: Any) -> None:
     """Add `evaluate` to the commands."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "evaluate",
+        run,
         help="measure a finished run on its test set again",
-        description="Load the model of a finished run and measure it on the run's test set.",
+        description="Load the model of a finished run and measure it on the run's test set, which is looked "
+        "for where the run had it, unless a place is named.",
     )
     parser.add_argument("folder", type=own_path, metavar="RUN", help="the run's folder")
-    add_data_dir(parser, "where the run had it, else a download")
-    add_device(parser)
-    parser.set_defaults(run=evaluate_command)
+    add_shared(parser, "--data-dir", "--device")
 
 
-def evaluate_command(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Carry out `vit evaluate`."""
     device = chosen_device(options.device)
-    from vit_lab import evaluate_run  # imported here: it takes seconds
+    from vit_lab import evaluate_run
 
     measured, result = evaluate_run(options.folder, options.data_dir, device)
-    same = (measured.accuracy, measured.images) == (result["test_accuracy"], result["test_images"])
-    top5 = measured.top5_accuracy
-    print(
-        f"{options.folder}: test accuracy {measured.accuracy:.4f} on {measured.images:,} images, "
-        + (f"in the first five {top5:.4f}, " if top5 is not None else "")
-        + f"test loss {measured.loss:.4f}"
-    )
+    there, images = result["test_accuracy"], result["test_images"]
+    print(f"{options.folder}: {test_numbers(*(getattr(measured, name) for name in TEST_NUMBERS))}")
     print(
         "the same accuracy as when it was trained"
-        if same
-        else f"when it was trained: test accuracy {result['test_accuracy']:.4f} on {result['test_images']:,} "
-        "images; the data, the device or the package differs"
+        if (measured.accuracy, measured.images) == (there, images)
+        else f"when it was trained: test accuracy {there:.4f} on {images:,} images; the data, the device or "
+        "the package differs"
     )

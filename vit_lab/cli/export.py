@@ -2,13 +2,14 @@
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
-from vit_lab.cli.options import refuse_existing
-from vit_lab.export.formats import FORMATS, check_ending, export_path, format_named
-from vit_lab.runs.trained_models import CLASSIFIERS, TrainedModel, open_classifier
+from vit_lab.cli.options import add_command, add_shared, refuse_existing, weights_help
+from vit_lab.export.formats import FORMATS, format_named
+from vit_lab.runs.trained_models import CLASSIFIERS, KNOWN, checkpoint_path, open_classifier
 
 EPILOG = """\
 examples:
@@ -19,49 +20,47 @@ examples:
 onnx and pt2 take images from 0 to 1 in batches of any size and scale them inside; timm's models take scaled
 images. What a file takes and gives, its classes too, is printed and is in its metadata."""
 
-AS = "vit export"
-
 
 def add_parser(commands: Any) -> None:
     """Add `export` to the commands."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "export",
+        run,
         help="write a trained model for ONNX Runtime, timm and others",
         description="Write a trained model to a file that other programs read, after comparing its logits "
         "with those here (of ONNX only where onnxruntime is installed).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "weights", metavar="MODEL", help=f"{', '.join(CLASSIFIERS)}, a .safetensors file or a run's folder"
-    )
+    parser.add_argument("weights", metavar="MODEL", help=weights_help(CLASSIFIERS))
     parser.add_argument("--format", choices=FORMATS, default="onnx", help="(default: onnx)")
-    parser.add_argument(
-        "--out", type=own_path, metavar="FILE", help="(default: RUN/model.onnx, NAME.onnx and so on)"
-    )
-    parser.add_argument(
-        "--image-size", type=int, metavar="S", help="side in pixels (default: the model's own)"
-    )
-    parser.set_defaults(run=export_command)
+    about = "(default: RUN/model.onnx, NAME.onnx and so on)"
+    parser.add_argument("--out", type=own_path, metavar="FILE", help=about)
+    add_shared(parser, "--image-size")
 
 
-def export_command(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Carry out `vit export`."""
-    kind = format_named(options.format)
-    path = options.out or export_path(options.weights, kind, AS)
-    check_ending(path, kind)
+    name, suffix = options.weights, format_named(options.format).suffix
+    if options.out is not None and options.out.suffix != Path(f"x{suffix}").suffix:
+        raise InputError(f"--out {options.out}: expected a name that ends in {Path(f'x{suffix}').suffix}.")
+    own = (
+        Path(name.replace("/", "-")) if name in KNOWN else checkpoint_path(name, "vit export").with_suffix("")
+    )
+    path = options.out or own.with_name(own.name + suffix)
     refuse_existing([path], "name another file with --out FILE")
-    if options.image_size is not None and options.image_size < 1:
-        raise InputError(f"--image-size {options.image_size}: expected a side in pixels, 1 or more.")
-    trained = open_classifier(options.weights, AS)
+    trained = open_classifier(name, "vit export")
     from vit_lab.export.exports import CHECKED_BATCHES, export_model
 
     done = export_model(trained, path, options.format, options.image_size)
-    notes = done.notes
+    notes, names = done.notes, trained.class_names
+    unsaid = "" if trained.normalisation else ", which is taken for granted: the file does not say"
+    mean, std = (", ".join(f"{value:g}" for value in json.loads(notes[key])) for key in ("mean", "std"))
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
     print(f"  takes {notes['input']}")
-    print(f"  scaled by mean {said(notes['mean'])}, std {said(notes['std'])}{unless_noted(trained)}")
-    print(f"  gives {notes['output']}; {classes(trained)}")
+    print(f"  scaled by mean {mean}, std {std}{unsaid}")
+    some = names if len(names) <= 3 else (*names[:2], "...", names[-1])
+    print(f"  gives {notes['output']}; classes {', '.join(some)}")
     if "create" in notes:
         print(f"  load it with {notes['create']}")
     if done.difference is None:
@@ -69,20 +68,3 @@ def export_command(options: argparse.Namespace) -> None:
     else:
         batches = " and ".join(map(str, CHECKED_BATCHES))
         print(f"  checked: logits as here in batches of {batches}, within {done.difference:.0e}")
-
-
-def said(values: str) -> str:
-    """Return the mean or standard deviation of each channel as one reads it."""
-    return ", ".join(f"{value:g}" for value in json.loads(values))
-
-
-def unless_noted(trained: TrainedModel) -> str:
-    """Return what to add where nobody noted how images were scaled."""
-    return "" if trained.normalisation else ", which is taken for granted: the file does not say"
-
-
-def classes(trained: TrainedModel) -> str:
-    """Return the first and the last class names."""
-    names = trained.class_names
-    some = names if len(names) <= 3 else (*names[:2], "...", names[-1])
-    return f"classes {', '.join(some)}"

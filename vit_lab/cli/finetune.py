@@ -5,10 +5,9 @@ from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.settings import merged
-from vit_lab.cli.options import add_data_dir, add_keep_epochs
-from vit_lab.cli.training import add_changes, add_places, asked_changes, train_recipe
-from vit_lab.cli.weights import add_weights
-from vit_lab.experiments.suited import DATA_NAMES, RATES, fine_tuning_recipe
+from vit_lab.cli.options import add_command, add_shared
+from vit_lab.cli.training import add_training, asked_changes, train_recipe
+from vit_lab.experiments.suited import RATES, fine_tuning_recipe
 
 EPILOG = f"""\
 examples:
@@ -23,40 +22,30 @@ are given) and tests the best one. A run that was stopped goes on with the same 
 
 def add_parser(commands: Any) -> None:
     """Add `finetune` to the commands."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "finetune",
+        run,
         help="train a pre-trained model further, on other images",
         description="Give a trained model a new head, train it on a data set, test it once, and keep "
         "everything in a folder.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what to run")
-    add_weights(what, default=None)
-    what.add_argument("--data", metavar="NAME", required=True, help=", ".join(DATA_NAMES))
-    add_data_dir(what)
-    what.add_argument("--image-size", type=int, metavar="S", help="side in pixels (default: the model's own)")
-    what.add_argument(
-        "--sweep", type=float, nargs="*", metavar="RATE", help="choose the learning rate on held-out images"
-    )
-    add_changes(parser)
-    add_places(parser)
-    add_keep_epochs(parser)
-    parser.set_defaults(run=finetune_command)
+    add_shared(what, "--weights", "--data", "--data-dir", "--image-size")
+    about = "choose the learning rate on held-out images"
+    what.add_argument("--sweep", type=float, nargs="*", metavar="RATE", help=about)
+    add_training(parser)
 
 
-def finetune_command(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Carry out `vit finetune`."""
     changes = asked_changes(options)
     if options.image_size is not None:
         changes = merged(changes, {"data": {"image_size": options.image_size}})
     swept = options.sweep is not None
-    if swept and options.learning_rate is not None:
-        raise InputError("expected --lr for one learning rate or --sweep for several, not both.")
-    if swept and options.keep_epochs:
-        raise InputError(
-            "--keep-epochs with --sweep: expected one of them. Sweep first, then train with --lr."
-        )
+    if swept and (options.learning_rate is not None or options.keep_epochs):
+        raise InputError("--sweep with --lr or --keep-epochs: expected --sweep first, then a run with --lr.")
     recipe, why = fine_tuning_recipe(options.weights, options.data, changes)
     many = swept or options.seeds is not None or options.results is not None
     train_recipe(recipe, why, options, many, (options.sweep or RATES) if swept else ())

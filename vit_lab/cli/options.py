@@ -1,96 +1,116 @@
-"""Options that several commands share, and what they mean."""
+"""Options that several commands share, and what commands check before they begin."""
 
 import argparse
-import contextlib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.paths import own_path, stat_of
 from vit_from_scratch.settings import merged, parse_toml
+from vit_lab.experiments.suited import DATA_NAMES
+from vit_lab.runs.trained_models import KNOWN
 
 DEVICE = re.compile(r"cpu|mps|(cuda|xpu)(:\d{1,3})?")
 
-STOPPED = "stopped. What the last finished epoch reached is kept; the same command goes on from there."
+
+def weights_help(names: Iterable[str]) -> str:
+    """Say what can be named where a trained model is asked for."""
+    return f"{', '.join(names)}, a .safetensors file or a run's folder"
 
 
-def own_weights(text: str) -> str:
-    """Take the path of a checkpoint from the command line, as a recipe has it."""
-    return str(own_path(text))
+SHARED: dict[str, dict[str, Any]] = {
+    "--data": {"metavar": "NAME", "required": True, "help": ", ".join(DATA_NAMES)},
+    "--data-dir": {
+        "type": own_path,
+        "metavar": "DEST",
+        "help": "folder that holds the data set (default: VIT_DATA_DIR, else a download)",
+    },
+    "--weights": {"metavar": "NAME", "required": True, "help": weights_help(KNOWN)},
+    "--image-size": {"type": int, "metavar": "S", "help": "side in pixels (default: the model's own)"},
+    "--device": {"help": "cpu, cuda, cuda:1, mps, xpu (default: cuda where there is one, else cpu)"},
+    "--epochs": {"type": int, "help": "passes over the training images"},
+    "--batch-size": {"type": int, "help": "images in a step"},
+    "--lr": {"type": float, "dest": "learning_rate", "help": "base learning rate"},
+    "--seed": {"type": int, "help": "initial weights, order, augmentation"},
+    "--seeds": {"type": int, "nargs": "+", "metavar": "N", "help": "one run for each, and a summary"},
+    "--set": {
+        "action": "extend",
+        "nargs": "+",
+        "default": [],
+        "metavar": "TABLE.OPTION=VALUE",
+        "help": "any setting of the tables data, model and train, such as model.dim=64; with "
+        "train.precision=bfloat16 also where that is slow",
+    },
+    "--show": {"action": "store_true", "help": "print the recipe, changes included, and stop"},
+    "--out": {
+        "type": own_path,
+        "metavar": "DIR",
+        "help": "folder of the run (default: runs/NAME-seed-N), or over those of several (runs/NAME)",
+    },
+    "--results": {"type": own_path, "metavar": "FILE", "help": "also write the summary of the runs here"},
+    "--add-to-results": {
+        "action": "store_true",
+        "help": "take over what FILE tells of already, say from another machine; run only what is missing",
+    },
+    "--keep-epochs": {
+        "type": int,
+        "nargs": "+",
+        "default": [],
+        "metavar": "N",
+        "help": "keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
+    },
+}
 
 
-def refuse_existing(files: Iterable[Path], instead: str = "name another folder with --out DIR") -> None:
-    """Raise an `InputError` if a file that is to be written exists or cannot be made, or two are the same.
+def add_command(
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    *,
+    help: str,
+    description: str,
+    epilog: str = "",
+) -> argparse.ArgumentParser:
+    """Add a command, carried out by a function of its options, and return its parser."""
+    raw = argparse.RawDescriptionHelpFormatter if epilog else argparse.HelpFormatter  # examples keep lines
+    parser = commands.add_parser(name, help=help, description=description, epilog=epilog, formatter_class=raw)
+    parser.set_defaults(run=run)
+    return parser
 
-    Args:
-        files: what is to be written.
-        instead: what to do where moving the file away is not wanted.
-    """
-    seen: set[str] = set()
+
+def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
+    """Add some of the shared options."""
+    for name in names:
+        parser.add_argument(name, **SHARED[name])
+
+
+def refuse_existing(files: Iterable[Path], instead: str) -> None:
+    """Raise an `InputError` if a file that is to be written exists or cannot be made; say what else to do."""
     for file in files:
-        if (place := os.path.realpath(file)) in seen:
-            raise InputError(
-                f"{file} would be written for two of the pictures: expected one for each. Rename a picture, "
-                "or run them apart, each with --out DIR."
-            )
-        seen.add(place)
         if os.path.lexists(file):
             raise InputError(f"{file} exists: expected no such file. Move it away, or {instead}.")
         above = next(folder for folder in file.absolute().parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
             raise InputError(
-                f"cannot write {file}: {above} is no folder that you may write to. Choose another place."
+                f"cannot write {file}: {above} is not a folder that you may write to. Choose another place."
             )
 
 
 def refuse_file(folder: Path) -> None:
-    """Raise an `InputError` if --out names something that is no folder."""
+    """Raise an `InputError` if --out names something that is not a folder."""
     if stat_of(folder) is not None and not folder.is_dir():
         raise InputError(f"--out {folder} is a file: expected a folder. Choose another name.")
 
 
-def add_data_dir(parser: argparse._ActionsContainer, then: str = "a download") -> None:
-    """Add --data-dir, and say where data are looked for without it."""
-    parser.add_argument(
-        "--data-dir",
-        type=own_path,
-        metavar="DEST",
-        help=f"folder that holds the data set (default: VIT_DATA_DIR, else {then})",
-    )
-
-
-def add_device(parser: argparse._ActionsContainer) -> None:
-    """Add --device."""
-    parser.add_argument(
-        "--device", help="cpu, cuda, cuda:1, mps, xpu (default: cuda where there is one, else cpu)"
-    )
-
-
-def add_keep_epochs(parser: argparse._ActionsContainer) -> None:
-    """Add --keep-epochs."""
-    parser.add_argument(
-        "--keep-epochs",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="N",
-        help="keep the model after these epochs, too, in the run's folder; 0 is the untrained one",
-    )
-
-
 def chosen_device(name: str | None) -> str:
-    """Return a device that works here.
-
-    Raises:
-        InputError: no such device.
-    """
+    """Return a device that works here; an `InputError` says that there is no such device."""
     if name is not None and not DEVICE.fullmatch(name):
         raise InputError(f"--device {name}: expected cpu, cuda, cuda:1, mps or xpu. Choose one of them.")
-    import torch  # imported here: it takes seconds, and a mistyped option should be answered at once
+    import torch
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         on_gpu = name != "cpu" and torch.cuda.is_available()
@@ -108,51 +128,10 @@ def chosen_device(name: str | None) -> str:
     return name
 
 
-def shared_device(name: str | None, local_rank: int, local_size: int) -> str:
-    """Give each of several processes a GPU of its own, if they use any, and return how they are to talk.
-
-    Args:
-        name: the option --device.
-        local_rank: the number of this process on its machine.
-        local_size: how many there are on it.
-
-    Returns:
-        The backends of torch's process group.
-
-    Raises:
-        InputError: there are fewer GPUs than processes, or one GPU is asked for.
-    """
-    if name not in (None, "cpu", "cuda"):
-        raise InputError(
-            f"--device {name} with several processes: expected cpu or cuda; each process takes a GPU of its "
-            "own. Leave it out."
-        )
-    import torch  # as above
-
-    if name == "cpu" or not torch.cuda.is_available():
-        return "cpu:gloo"
-    if local_size > (count := torch.cuda.device_count()):
-        raise InputError(
-            f"{local_size} processes on this machine and {count} GPU{'s' if count > 1 else ''}: expected at "
-            f"most one process for each. Take torchrun --nproc-per-node={count}, or --device cpu."
-        )
-    torch.cuda.set_device(local_rank)
-    return "cpu:gloo,cuda:nccl"
-
-
-@contextlib.contextmanager
-def resumable() -> Iterator[None]:
-    """Let Ctrl-C during a run say how it goes on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(STOPPED) from None
-
-
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
     """Turn `--set model.dim=64 train.optimiser=sgd` into nested tables.
 
-    A value is read as TOML (64, 0.1, true, [0.9, 0.99]); what is no TOML is a string.
+    A value is read as TOML (64, 0.1, true, [0.9, 0.99]); what is not TOML is a string.
 
     Raises:
         InputError: no "=", a key outside the tables data, model and train, or a value that is too large or
@@ -168,7 +147,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
                 "train; for instance --set model.dim=64."
             )
         try:
-            value = parse_toml(f"value = {text}", f"--set {key}")["value"]
+            value: Any = parse_toml(f"value = {text}", f"--set {key}")["value"]
         except tomllib.TOMLDecodeError:
             value = text.strip()
         nested = {path[-1]: value}

@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
-from vit_lab.cli.options import add_data_dir, chosen_device, parse_assignments, refuse_file, resumable
-from vit_lab.cli.training import add_places, add_set, affordable, asked_to_add, written_before
+from vit_lab.cli.options import add_command, add_shared, chosen_device, parse_assignments, refuse_file
+from vit_lab.cli.training import Results, add_places, affordable
 from vit_lab.experiments.study import Study, load_study, study_names
 
 if TYPE_CHECKING:
@@ -17,23 +16,22 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Any) -> None:
     """Add `study` to the commands."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "study",
+        run,
         help="compare settings, or what a model may begin from",
         description="Train every row of a study with each seed, after a sweep of learning rates where the "
         "study has one, and compare them on held-out images. Test images are measured only where the study "
         "says so, once for each run. A study that was stopped goes on with the same command.",
     )
-    parser.add_argument(
-        "study", metavar="NAME", help=f"{', '.join(study_names())}, or a TOML file of your own"
-    )
-    add_data_dir(parser)
-    add_set(parser)
+    names = ", ".join(study_names())
+    parser.add_argument("study", metavar="NAME", help=f"{names}, or a TOML file of your own")
+    add_shared(parser, "--data-dir", "--set")
     add_places(parser)
-    parser.set_defaults(run=study_command)
 
 
-def study_command(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Carry out `vit study`."""
     study = load_study(options.study)
     study = replace(study, changes=merged(study.changes, parse_assignments(options.set)))
@@ -41,20 +39,11 @@ def study_command(options: argparse.Namespace) -> None:
     refuse_file(folder)
     device = chosen_device(options.device)
     study = affordable_study(study, options, device)
-    adding = asked_to_add(options)
-    from vit_lab import run_study  # imported here: it takes seconds
-    from vit_lab.experiments.study_runs import Place
-    from vit_lab.experiments.summaries import check_summary, read_summary
+    from vit_lab import Place, run_study
 
-    if options.results:
-        check_summary(options.results, study)
-    known = read_summary(options.results)[1] if adding else []
-    before = written_before(options)
-    with resumable():
-        summary = run_study(study, folder, Place(options.data_dir, device, print), report, known)
-    if options.results:
-        with writing(options.results):
-            write_json(options.results, summary | before)
+    results = Results(options, study)
+    place = Place(options.data_dir, device, print)
+    results.write(run_study(study, folder, place, report, results.rows))
     print(f"summary: {folder / 'summary.json'}")
 
 

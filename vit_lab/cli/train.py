@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.paths import own_path
 from vit_from_scratch.settings import merged
-from vit_lab.cli.options import add_data_dir, add_keep_epochs, own_weights
-from vit_lab.cli.training import add_changes, add_places, asked_changes, train_recipe
+from vit_lab.cli.options import add_command, add_shared
+from vit_lab.cli.training import add_training, asked_changes, train_recipe
 from vit_lab.experiments.recipes import Recipe, load_recipe
 from vit_lab.experiments.suited import DATA_NAMES, OWN_RECIPES, suited_recipe, without_labels
 
@@ -32,38 +33,33 @@ OBJECTIVES = ("classes", "masked-patches", "masked-pixels")
 
 def add_parser(commands: Any) -> None:
     """Add `train` to the commands."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "train",
+        run,
         help="train a model and test it once, or train it without labels",
         description="Train a model by a recipe, test it once, and keep everything in a folder.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what to run")
-    what.add_argument(
-        "--recipe", metavar="NAME", help="one that `vit recipes` lists, or a TOML file of your own"
-    )
-    what.add_argument(
-        "--data", metavar="NAME", help=f"{', '.join(DATA_NAMES)}: a data set, with settings that suit it"
-    )
-    add_data_dir(what)
-    what.add_argument(
-        "--objective", choices=OBJECTIVES, help="what is learned (default: the recipe's, or classes)"
-    )
+    about = "one that `vit recipes` lists, or a TOML file of your own"
+    what.add_argument("--recipe", metavar="NAME", help=about)
+    about = f"{', '.join(DATA_NAMES)}: a data set, with settings that suit it"
+    what.add_argument("--data", metavar="NAME", help=about)
+    add_shared(what, "--data-dir")
+    about = "what is learned (default: the recipe's, or classes)"
+    what.add_argument("--objective", choices=OBJECTIVES, help=about)
     what.add_argument(
         "--weights",
-        type=own_weights,
+        type=lambda text: str(own_path(text)),  # as a recipe has it
         metavar="NAME",
         help="begin from this model (a name, a run's folder, a checkpoint), whose sizes are kept; "
         "`vit finetune` chooses settings that suit it",
     )
-    add_changes(parser)
-    add_places(parser)
-    add_keep_epochs(parser)
-    parser.set_defaults(run=train_command)
+    add_training(parser)
 
 
-def train_command(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Carry out `vit train`."""
     recipe, why = chosen_recipe(options)
     named = options.recipe is not None and options.seed is None

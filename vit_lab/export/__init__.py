@@ -1,5 +1,1 @@
 """Models in the formats of other libraries and runtimes."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

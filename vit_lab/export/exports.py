@@ -4,7 +4,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,20 +13,14 @@ from typing import Any
 import torch
 from safetensors.torch import load as deserialise
 from safetensors.torch import save as serialise
+from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.training.fine_tuning import resized
 from vit_lab.export.formats import format_named
-from vit_lab.export.graphs import (
-    Run,
-    ScaledViT,
-    onnx_bytes,
-    onnx_run,
-    pt2_bytes,
-    pt2_run,
-)
+from vit_lab.export.graphs import Run, ScaledViT, onnx_file, pt2_file
 from vit_lab.export.to_timm import timm_arguments, timm_weights
 from vit_lab.runs.trained_models import TrainedModel
 
@@ -62,10 +56,8 @@ def export_model(
 ) -> Export:
     """Write a trained model to a file for other programs, once it has given the same logits as ours.
 
-    ONNX is compared only where onnxruntime is installed.
-
-    Graphs take batches of any size and images from 0 to 1, which they scale themselves; timm's weights take
-    scaled images, as timm's own.
+    ONNX is compared only where onnxruntime is installed. Graphs take batches of any size and images from 0 to
+    1, which they scale themselves; timm's weights take scaled images, like timm's own.
 
     Args:
         trained: the model with its class names and scaling.
@@ -77,40 +69,23 @@ def export_model(
         InputError: a package is missing, the format cannot hold the model, the size does not fit its
             patches, the logits differ, or the place cannot be written to. Then no file is written.
     """
-    kind = format_named(format)
+    path, kind = Path(path), format_named(format)
     if image_size is not None:
         trained = replace(trained, model=resized(trained.model, image_size))
     model = ScaledViT(trained.model, trained.scaling)
-    notes = notes_of(trained, kind.scaled_inside)
+    notes = _notes(trained, kind.scaled_inside)
+    if not kind.scaled_inside:
+        notes |= {"architecture": ARCHITECTURE, "create": timm_call(trained, path.name)}
     with evaluating(model):
-        if format == "safetensors-timm":
-            notes |= {"architecture": ARCHITECTURE, "create": timm_call(trained, Path(path).name)}
-            content = _timm_bytes(model, notes)
-            run: Run | None = _timm_run(model, content)
-        else:
-            write, load = GRAPHS[format]
-            content = write(model, notes)
-            run = load(content)
-        difference = None if run is None else _checked(run, model, trained, format)
-    with writing(Path(path)):
-        write_atomically(Path(path), content)
-    return Export(Path(path), notes, difference)
+        content, run = MAKERS[format](model, notes)
+        difference = None if run is None else _checked(run, trained, model.example, format)
+    with writing(path):
+        write_atomically(path, content)
+    return Export(path, notes, difference)
 
 
-GRAPHS = {
-    "onnx": (onnx_bytes, onnx_run),
-    "pt2": (pt2_bytes, pt2_run),
-}
-"""For each format that holds a graph, what makes its bytes and what runs them."""
-
-
-def notes_of(trained: TrainedModel, scaled_inside: bool) -> dict[str, str]:
-    """Say what a model takes and gives, in strings; lists are JSON.
-
-    Args:
-        trained: the model.
-        scaled_inside: whether it is given images in [0, 1] and scales them itself.
-    """
+def _notes(trained: TrainedModel, scaled_inside: bool) -> dict[str, str]:
+    """Say what a model takes and gives, in strings; lists are JSON."""
     config, scaling = trained.model.config, trained.scaling
     shape = ", ".join(map(str, (config.channels, *config.image_shape)))
     values = "from 0 to 1; (x - mean) / std is inside" if scaled_inside else "(x - mean) / std of 0 to 1"
@@ -130,54 +105,46 @@ def notes_of(trained: TrainedModel, scaled_inside: bool) -> dict[str, str]:
 
 def timm_call(trained: TrainedModel, file: str) -> str:
     """Return the line of Python that gives timm's model with the weights of a file."""
+
+    def source(value: Any) -> str:
+        if isinstance(value, functools.partial):
+            return f"functools.partial(torch.nn.LayerNorm, eps={value.keywords['eps']})"
+        return repr(value)
+
     arguments = {"checkpoint_path": file, **timm_arguments(trained.model.config)}
-    said = ", ".join(f"{name}={_source(value)}" for name, value in arguments.items())
+    said = ", ".join(f"{name}={source(value)}" for name, value in arguments.items())
     return f"timm.create_model({ARCHITECTURE!r}, {said})"
 
 
-def _source(value: Any) -> str:
-    """Return an argument of `timm_call` as one types it."""
-    if isinstance(value, functools.partial):
-        return f"functools.partial(torch.nn.LayerNorm, eps={value.keywords['eps']})"
-    return repr(value)
-
-
-def _timm_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:
-    weights = {name: tensor.contiguous() for name, tensor in timm_weights(model.model).items()}
-    return serialise(weights, dict(notes))
-
-
-def _timm_run(model: ScaledViT, content: bytes) -> Run:
-    """Return what scales images and runs timm's own model, made as the file says, with the file's weights."""
+def timm_file(model: ScaledViT, notes: dict[str, str]) -> tuple[bytes, Run]:
+    """Return a file of timm's weights, and what scales images and runs timm's own model with them."""
     import timm
 
+    weights = {name: tensor.contiguous() for name, tensor in timm_weights(model.model).items()}
+    content = serialise(weights, notes)
     theirs = timm.create_model(ARCHITECTURE, **timm_arguments(model.model.config))
     theirs.load_state_dict(deserialise(content))
     theirs.eval()
-    return lambda images: theirs(model.scaled(images))
+    return content, lambda images: theirs(model.scaled(images))
+
+
+MAKERS = {"onnx": onnx_file, "pt2": pt2_file, "safetensors-timm": timm_file}
+"""For each format what makes its bytes, and what runs them."""
 
 
 @torch.no_grad()
-def _checked(run: Run, model: ScaledViT, trained: TrainedModel, format: str) -> float:
-    """Return how far the logits of what was made for a file are from ours.
-
-    Raises:
-        InputError: they are not the same.
-    """
-    differences = []
-    for batch in CHECKED_BATCHES:
-        images = model.example(batch)
+def _checked(run: Run, trained: TrainedModel, example: Callable[[int], Tensor], format: str) -> float:
+    """Return how far the logits of what was made for a file are from ours; refuse it if they differ."""
+    difference = 0.0
+    for images in map(example, CHECKED_BATCHES):
         expected, found = trained.model(trained.scaling(255 * images)), run(images)
+        scale = expected.abs().max().clamp(min=1)
         same_shape = found.shape == expected.shape
-        differences.append(
-            ((found - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
-            if same_shape
-            else math.inf
-        )
-    if not all(difference <= TOLERANCE for difference in differences):
-        raise InputError(
-            f"what --format {format} makes of {trained.name} gives other logits (they differ by "
-            f"{max(differences):.1e}): expected at most {TOLERANCE:g}; nothing was written. "
-            "Take another format."
-        )
-    return max(differences)
+        apart = ((found - expected).abs().max() / scale).item() if same_shape else math.inf
+        if not apart <= TOLERANCE:  # NaN is not
+            raise InputError(
+                f"what --format {format} makes of {trained.name} gives other logits (they differ by "
+                f"{apart:.1e}): expected at most {TOLERANCE:g}; nothing was written. Take another format."
+            )
+        difference = max(difference, apart)
+    return difference

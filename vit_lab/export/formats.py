@@ -1,11 +1,10 @@
-"""The formats that a trained model can be exported to, and where a file goes. Nothing here needs PyTorch."""
+"""The formats that a trained model can be exported to, and the packages that they need, without PyTorch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.util import find_spec
 
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_lab.packages import require_packages
-from vit_lab.runs.trained_models import KNOWN, checkpoint_path
 
 
 @dataclass(frozen=True)
@@ -22,11 +21,6 @@ class Format:
     needs: tuple[str, ...] = ()
     scaled_inside: bool = True
 
-    @property
-    def ending(self) -> str:
-        """What the name of such a file ends in."""
-        return f".{self.suffix.rpartition('.')[2]}"
-
 
 FORMATS = {
     "onnx": Format(".onnx", ("onnx", "onnxscript")),
@@ -37,10 +31,10 @@ FORMATS = {
 
 
 def format_named(name: str) -> Format:
-    """Return a format whose packages are here.
+    """Return a format whose packages are installed.
 
     Raises:
-        InputError: there is none of that name, or a package is missing.
+        InputError: an unknown name, or a package is missing.
     """
     if name not in FORMATS:
         raise unknown_name("format", name, FORMATS)
@@ -48,18 +42,14 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def export_path(weights: str, kind: Format, option: str) -> Path:
-    """Return where an export goes: beside a run's model or a file, a named model into the current folder.
-
-    Raises:
-        InputError: the weights are none of these.
-    """
-    if weights in KNOWN:
-        return Path(weights.replace("/", "-") + kind.suffix)
-    return checkpoint_path(weights, option).with_suffix(kind.suffix)
+def missing_packages(names: Sequence[str]) -> list[str]:
+    """Return those of the packages that are not installed; none is imported."""
+    return [name for name in names if find_spec(name) is None]
 
 
-def check_ending(path: Path, kind: Format) -> None:
-    """Raise an `InputError` if a file's name ends otherwise than files of its kind."""
-    if path.suffix != kind.ending:
-        raise InputError(f"--out {path}: expected a name that ends in {kind.ending}. Choose another name.")
+def require_packages(names: Sequence[str], purpose: str) -> None:
+    """Raise an `InputError` that says what to install for a purpose, unless all packages are installed."""
+    if missing := " ".join(missing_packages(names)):
+        raise InputError(
+            f"{purpose} needs {', '.join(names)}; not installed here: {missing}. Run: pip install {missing}"
+        )

@@ -1,18 +1,18 @@
-"""A model, scaling of its images included, as the bytes of an ONNX or a torch.export file."""
+"""A model, scaling of its images included, as an ONNX or a torch.export file, and what runs the file."""
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim
 
 from vit_from_scratch.data.normalisation import Normalisation
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_lab.packages import missing_packages
+from vit_lab.export.formats import missing_packages
 
 Run = Callable[[Tensor], Tensor]
 """Images (B, C, H, W) to logits (B, K), with what an exported file holds."""
@@ -25,7 +25,7 @@ LARGEST_ONNX = 2**31
 
 
 class ScaledViT(nn.Module):
-    """A model that takes images in [0, 1]: it scales them as it was trained to want them.
+    """A model that takes images in [0, 1] and scales them as it was trained to want them.
 
     Args:
         model: any of ours.
@@ -54,8 +54,10 @@ class ScaledViT(nn.Module):
         return torch.rand(batch, config.channels, *config.image_shape, generator=generator)
 
 
-def onnx_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:
-    """Return an ONNX file with an open batch axis, "images" in, "logits" out, and notes in its metadata.
+def onnx_file(model: ScaledViT, notes: dict[str, str]) -> tuple[bytes, Run | None]:
+    """Return an ONNX file, with an open batch axis and notes in its metadata, and what runs it.
+
+    There is nothing to run it where ONNX Runtime is not installed.
 
     Raises:
         InputError: the weights are more than one such file can hold.
@@ -67,48 +69,30 @@ def onnx_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:
         )
     import onnx
 
-    program = torch.onnx.export(
-        model,
-        (model.example(2),),
-        input_names=["images"],
-        output_names=["logits"],
-        dynamic_shapes=({0: Dim("batch")},),
-        dynamo=True,
-        verbose=False,
-    )
+    names = {"input_names": ["images"], "output_names": ["logits"], "dynamic_shapes": ({0: Dim("batch")},)}
+    program = torch.onnx.export(model, (model.example(2),), **names, dynamo=True, verbose=False)
     assert program is not None  # only the older way of exporting returns nothing
     proto = program.model_proto
     parts = [*proto.graph.node, *proto.graph.value_info, *proto.graph.initializer]
     parts += [*proto.graph.input, *proto.graph.output, proto.graph]
     for part in parts:  # stack traces, which name this machine's folders
         part.ClearField("metadata_props")
-    onnx.helper.set_model_props(proto, dict(notes))
+    onnx.helper.set_model_props(proto, notes)
     onnx.checker.check_model(proto)
-    return proto.SerializeToString()
-
-
-def onnx_run(content: bytes) -> Run | None:
-    """Return what runs an ONNX file with ONNX Runtime; None where that is not installed."""
+    content = proto.SerializeToString()
     if missing_packages(["onnxruntime"]):
-        return None
+        return content, None
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    return lambda images: torch.from_numpy(session.run(["logits"], {"images": images.numpy()})[0])
+    return content, lambda images: torch.from_numpy(session.run(["logits"], {"images": images.numpy()})[0])
 
 
-def pt2_bytes(model: ScaledViT, notes: Mapping[str, str]) -> bytes:
-    """Return a file of torch.export, with an open batch axis."""
-    program: ExportedProgram = torch.export.export(
-        model, (model.example(2),), dynamic_shapes=({0: Dim("batch")},)
-    )
+def pt2_file(model: ScaledViT, notes: dict[str, str]) -> tuple[bytes, Run]:
+    """Return a file of torch.export, with an open batch axis, and what runs it."""
+    program = torch.export.export(model, (model.example(2),), dynamic_shapes=({0: Dim("batch")},))
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # it names this machine's folders
     buffer = io.BytesIO()
-    torch.export.save(program, buffer, extra_files={NOTES: json.dumps(dict(notes))})
-    return buffer.getvalue()
-
-
-def pt2_run(content: bytes) -> Run:
-    """Return what runs a file of torch.export."""
-    return torch.export.load(io.BytesIO(content)).module()
+    torch.export.save(program, buffer, extra_files={NOTES: json.dumps(notes)})
+    return buffer.getvalue(), torch.export.load(buffer).module()

@@ -12,7 +12,7 @@ from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained.conversion import proved
 from vit_from_scratch.pretrained.timm import weight_names
-from vit_lab.packages import require_packages
+from vit_lab.export.formats import require_packages
 
 EPS = 1e-6
 """What timm's VisionTransformer adds to the variance in its norms, unless it is told otherwise."""
@@ -35,8 +35,7 @@ def to_timm(model: VisionTransformer) -> Any:
     require_packages(["timm"], "to_timm")
     from timm.models.vision_transformer import VisionTransformer as Timm
 
-    weight = model.head.weight
-    theirs = Timm(**arguments).to(weight.device, weight.dtype)
+    theirs = Timm(**arguments).to(model.head.weight.device, model.head.weight.dtype)
     theirs.load_state_dict(timm_weights(model))
     with evaluating(model):
         proved(model, theirs, "timm")
@@ -53,18 +52,24 @@ def timm_weights(model: VisionTransformer) -> dict[str, Tensor]:
 
 
 def timm_arguments(config: ViTConfig) -> dict[str, Any]:
-    """Return what timm's VisionTransformer, or `timm.create_model`, is told to build the same model.
-
-    Arguments that have timm's own values are left out, but for the sizes.
+    """Return what `timm.create_model` is told to build the same model: sizes, and what is not its default.
 
     Raises:
         InputError: timm has no such model.
     """
-    _require_expressible(config)
+    differences = {
+        f"a {config.stem.kind!r} stem": config.stem.kind != "patch",
+        "local MLPs": config.mlp == "local",
+        f"{config.position!r} positions": config.position not in ("learned", "none"),
+        "a hidden layer before the head (representation_size)": config.representation_size is not None,
+    }
+    if found := " and ".join(name for name, has_it in differences.items() if has_it):
+        raise InputError(
+            f"this model has {found}: expected plain patches, dense MLPs, learned positions or none, and a "
+            "linear head, which are all that timm's VisionTransformer knows. Export it as ONNX."
+        )
     height, width = config.image_shape
-    ratio = config.mlp_dim / config.dim
-    if int(config.dim * ratio) != config.mlp_dim:  # timm rounds down
-        ratio = (config.mlp_dim + 0.5) / config.dim
+    rounded_down = int(config.dim * (config.mlp_dim / config.dim)) < config.mlp_dim  # as timm does
     sizes = {
         "img_size": height if height == width else (height, width),
         "patch_size": config.patch_size,
@@ -73,7 +78,7 @@ def timm_arguments(config: ViTConfig) -> dict[str, Any]:
         "embed_dim": config.dim,
         "depth": config.depth,
         "num_heads": config.heads,
-        "mlp_ratio": ratio,
+        "mlp_ratio": (config.mlp_dim + 0.5 * rounded_down) / config.dim,
     }
     others = {
         "class_token": (config.class_token, True),
@@ -91,18 +96,3 @@ def timm_arguments(config: ViTConfig) -> dict[str, Any]:
     if config.layer_norm_eps != EPS:
         changed["norm_layer"] = partial(nn.LayerNorm, eps=config.layer_norm_eps)
     return sizes | changed
-
-
-def _require_expressible(config: ViTConfig) -> None:
-    """Raise an `InputError` that names what timm's VisionTransformer does not have."""
-    differences = {
-        f"a {config.stem.kind!r} stem": config.stem.kind != "patch",
-        "local MLPs": config.mlp == "local",
-        f"{config.position!r} positions": config.position not in ("learned", "none"),
-        "a hidden layer before the head (representation_size)": config.representation_size is not None,
-    }
-    if found := [name for name, has_it in differences.items() if has_it]:
-        raise InputError(
-            f"this model has {' and '.join(found)}: expected plain patches, dense MLPs, learned positions or "
-            "none, and a linear head, which are all that timm's VisionTransformer knows. Export it as ONNX."
-        )

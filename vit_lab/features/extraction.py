@@ -1,6 +1,7 @@
 """Features of a whole part of a data set, from a trained model."""
 
 import os
+from dataclasses import replace
 
 from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.datasets import open_dataset
@@ -25,10 +26,10 @@ def features_of(
 
     Args:
         trained: the model.
-        data: the data set, by name or with its settings; the images have the
-            model's size (squares of its longer side) and scaling.
+        data: the data set, by name or with its settings; the images get the model's size (squares of its
+            longer side) and scaling.
         part: which of its images.
-        data_dir: where they lie; see `load_dataset`.
+        data_dir: where they are; see `load_dataset`.
         image_size: another side of the images in pixels; positions are then interpolated.
         layer: as in `image_features`.
         token: likewise.
@@ -38,20 +39,18 @@ def features_of(
         InputError: the model has no such layer or token, a size that its patches do not divide, wrong data,
             or grey images for a model of scaled colours.
     """
-    config = data if isinstance(data, DataConfig) else DataConfig(data)
     token = check_features(trained.model, layer, token)
-    side = image_size or max(trained.model.config.image_shape)
-    settings = {"image_size": side, "normalisation": trained.normalisation or "half"}
-    config = DataConfig(**(vars(config) | settings))
+    side = max(trained.model.config.image_shape) if image_size is None else image_size
     model = adapted(trained.model, side, 1)  # refuses a side that patches do not divide, before data are read
+    config = data if isinstance(data, DataConfig) else DataConfig(data)
+    config = replace(config, image_size=side, normalisation=trained.normalisation or "half")
     opened = open_dataset(config, data_dir)
     trained.check_colours(opened.image_shape[0], config.name)
     opened = opened.to(device)  # which enlarges and scales them, too
     if opened.image_shape[0] != model.config.channels:
         model = adapted(trained.model, side, 1, channels=opened.image_shape[0])
-    model, images = model.to(device), opened.size_of(part)
-    batches = images_with_bar(opened.batches(part), images, "features")
-    values, labels = extract_features(model, batches, layer, token)
+    batches = images_with_bar(opened.batches(part), opened.size_of(part), "features")
+    values, labels = extract_features(model.to(device), batches, layer, token)
     origin = Origin(
         trained.sha256, trained.name, config.name, part, (side, side), layer, token, opened.class_names
     )

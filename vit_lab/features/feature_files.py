@@ -1,4 +1,4 @@
-"""Files of frozen features: .safetensors, which says where they came from, or plain .npy for other tools."""
+"""Frozen features in .safetensors files that say where they came from."""
 
 import json
 from collections.abc import Sequence
@@ -6,25 +6,29 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
+import torch
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.inputs import require_labels
 from vit_from_scratch.model.checkpoints import read_safetensors
 
 FORMAT = "vit-features-1"
 
+LARGEST = 1e18
+"""What features may be at most: the squares of larger ones are infinite in float32."""
+
 COMPARED = {
-    "model_sha256": "model",
-    "image_size": "image size",
-    "layer": "layer",
-    "token": "token",
-    "class_names": "set of classes",
+    "model": lambda one: f"{one.origin.model} {one.origin.model_sha256[:8]}",
+    "image size": lambda one: " x ".join(map(str, one.origin.image_size)),
+    "layer": lambda one: "the normalised last" if one.origin.layer is None else one.origin.layer,
+    "token": lambda one: one.origin.token,
+    "set of classes": lambda one: ", ".join(map(str, one.origin.class_names)),
+    "width": lambda one: one.values.shape[1],
 }
-"""What must be the same in files that are compared: fields of `Origin`, and what messages call them."""
+"""What must be the same in files that are compared, and how messages show it."""
 
 
 @dataclass(frozen=True)
@@ -54,134 +58,82 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features (N, D) and labels (N,) of one part of a data set, and where they came from."""
+    """Features (N, D), float32, and labels (N,) of one part of a data set, and where they came from."""
 
     values: Tensor
     labels: Tensor
     origin: Origin
 
 
-def write_features(path: Path, features: Features) -> list[Path]:
-    """Write features to FILE.safetensors, or to FILE.npy with their labels in FILE.labels.npy.
-
-    Returns:
-        The files written.
+def write_features(path: Path, features: Features) -> None:
+    """Write features to FILE.safetensors.
 
     Raises:
-        InputError: another ending, or a place that cannot be written to.
+        InputError: values that no classifier can be fitted to, or a place that cannot be written to.
     """
+    _check(features, f"what {features.origin.model} makes of {features.origin.data}")
+    tensors = {"features": features.values.contiguous(), "labels": features.labels.contiguous()}
     with writing(path):
-        if path.suffix == ".safetensors":
-            tensors = {"features": features.values.contiguous(), "labels": features.labels.contiguous()}
-            metadata = {"format": FORMAT, "origin": json.dumps(asdict(features.origin))}
-            write_atomically(path, serialise(tensors, metadata))
-            return [path]
-        beside = labels_path(path)
-        for file, values in ((beside, features.labels), (path, features.values)):
-            write_atomically(file, _npy(values.numpy()))
-        return [path, beside]
-
-
-def labels_path(path: Path) -> Path:
-    """Return where the labels of FILE.npy lie: FILE.labels.npy.
-
-    Raises:
-        InputError: the file ends otherwise.
-    """
-    if path.suffix != ".npy":
-        raise InputError(f"{path}: expected a name that ends in .safetensors or .npy. Choose another name.")
-    return path.with_suffix(".labels.npy")
-
-
-def _npy(values: np.ndarray) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    return buffer.getvalue()
+        metadata = {"format": FORMAT, "origin": json.dumps(asdict(features.origin))}
+        write_atomically(path, serialise(tensors, metadata))
 
 
 def read_features(path: Path) -> Features:
-    """Read a .safetensors file of features.
+    """Read a file of features.
 
     Raises:
-        InputError: it is none, or it is damaged; or it holds no images, or values that are not finite.
+        InputError: it is something else, or damaged; or its values are such that no classifier can be fitted.
     """
     wanted = "features as `vit features` writes them to a .safetensors file. Write them again"
-    if path.suffix == ".npy":
-        raise InputError(
-            f"{path} does not say where its features came from: expected a .safetensors file; .npy is for "
-            "other tools. Write them again, with `vit features --out FILE.safetensors`."
-        )
     if not path.is_file():
         raise InputError(f"no file at {path}: expected {wanted}.")
     tensors, metadata = read_safetensors(path, wanted)
     try:
         origin = json.loads(metadata["origin"])
-        values, labels = tensors["features"], tensors["labels"]
         origin |= {"image_size": tuple(origin["image_size"]), "class_names": tuple(origin["class_names"])}
-        features = Features(values, labels, Origin(**origin))
-        if metadata.get("format") != FORMAT or values.ndim != 2:
+        features = Features(tensors["features"], tensors["labels"], Origin(**origin))
+        if metadata["format"] != FORMAT:
             raise KeyError(FORMAT)
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} holds no features: expected {wanted}.") from error
-    if not len(values):
-        raise InputError(f"{path} holds features of no images: expected some. Write them again.")
-    if not values.isfinite().all():
-        raise InputError(
-            f"{path} holds values that are not finite: expected a trained model's features. Write them again."
-        )
-    require_labels(labels, len(values), len(features.origin.class_names))
+        raise InputError(f"{path} does not hold features: expected {wanted}.") from error
+    _check(features, str(path))
     return features
 
 
-def check_same_model(files: Sequence[tuple[Path, Features]]) -> None:
-    """Refuse files whose features cannot be compared: of another model, layer, token, image size or classes.
+def _check(features: Features, where: str) -> None:
+    """Refuse features that no classifier can be fitted to."""
+    values = features.values
+    if values.ndim != 2 or not len(values) or values.dtype != torch.float32:
+        raise InputError(
+            f"{where}: features of shape {tuple(values.shape)} and type {values.dtype}: expected (N, D) in "
+            "float32, of one image or more. Write them again."
+        )
+    if not (values.abs() <= LARGEST).all():
+        raise InputError(
+            f"{where}: features that are not finite, or beyond {LARGEST:g}: expected a trained model's. Take "
+            "another model."
+        )
+    require_labels(features.labels, len(values), len(features.origin.class_names))
+
+
+def check_comparable(files: Sequence[tuple[Path, Features]]) -> None:
+    """Refuse files of different models, layers, tokens, image sizes or classes, or of the same images.
+
+    A classifier is measured on images that it has never seen.
 
     Raises:
-        InputError: they differ from the first.
-    """
-    (first, one), *others = files
-    for path, other in others:
-        for key, said in COMPARED.items():
-            if getattr(one.origin, key) != getattr(other.origin, key):
-                raise InputError(
-                    f"{path} has features of another {said} than {first} "
-                    f"({_difference(key, other.origin, one.origin)}): expected one model, image size, layer, "
-                    "token and set of classes in all files. Write one of them again."
-                )
-
-
-def _difference(key: str, there: Origin, here: Origin) -> str:
-    """Say in what two files differ: "mean, class"; of a model that was trained anew, its checksums, too."""
-    if key == "model_sha256":
-        again = there.model == here.model
-        said = [f"{one.model} {one.model_sha256[:8]}" if again else one.model for one in (there, here)]
-    elif key == "image_size":
-        said = [" x ".join(map(str, one.image_size)) for one in (there, here)]
-    elif key == "layer":
-        said = ["the normalised last" if one.layer is None else one.layer for one in (there, here)]
-    elif key == "class_names" and len(there.class_names) != len(here.class_names):
-        said = [f"{len(one.class_names)} names" for one in (there, here)]
-    elif key == "class_names":
-        pairs = enumerate(zip(there.class_names, here.class_names, strict=True))
-        number, names = next((number, names) for number, names in pairs if names[0] != names[1])
-        return f"class {number} is {names[0]!r}, {names[1]!r}"
-    else:
-        said = [getattr(one, key) for one in (there, here)]
-    return ", ".join(map(str, said))
-
-
-def check_other_images(files: Sequence[tuple[Path, Features]]) -> None:
-    """Refuse files of the same part of the same data: a classifier is measured on images that it never saw.
-
-    Raises:
-        InputError: two of them are.
+        InputError: two of the files cannot be compared.
     """
     for (first, one), (path, other) in combinations(files, 2):
+        for said, value in COMPARED.items():
+            if value(one) != value(other):
+                raise InputError(
+                    f"{path} has features of another {said} than {first} ({shown(value(other))}, "
+                    f"{shown(value(one))}): expected the same in all files. Write one of them again."
+                )
         data, part = one.origin.data, one.origin.part
         if (data, part) == (other.origin.data, other.origin.part):
             raise InputError(
-                f"{path} has features of the same images as {first} (the {part} part of {data}): expected "
-                "another part in each file. Write one of them again, with another --part."
+                f"{path} has features of the same images as {first} (the {part} part of {data}): "
+                "expected another part in each file. Write one of them again, with another --part."
             )

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.training.few_shot import standardised
 
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -17,10 +15,7 @@ Labelled = tuple[Tensor, Tensor]
 
 
 def linear_probe(train: Labelled, validation: Labelled, test: Labelled) -> tuple[float, float]:
-    """Measure features by logistic regression on them.
-
-    Features are standardised by those of the training images. The penalty is chosen on the validation
-    features.
+    """Measure features by logistic regression, after standardising them by those of the training images.
 
     Args:
         train: to fit on.
@@ -29,25 +24,22 @@ def linear_probe(train: Labelled, validation: Labelled, test: Labelled) -> tuple
 
     Returns:
         The test accuracy, 0 to 1, and the C that was chosen.
-
-    Raises:
-        InputError: features and labels that do not fit.
     """
-    from sklearn.linear_model import LogisticRegression  # imported here: it takes half a second
+    from sklearn.linear_model import LogisticRegression
 
-    _check(train, validation, test)
-    inputs = standardised(train[0], validation[0], test[0])
-    fitted: list[tuple[float, float, Any]] = []
+    inputs = [part.numpy() for part in standardised(train[0], validation[0], test[0])]
+    labels = [part[1].numpy() for part in (train, validation, test)]
+    best: tuple[float, float, Any] = (-1.0, 0.0, None)
     for strength in STRENGTHS:
-        model = LogisticRegression(C=strength, max_iter=300).fit(inputs[0].numpy(), train[1].numpy())
-        held_out = float(model.score(inputs[1].numpy(), validation[1].numpy()))
-        fitted.append((held_out, -strength, model))
-    _, strength, model = max(fitted, key=lambda one: one[:2])
-    return float(model.score(inputs[2].numpy(), test[1].numpy())), -strength
+        model = LogisticRegression(C=strength, max_iter=300).fit(inputs[0], labels[0])
+        if (held_out := float(model.score(inputs[1], labels[1]))) > best[0]:
+            best = held_out, strength, model
+    _, strength, model = best
+    return float(model.score(inputs[2], labels[2])), strength
 
 
 def neighbours_accuracy(train: Labelled, test: Labelled, neighbours: int = 20) -> float:
-    """Classify each test image by a vote of the training images whose features point in a like direction.
+    """Classify each test image by a vote of the training images whose features point in a similar direction.
 
     Args:
         train: the voters.
@@ -55,36 +47,17 @@ def neighbours_accuracy(train: Labelled, test: Labelled, neighbours: int = 20) -
         neighbours: how many vote, by cosine similarity, the nearer ones with more weight.
 
     Returns:
-        The share classified rightly, 0 to 1.
+        The share classified correctly, 0 to 1.
 
     Raises:
-        InputError: no neighbours or more than voters, or features and labels that do not fit.
+        InputError: no neighbours, or more than voters.
     """
-    from sklearn.neighbors import KNeighborsClassifier  # imported here: it takes half a second
+    from sklearn.neighbors import KNeighborsClassifier
 
-    _check(train, test)
-    check_neighbours(neighbours, len(train[0]))
+    if not 1 <= neighbours <= len(train[0]):
+        raise InputError(
+            f"neighbours = {neighbours}: expected 1 to {len(train[0]):,}, the images that can vote."
+        )
     classifier = KNeighborsClassifier(neighbours, metric="cosine", weights="distance")
-    classifier.fit(train[0].numpy().astype(np.float32), train[1].numpy())
-    return float(classifier.score(test[0].numpy().astype(np.float32), test[1].numpy()))
-
-
-def check_neighbours(neighbours: int, voters: int) -> None:
-    """Refuse more neighbours than there are images that can vote, or none, before anything is computed.
-
-    Raises:
-        InputError: there are more, or none.
-    """
-    if not 1 <= neighbours <= voters:
-        raise InputError(f"neighbours = {neighbours}: expected 1 to {voters:,}, the images that can vote.")
-
-
-def _check(*parts: Labelled) -> None:
-    """Refuse parts whose features and labels do not fit, or that have features of several widths."""
-    classes = 1 + max((int(labels.max()) for _, labels in parts if len(labels)), default=0)
-    for features, labels in parts:
-        require_tensor(features, "features", "(N, D)")
-        require_labels(labels, len(features), classes)
-    widths = {features.shape[1:] for features, _ in parts}
-    if len(widths) > 1:
-        raise InputError(f"features of shapes {sorted(map(tuple, widths))}: expected those of one model.")
+    classifier.fit(train[0].float().numpy(), train[1].numpy())
+    return float(classifier.score(test[0].float().numpy(), test[1].numpy()))
