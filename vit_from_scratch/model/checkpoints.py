@@ -19,9 +19,6 @@ from vit_from_scratch.model.vit import VisionTransformer
 OURS = "a file that save_checkpoint wrote; copy or train it again"
 """What the messages about a checkpoint expect."""
 
-MOST_FIXED_VALUES = 2**28
-"""How large a table of fixed positions may be, which no tensor in a checkpoint vouches for."""
-
 
 def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> None:
     """Write weights and configuration to one file; an older file stays whole until the new one is.
@@ -81,16 +78,12 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
     own = model.state_dict()
     if problems := misfits(tensors, own):
         raise InputError(problems)
-    copies = {}  # a file's own may be misaligned, and a stem has another layout
-    for (
-        name,
-        tensor,
-    ) in tensors.items():
-        layout = own[name].stride()
-        copies[name] = torch.empty_strided(tensor.shape, layout, dtype=tensor.dtype, device=tensor.device)
-        copies[name].copy_(tensor)
+    copies = {}
+    for name, tensor in tensors.items():  # a file's own may be misaligned, and a stem has another layout
+        copies[name] = torch.empty_strided(
+            tensor.shape, own[name].stride(), dtype=tensor.dtype, device=tensor.device
+        ).copy_(tensor)
     model.load_state_dict(copies, assign=True)
-    model.tokens.to(model.head.weight.device, model.head.weight.dtype)  # fixed positions are in no file
     return model.eval()
 
 
@@ -100,21 +93,15 @@ def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
     A model larger than its file is found out later, on the meta device, where its size costs nothing.
 
     Raises:
-        InputError: it is not a table in JSON, describes nothing that can be built, or more than memory holds.
+        InputError: it is not a table in JSON, or describes nothing that can be built.
     """
     try:
         fields = json.loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise InputError(f"{path} has a ViT configuration that is not a JSON table: expected {OURS}.")
-    try:
-        config = ViTConfig.from_dict(fields)
-    except (InputError, RecursionError) as error:
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a table")
+        return ViTConfig.from_dict(fields)
+    except (ValueError, RecursionError) as error:  # an InputError is a ValueError
         raise InputError(f"{path} has a wrong ViT configuration: {str(error)[:300]}") from None
-    if config.position == "sincos_2d" and config.num_patches * config.dim > MOST_FIXED_VALUES:
-        raise InputError(f"{path} claims fixed positions of {config.num_patches:,} patches: expected {OURS}.")
-    return config
 
 
 def misfits(
@@ -125,13 +112,12 @@ def misfits(
     Args:
         given: tensors by the model's names for them.
         own: the model's state dict; on the meta device is enough.
-        theirs: what the model's names are called in the file that the tensors come from, if otherwise.
+        theirs: the names that the tensors have where they come from, by the model's.
     """
-    also = {name: f" (the file's {other})" for name, other in (theirs or {}).items()}
     problems: dict[str, list[str]] = {"missing": [], "left over": [], "misshapen": [], "of another type": []}
     problems["left over"] = [name for name in given if name not in own]
     for name, wanted in own.items():
-        called = also.get(name, "")
+        called = f" (from {theirs[name]})" if theirs and name in theirs else ""
         if name not in given:
             problems["missing"].append(name + called)
             continue
@@ -141,10 +127,10 @@ def misfits(
             problems["misshapen"].append(f"{name} {shapes}{called}")
         if wanted.is_floating_point() and not found.is_floating_point():
             problems["of another type"].append(f"{name} {found.dtype}{called}")
-    return "; ".join(f"{kind}: {_first_three(names)}" for kind, names in problems.items() if names)
+    return "; ".join(f"{kind}: {first_three(names)}" for kind, names in problems.items() if names)
 
 
-def _first_three(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
     """Join names, the first three of them: "a, b, c and 9 more"."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -33,16 +33,18 @@ class ResNetConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
         check_fields(self, "model.stem")
-        require(1 <= self.width <= 2**16, "model.stem.width", self.width, "at least 1, at most 65,536")
         units = self.layers
-        require(
-            1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000,
-            "model.stem.layers",
-            units,
-            "1 to 1,000 units a stage, and at most 11 stages",
-        )
-        for name in ("norm_eps", "conv_eps"):
-            require(getattr(self, name) > 0, f"model.stem.{name}", getattr(self, name), "a number above 0")
+        fits = {
+            "width": (1 <= self.width <= 2**16, "at least 1, at most 65,536"),
+            "layers": (
+                1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000,
+                "1 to 1,000 units a stage, and at most 11 stages",
+            ),
+            "norm_eps": (self.norm_eps > 0, "a number above 0"),
+            "conv_eps": (self.conv_eps > 0, "a number above 0"),
+        }
+        for name, (holds, expected) in fits.items():
+            require(holds, f"model.stem.{name}", getattr(self, name), expected)
         self._check_groups()
 
     @property
@@ -57,13 +59,12 @@ class ResNetConfig:
 
     def _check_groups(self) -> None:
         """Refuse channels that GroupNorm cannot share out over its 32 groups."""
-        for stage in range(len(self.layers)):
-            for channels in (self.width * 2**stage, 4 * self.width * 2**stage):
-                if channels > 32 and channels % 32:
-                    raise InputError(
-                        f"model.stem.width = {self.width} gives a layer of {channels} channels: expected at "
-                        "most 32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
-                    )
+        for channels in (self.width * 2**doubled for doubled in range(len(self.layers) + 2)):
+            if channels > 32 and channels % 32:
+                raise InputError(
+                    f"model.stem.width = {self.width} gives a layer of {channels} channels: expected at most "
+                    "32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,11 +85,7 @@ class StemConfig(ResNetConfig):
 
     @classmethod
     def named(cls, kind: str) -> "StemConfig":
-        """Return a stem of a kind with the usual values for the rest.
-
-        Raises:
-            InputError: an unknown kind.
-        """
+        """Return a stem of a kind, or raise an `InputError`; the rest has the usual values."""
         return from_table(cls, {"kind": kind}, "model.stem")
 
     def check_patch_size(self, patch_size: int) -> None:

@@ -13,7 +13,7 @@ from vit_from_scratch.model.config import ViTConfig
 
 
 def sincos_2d(
-    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: str | None = None
+    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: torch.device | str | None = None
 ) -> Tensor:
     """Fixed sine and cosine positions on a two-dimensional grid, without parameters.
 
@@ -36,9 +36,11 @@ def sincos_2d(
         raise InputError(
             f"dim = {dim}: expected a multiple of 4 (a sine and a cosine for the row and for the column)."
         )
-    fractions = torch.linspace(0, 1, dim // 4, dtype=torch.float64, device=device)
-    frequencies = temperature**-fractions  # (D/4,)
-    axes = (torch.arange(n, dtype=torch.float64, device=device) for n in grid)
+    precision = (
+        torch.float32 if str(device).startswith("mps") else torch.float64
+    )  # Apple's GPUs have no other
+    frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
+    axes = (torch.arange(n, dtype=precision, device=device) for n in grid)
     rows, columns = torch.meshgrid(*axes, indexing="ij")
     angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
     return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
@@ -115,8 +117,8 @@ class TokenSequence(nn.Module):
         super().__init__()
         self.grid = config.grid
         self.kind = config.position
+        self.dim = dim = config.dim
         rows, columns = config.grid
-        dim = config.dim
         self.class_token = nn.Parameter(torch.empty(1, 1, dim)) if config.class_token else None
         if self.kind == "learned":
             self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))
@@ -124,41 +126,25 @@ class TokenSequence(nn.Module):
             # The class token has no place in the grid, so it gets no position of its own.
             self.row_position = nn.Parameter(torch.empty(rows, dim))
             self.column_position = nn.Parameter(torch.empty(columns, dim))
-        elif self.kind == "sincos_2d":
-            # Checkpoints do not hold this table. So it is computed whenever weights are loaded, for a model
-            # that was built without memory (on the meta device, then `to_empty`) has garbage here until then.
-            table = torch.empty(1, rows * columns, dim, dtype=torch.float32)
-            self.register_buffer("fixed_position", table, persistent=False)
-            self.register_load_state_dict_post_hook(TokenSequence.compute_fixed_position)
         self.dropout = nn.Dropout(config.dropout)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Class token 0 and positions N(0, 0.02), as in the reference code; fixed ones are computed."""
+        """Class token 0 and positions N(0, 0.02), as in the reference code."""
         if self.class_token is not None:
             nn.init.zeros_(self.class_token)
         for name in ("position", "row_position", "column_position"):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)
-        if self.kind == "sincos_2d":
-            self.compute_fixed_position()
 
-    @torch.no_grad()
-    def compute_fixed_position(self, loaded: object = None) -> None:
-        """Write the sines and cosines into their table, unless it is on the meta device."""
-        table = self.get_buffer("fixed_position")
-        if table.is_meta and loaded is not None:
-            # load_state_dict(assign=True) has put weights in place of those on the meta device: go with them.
-            token = torch.empty(0, device="cpu") if self.class_token is None else self.class_token
-            table = self.fixed_position = torch.empty_like(table, device=token.device, dtype=token.dtype)
-        if not table.is_meta:
-            table.copy_(sincos_2d(self.grid, table.shape[-1], device="cpu"))
-
-    def position_embedding(self, num_patches: int | None = None) -> Tensor | None:
+    def position_embedding(
+        self, num_patches: int | None = None, device: torch.device | None = None
+    ) -> Tensor | None:
         """E_pos as it is added: (1, T, D), the class token's row first; None without positions.
 
         Args:
             num_patches: patches of the image, if its size is not the one that the model was built for.
+            device: where fixed positions are computed; learned ones are where the model is.
         """
         if self.kind == "none":
             return None
@@ -169,7 +155,7 @@ class TokenSequence(nn.Module):
                 grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
                 position = grid.flatten(0, 1)[None]  # (1, N, D)
             else:
-                position = self.get_buffer("fixed_position")
+                position = sincos_2d(self.grid, self.dim, device=device)[None]
             if self.class_token is not None:
                 position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
         if num_patches is None or num_patches == self.grid[0] * self.grid[1]:
@@ -183,7 +169,7 @@ class TokenSequence(nn.Module):
             # Not len(): an exported model takes batches of any size.
             first = self.class_token.to(embeddings.dtype).expand(embeddings.shape[0], -1, -1)  # (B, 1, D)
             tokens = torch.cat([first, embeddings], dim=1)  # (B, T, D)
-        position = self.position_embedding(embeddings.shape[1])
+        position = self.position_embedding(embeddings.shape[1], embeddings.device)
         if position is not None:
             tokens = tokens + position.to(tokens.dtype)  # under autocast all tokens stay in the lower type
         return self.dropout(tokens)
