@@ -25,7 +25,7 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
 
     Args:
         path: where to write; by custom it ends in ``.safetensors``.
-        model: the model; its weights keep their type.
+        model: its weights keep their type.
 
     Raises:
         InputError: nothing can be written there.
@@ -64,11 +64,8 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
     """Build a model with these weights, in their types and on their device; none is drawn at random first.
 
     Args:
-        config: what to build.
+        config: what to build, in evaluation mode.
         tensors: every weight by its name, as in a state dict; the model holds copies.
-
-    Returns:
-        The model in evaluation mode.
 
     Raises:
         InputError: a weight is missing, left over or of another shape; the message says which, as `misfits`.
@@ -80,9 +77,8 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
         raise InputError(problems)
     copies = {}
     for name, tensor in tensors.items():  # a file's own may be misaligned, and a stem has another layout
-        copies[name] = torch.empty_strided(
-            tensor.shape, own[name].stride(), dtype=tensor.dtype, device=tensor.device
-        ).copy_(tensor)
+        empty = torch.empty_like(own[name], dtype=tensor.dtype, device=tensor.device)
+        copies[name] = empty.copy_(tensor)
     model.load_state_dict(copies, assign=True)
     return model.eval()
 
@@ -114,19 +110,22 @@ def misfits(
         own: the model's state dict; on the meta device is enough.
         theirs: the names that the tensors have where they come from, by the model's.
     """
-    problems: dict[str, list[str]] = {"missing": [], "left over": [], "misshapen": [], "of another type": []}
-    problems["left over"] = [name for name in given if name not in own]
-    for name, wanted in own.items():
-        called = f" (from {theirs[name]})" if theirs and name in theirs else ""
-        if name not in given:
-            problems["missing"].append(name + called)
-            continue
-        found = given[name]
-        if found.shape != wanted.shape:
-            shapes = f"{tuple(found.shape)} for {tuple(wanted.shape)}"
-            problems["misshapen"].append(f"{name} {shapes}{called}")
-        if wanted.is_floating_point() and not found.is_floating_point():
-            problems["of another type"].append(f"{name} {found.dtype}{called}")
+    called = {name: f" (from {theirs[name]})" if theirs and name in theirs else "" for name in own}
+    both = [(name, given[name], own[name]) for name in own if name in given]
+    problems = {
+        "missing": [name + called[name] for name in own if name not in given],
+        "left over": [name for name in given if name not in own],
+        "misshapen": [
+            f"{name} {tuple(found.shape)} for {tuple(wanted.shape)}{called[name]}"
+            for name, found, wanted in both
+            if found.shape != wanted.shape
+        ],
+        "of another type": [
+            f"{name} {found.dtype}{called[name]}"
+            for name, found, wanted in both
+            if wanted.is_floating_point() and not found.is_floating_point()
+        ],
+    }
     return "; ".join(f"{kind}: {first_three(names)}" for kind, names in problems.items() if names)
 
 

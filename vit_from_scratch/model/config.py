@@ -19,17 +19,8 @@ SIZES: dict[str, dict[str, int]] = {
 }
 
 #: How large a size may be: far above any model, and below what overflows the 63 bits of a tensor's size.
-LARGEST = {
-    "image_size": 2**16,
-    "patch_size": 2**12,
-    "channels": 2**12,
-    "dim": 2**20,
-    "depth": 1000,
-    "heads": 2**20,
-    "mlp_dim": 2**20,
-    "num_classes": 2**20,
-    "representation_size": 2**20,
-}
+LARGEST = {"image_size": 2**16, "patch_size": 2**12, "channels": 2**12, "depth": 1000}
+LARGEST |= dict.fromkeys(("dim", "heads", "mlp_dim", "num_classes", "representation_size"), 2**20)
 
 #: Stages of the hybrids' ResNet-50 by stride. At 16 the last stage's units have moved into the one before.
 RESNET_50: dict[int, tuple[int, ...]] = {16: (3, 4, 9), 32: (3, 4, 6, 3)}
@@ -69,8 +60,7 @@ class ViTConfig:
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (after Irandoust et al., 2022; chapter 9).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
-            training; it grows linearly from 0 in the first block, so a single block is never skipped
-            (Huang et al., 2016).
+            training; it grows linearly from 0 in the first block (Huang et al., 2016).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
             paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 9).
 
@@ -136,8 +126,7 @@ class ViTConfig:
         self.stem.check_patch_size(self.patch_size)
         if self.position == "sincos_2d" and self.dim % 4:
             raise InputError(
-                f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
-                "(a sine and a cosine for the row and for the column); change dim or position."
+                f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4; change dim or position."
             )
 
     @property
@@ -173,11 +162,7 @@ class ViTConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
-        """Build a configuration from plain values.
-
-        Raises:
-            InputError: for a field that does not exist, a value of another type, or values that do not fit.
-        """
+        """Build a configuration from plain values; an `InputError` names a field that is wrong."""
         return from_table(cls, fields, "model")
 
 
@@ -189,14 +174,9 @@ def _divisors(number: int, near: int) -> str:
 
 
 def variant_config(name: str, **overrides: Any) -> ViTConfig:
-    """Turn a name such as ``"B/16"`` or ``"R50+B/16"`` into a configuration; names as in `build_model`.
+    """Turn a name such as ``"B/16"`` or ``"R50+B/16"`` into a configuration.
 
-    Args:
-        name: of a size and a patch size, or of a hybrid.
-        **overrides: fields of :class:`ViTConfig` that differ from the variant's.
-
-    Raises:
-        InputError: for a name that is not a variant, or fields that do not fit.
+    Names, `overrides` and errors are those of `build_model`.
     """
     match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d{1,9})", str(name))
     if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):

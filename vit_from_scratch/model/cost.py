@@ -1,7 +1,4 @@
-"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs.
-
-The bytes of a training step are counted in `vit_from_scratch.model.memory`.
-"""
+"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
 
 import torch
 import torch.nn.functional as F
@@ -30,10 +27,9 @@ def parameters_of(config: ViTConfig) -> int:
 
 
 def forward_flops(config: ViTConfig) -> int:
-    """Floating-point operations of one forward pass for one image.
+    """Floating-point operations of one forward pass for one image, a multiply-add as 2.
 
-    Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
-    are left out, as is usual: they come to about one per cent at the paper's sizes.
+    Norms, softmax, GELU and additions are left out, as is usual: about one per cent at the paper's sizes.
     """
     embedding = 2 * config.num_patches * config.patch_values * config.dim
     if config.stem.kind != "patch":
@@ -79,24 +75,17 @@ def pretraining_exaflops(
         variant: for instance ``"B/16"``.
         epochs: passes over the data.
         images: images of one pass; JFT-300M by default.
-        image_size: resolution of the pre-training in pixels.
-
-    Returns:
-        3 forward passes (a backward pass costs two) x images x epochs / 10^18.
+        image_size: side of the images in pixels.
     """
-    config = variant_config(variant, image_size=image_size)
-    return training_flops(config) * images * epochs / 1e18
+    return training_flops(variant_config(variant, image_size=image_size)) * images * epochs / 1e18
 
 
 @torch.no_grad()
 def counted_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
     """Let torch count the operations of a forward pass for one image, in evaluation mode.
 
-    Matrix products and convolutions are counted, a multiply-add as 2 operations. A model on the meta device
-    is counted without any computing: build it under ``with torch.device("meta")``.
-
     Args:
-        model: takes images (B, C, H, W); it is left as it was.
+        model: takes images (B, C, H, W); on the meta device nothing is computed. It is left as it was.
         image: (C, H, W) of the image.
     """
     weight = next(model.parameters())
@@ -109,12 +98,8 @@ def counted_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
 def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
     """Count those operations of `counted_flops` that only multiply the zeros around a feature map.
 
-    A 3 x 3 filter at the border of a map of 7 x 7 has a third of its places outside, so this comes to 3 to
-    4% of a ResNet at 224 pixels. A compiler that counts can leave them out, as it knows the result.
-
-    Args:
-        model: takes images (B, C, H, W); its `StandardisedConv` layers are looked at.
-        image: (C, H, W) of the image.
+    In the `StandardisedConv` layers of a ResNet at 224 pixels that is 3 to 4%. A compiler can leave them out,
+    as it knows the result. Arguments as in `counted_flops`.
     """
     wasted = 0
 
@@ -122,10 +107,10 @@ def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
         nonlocal wasted
         if isinstance(layer, StandardisedConv):
             # Ones under filters of ones: each place of the result says how many pixels its filter sees.
-            kernel, ones = layer.kernel_size[0], torch.ones(1, 1, *inputs[0].shape[2:], device="cpu")
-            window = torch.ones(1, 1, kernel, kernel, device="cpu")
+            ones = torch.ones(1, 1, *inputs[0].shape[2:], device="cpu")
+            window = torch.ones(1, 1, *layer.kernel_size, device="cpu")
             seen = F.conv2d(layer.padded(ones), window, stride=layer.stride)
-            zeros = seen.numel() * kernel**2 - int(seen.sum(dtype=torch.float64))
+            zeros = seen.numel() * window.numel() - int(seen.sum(dtype=torch.float64))
             wasted += 2 * zeros * layer.in_channels * layer.out_channels
 
     hooks = [layer.register_forward_pre_hook(look) for layer in model.modules()]
@@ -138,12 +123,7 @@ def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
 
 
 def parameter_table(model: nn.Module, depth: int = 2) -> str:
-    """Parameters by submodule as a text table, raw ``nn.Parameter`` included.
-
-    Args:
-        model: any module.
-        depth: how many levels of the module tree to show.
-    """
+    """Parameters by submodule, ``depth`` levels of the module tree, as a text table."""
     counts: dict[str, int] = {}
     for name, parameter in model.named_parameters():
         place = ".".join(name.split(".")[:depth])

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
@@ -17,16 +16,10 @@ GROUPS = 32
 
 
 def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -> Tensor:
-    """Pad so that a strided window yields ceil(size / stride) places, as the reference code's "SAME".
+    """Pad (B, C, H, W) so that a strided window yields ceil(size / stride) places: the "SAME" of JAX.
 
     An odd total puts the extra row and column at the end: a 7 x 7 kernel with stride 2 on 224 pixels gets 2
-    before and 3 after.
-
-    Args:
-        images: (B, C, H, W).
-        kernel: side of the window.
-        stride: its step.
-        value: what comes in at the border.
+    before and 3 after. ``value`` is what comes in at the border.
     """
     amounts = []
     for size in (images.shape[-1], images.shape[-2]):  # F.pad begins with the last axis
@@ -62,10 +55,7 @@ class StandardisedConv(nn.Conv2d):
 
     def reset_parameters(self) -> None:
         """Draw LeCun-normal filters, as the reference code does."""
-        flat = self.weight.detach().flatten(1)
-        lecun_normal_(flat)
-        with torch.no_grad():
-            self.weight.copy_(flat.view_as(self.weight))
+        lecun_normal_(self.weight.detach().flatten(1))  # a view: the filters themselves are drawn
 
     def standardised(self) -> Tensor:
         """The filters as they are applied, (features, channels, kernel, kernel)."""
@@ -88,7 +78,7 @@ class Bottleneck(nn.Module):
     """A residual unit: 1 x 1 to a narrow width, 3 x 3, 1 x 1 back to four times that; ReLU after the sum.
 
     Args:
-        config: for the eps of convolutions and norms.
+        config: eps of convolutions and norms.
         channels: input channels.
         width: the narrow width; the output has four times as many channels.
         stride: of the 3 x 3 convolution.
@@ -114,12 +104,7 @@ class Bottleneck(nn.Module):
 
 
 def residual_stages(config: ResNetConfig, unit: Callable[..., nn.Module]) -> nn.ModuleList:
-    """Build the stages of a ResNet; the first unit of each but the first halves height and width.
-
-    Args:
-        config: uses ``width`` and ``layers``, and what a unit uses.
-        unit: builds a residual unit from the configuration, its input channels, narrow width and stride.
-    """
+    """Build the stages of a ResNet; the first unit of each but the first halves height and width."""
     stages = nn.ModuleList()
     channels = config.width
     for stage, units in enumerate(config.layers):

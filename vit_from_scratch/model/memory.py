@@ -48,7 +48,7 @@ class TrainingMemory:
     @property
     def total(self) -> int:
         """All of it, with the gradients of earlier pieces of the batch; without those a step needs less."""
-        return self.weights + self.gradients + self.optimiser + self.copies + self.activations
+        return sum(dataclasses.astuple(self))
 
 
 def training_memory(
@@ -78,7 +78,10 @@ def training_memory(
     with shapes_only():
         model = VisionTransformer(config)
     weights = 4 * count_parameters(model)
-    copies = 2 * copied_weights(model) if precision == "bfloat16" else 0
+    copies = 0
+    if precision == "bfloat16":  # for the gradients of inputs; nobody asks for that of the first, the image
+        _, *others = (part for part in model.modules() if isinstance(part, nn.Linear | nn.Conv2d))
+        copies = 2 * sum(layer.weight.numel() for layer in others)
     return TrainingMemory(weights, weights, OPTIMISERS[optimiser] * weights, copies, activations)
 
 
@@ -92,8 +95,7 @@ def activation_memory(
     """Count the bytes that the backward pass needs of the forward pass, the images among them.
 
     With `checkpointing` every block keeps its input alone and is computed again when the backward pass comes
-    to it (Chen et al., 2016): of the L blocks one is there in full at a time. The price is a second forward
-    pass.
+    to it (Chen et al., 2016): one at a time is there in full, at the price of a second forward pass.
 
     Args:
         config: the model.
@@ -153,13 +155,3 @@ def end_activations(config: ViTConfig, size: int) -> int:
     statistics = {"final": 2 * config.num_tokens, "pooled": 2, "none": 0}[config.norm]
     loss = 4 * config.num_classes + 8  # probabilities in float32, and the label
     return size * (values + (config.representation_size or 0)) + 4 * statistics + loss
-
-
-def copied_weights(model: VisionTransformer) -> int:
-    """Numbers in the matrices of which autocast keeps a copy for the backward pass.
-
-    They give the gradients of their inputs. So the patch embedding has none: nobody asks for the image's.
-    """
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
-    embedding = model.get_parameter("patch_embedding.projection.weight")
-    return sum(layer.weight.numel() for layer in layers if layer.weight is not embedding)

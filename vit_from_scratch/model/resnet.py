@@ -16,14 +16,9 @@ from vit_from_scratch.model.hybrid import StandardisedConv, norm, residual_stage
 from vit_from_scratch.model.stem_config import ResNetConfig
 
 #: Residual units in each stage, by the number of layers.
-DEPTHS: dict[int, tuple[int, ...]] = {
-    50: (3, 4, 6, 3),
-    101: (3, 4, 23, 3),
-    152: (3, 8, 36, 3),
-    200: (3, 24, 36, 3),
-}
+DEPTHS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3)}
 
-LARGEST_FACTOR = 16
+LARGEST_FACTOR = 16  # of the width
 
 
 class EvenlyPaddedConv(StandardisedConv):
@@ -38,13 +33,8 @@ class EvenlyPaddedConv(StandardisedConv):
 class PreActivationBottleneck(nn.Module):
     """A residual unit: norm and ReLU come before each of the convolutions, and nothing follows the sum.
 
-    A shortcut that changes the shape reads the first ReLU's result, any other the unit's input.
-
-    Args:
-        config: for the eps of convolutions and norms.
-        channels: input channels.
-        width: the narrow width; the output has four times as many channels.
-        stride: of the 3 x 3 convolution.
+    A shortcut that changes the shape reads the first ReLU's result, any other the unit's input. Arguments as
+    in :class:`vit_from_scratch.model.hybrid.Bottleneck`.
     """
 
     def __init__(self, config: ResNetConfig, channels: int, width: int, stride: int) -> None:
@@ -86,18 +76,14 @@ class ResNet(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def features(self, images: Tensor) -> Tensor:
-        """Map images (B, C, H, W) to what the head reads, (B, D') with 32 width channels after 4 stages."""
+    def forward(self, images: Tensor) -> Tensor:
+        """Classify images (B, C, H, W) of any size: logits (B, K)."""
         maps = self.root(images)
         if self.large_root:
             maps = F.max_pool2d(F.pad(maps, [1] * 4), 3, 2)  # with zeros around, as in BiT's own code
         for stage in self.stages:
             maps = stage(maps)
-        return F.relu(self.norm(maps)).mean(dim=(2, 3))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Classify images (B, C, H, W) of any size: logits (B, K)."""
-        return self.head(self.features(images))
+        return self.head(F.relu(self.norm(maps)).mean(dim=(2, 3)))
 
 
 def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNet:

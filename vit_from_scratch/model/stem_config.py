@@ -33,18 +33,12 @@ class ResNetConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
         check_fields(self, "model.stem")
-        units = self.layers
-        fits = {
-            "width": (1 <= self.width <= 2**16, "at least 1, at most 65,536"),
-            "layers": (
-                1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000,
-                "1 to 1,000 units a stage, and at most 11 stages",
-            ),
-            "norm_eps": (self.norm_eps > 0, "a number above 0"),
-            "conv_eps": (self.conv_eps > 0, "a number above 0"),
-        }
-        for name, (holds, expected) in fits.items():
-            require(holds, f"model.stem.{name}", getattr(self, name), expected)
+        units, stages = self.layers, "1 to 1,000 units a stage, and at most 11 stages"
+        fits = 1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000
+        require(fits, "model.stem.layers", units, stages)
+        require(1 <= self.width <= 2**16, "model.stem.width", self.width, "at least 1, at most 65,536")
+        for name in ("norm_eps", "conv_eps"):
+            require(getattr(self, name) > 0, f"model.stem.{name}", getattr(self, name), "a number above 0")
         self._check_groups()
 
     @property
@@ -76,9 +70,6 @@ class StemConfig(ResNetConfig):
             the options of a :class:`ResNetConfig`, whose stride is the patch size; ``"conv"``: a few 3 x 3
             convolutions, not the paper's (Xiao et al., 2021; chapter 9), of which ``width`` is the number of
             channels after the first, and each further one doubles it.
-
-    Raises:
-        InputError: for values that do not fit together, or that no option has.
     """
 
     kind: Literal["patch", "conv", "resnet"] = "patch"
@@ -92,14 +83,13 @@ class StemConfig(ResNetConfig):
         """Raise an `InputError` for a patch size that this stem cannot make."""
         if self.kind == "resnet" and patch_size != self.stride:
             raise InputError(
-                f"stem='resnet' with patch_size {patch_size}: expected {self.stride}, the stride of a root"
-                f" of {self.root_stride} and {len(self.layers)} stages, as its places are "
-                "the patches; change patch_size or stem.layers."
+                f"stem='resnet' with patch_size {patch_size}: expected {self.stride}, the stride of a root "
+                f"of {self.root_stride} and {len(self.layers)} stages; change patch_size or stem.layers."
             )
         if self.kind == "conv" and patch_size & (patch_size - 1):
             raise InputError(
-                f"stem='conv' with patch_size {patch_size}: expected a power of two, because every "
-                "further convolution halves the image; change patch_size or take stem='patch'."
+                f"stem='conv' with patch_size {patch_size}: expected a power of two, because every further "
+                "convolution halves the image; change patch_size or take stem='patch'."
             )
 
     def _check_groups(self) -> None:

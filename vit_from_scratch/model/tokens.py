@@ -15,7 +15,7 @@ from vit_from_scratch.model.config import ViTConfig
 def sincos_2d(
     grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: torch.device | str | None = None
 ) -> Tensor:
-    """Fixed sine and cosine positions on a two-dimensional grid, without parameters.
+    """Fixed sine and cosine positions (N, D) on a two-dimensional grid, patches row by row.
 
     The first half of the values encodes the row, the second the column; each half is a row of sines
     and a row of cosines at D/4 frequencies from 1 down to 1 / temperature.
@@ -26,19 +26,13 @@ def sincos_2d(
         temperature: the longest wavelength is 2 pi times this, in patches.
         device: where to compute them; torch's default device if None.
 
-    Returns:
-        (N, D), patches row by row.
-
     Raises:
         InputError: a width that is not a multiple of 4.
     """
     if dim < 4 or dim % 4:
-        raise InputError(
-            f"dim = {dim}: expected a multiple of 4 (a sine and a cosine for the row and for the column)."
-        )
-    precision = (
-        torch.float32 if str(device).startswith("mps") else torch.float64
-    )  # Apple's GPUs have no other
+        raise InputError(f"dim = {dim}: expected a multiple of 4: sine and cosine, of row and column.")
+    on_apple = str(device).startswith("mps")  # whose GPUs have no double precision
+    precision = torch.float32 if on_apple else torch.float64
     frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
     axes = (torch.arange(n, dtype=precision, device=device) for n in grid)
     rows, columns = torch.meshgrid(*axes, indexing="ij")
@@ -47,11 +41,7 @@ def sincos_2d(
 
 
 def class_tokens(count: int, grid: tuple[int, int]) -> int:
-    """Return how many of ``count`` tokens come before the patches of a grid: 0, or 1 with a class token.
-
-    Raises:
-        InputError: they do not fill the grid.
-    """
+    """Return how many of ``count`` tokens come before a grid's patches, 0 or 1, or raise an `InputError`."""
     extra = count - grid[0] * grid[1]
     if extra not in (0, 1):
         raise InputError(
@@ -62,17 +52,15 @@ def class_tokens(count: int, grid: tuple[int, int]) -> int:
 
 
 def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
-    """Interpolate learned positions over another patch grid (section 3.2).
+    """Interpolate learned positions over another patch grid (section 3.2): (1, T', D).
 
-    Bilinear between the corners, which keep their vectors, as the reference code's zoom does.
+    Bilinear between the corners, which keep their vectors, as the reference code's zoom does; a class
+    token's stays as it is.
 
     Args:
         position: (1, T, D), patches row by row, after a class token's row if there is one.
         old_grid: rows and columns (gh, gw) that the positions are for.
         new_grid: rows and columns that they are wanted for.
-
-    Returns:
-        (1, T', D); the class token's row is handed through.
 
     Raises:
         InputError: the positions are not (1, T, D), or not those of ``old_grid``.
@@ -89,11 +77,7 @@ def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tupl
 
 
 def grid_of_same_shape(grid: tuple[int, int], num_patches: int) -> tuple[int, int]:
-    """Return rows and columns of a grid with so many patches and the proportions of another.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the grid of so many patches with the proportions of another, or raise an `InputError`."""
     rows = math.isqrt(max(0, num_patches) * grid[0] // grid[1])
     columns = num_patches // max(1, rows)
     if not rows or rows * columns != num_patches or rows * grid[1] != columns * grid[0]:

@@ -56,9 +56,8 @@ class ConvStem(nn.Module):
         width = config.channels
         for index in range(config.patch_size.bit_length()):
             before, width = width, config.stem.width * 2**index
-            self.layers.append(nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False))
-            self.layers.append(nn.BatchNorm2d(width))
-            self.layers.append(nn.ReLU(inplace=True))
+            conv = nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False)
+            self.layers.extend([conv, nn.BatchNorm2d(width), nn.ReLU(inplace=True)])
         self.projection = nn.Conv2d(width, config.dim, 1)
         # Channels last in memory: there a convolution is fast, and the tokens need no transposing.
         self.to(memory_format=torch.channels_last)
@@ -118,9 +117,6 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     value and output weights to a negative one (Trockman and Kolter, 2023). Here, for every head,
     :math:`U_q U_k^T` is the best approximation of its rank Dh to :math:`0.7 Z + 0.7 I`, and
     :math:`U_v U_{msa} = 0.4 Z - 0.4 I`, with Z from N(0, 1 / D). Biases are 0.
-
-    Args:
-        attention: its weights are replaced.
     """
     if attention.projection.weight.is_meta:
         return  # weights from elsewhere will come: nothing to decompose

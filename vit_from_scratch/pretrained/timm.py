@@ -81,19 +81,17 @@ def _stem(embed: Any) -> dict[str, Any]:
             raise refuse("timm", f"patches of {side[0]} x {side[1]} pixels, which are not square")
         return {"patch_size": side[0], "channels": embed.proj.in_channels}
     backbone = embed.backbone
-    try:
-        first, layers = backbone.stem.conv, tuple(len(stage.blocks) for stage in backbone.stages)
-        plain = first.kernel_size == (7, 7) and embed.proj.kernel_size == (1, 1)
-        stem = {"norm_eps": backbone.stem.norm.eps, "conv_eps": first.eps, "eps_on_variance": True}
-        plain = plain and hasattr(backbone.stages[0].blocks[0], "conv3")
-    except (AttributeError, IndexError):
-        plain = False
-    if not plain:
+    first, stages = getattr(getattr(backbone, "stem", None), "conv", None), getattr(backbone, "stages", [])
+    units = [unit for stage in stages for unit in getattr(stage, "blocks", [])]
+    plain = first is not None and first.kernel_size == (7, 7) and embed.proj.kernel_size == (1, 1)
+    if not (plain and units and hasattr(units[0], "conv3")):
         raise refuse(
             "timm", f"the stem {type(backbone).__name__}, which is not the paper's ResNet with 1 x 1 patches"
         )
+    eps = {"norm_eps": backbone.stem.norm.eps, "conv_eps": first.eps, "eps_on_variance": True}
+    layers = tuple(len(stage.blocks) for stage in stages)
     return {
-        "stem": stem | {"kind": "resnet", "layers": layers, "width": first.out_channels},
+        "stem": {"kind": "resnet", "layers": layers, "width": first.out_channels, **eps},
         "patch_size": 4 * 2 ** (len(layers) - 1),
         "channels": first.in_channels,
     }
