@@ -12,7 +12,6 @@ from torch import nn
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.model.cost import count_parameters
-from vit_from_scratch.model.patches import embedding_weight_from_convolution
 
 PARAMETERS = {
     ("B/16", 224): 86_567_656,
@@ -37,45 +36,6 @@ def test_parameter_counts_are_torchvisions(variant, reference):
     with torch.device("meta"):
         theirs = torchvision.models.get_model(reference)
         assert count_parameters(build_model(variant)) == count_parameters(theirs)
-
-
-def with_weights_of_torchvision(theirs, config):
-    """Our model with the weights of a torchvision ViT."""
-    ours = VisionTransformer(config).double()
-    names = {
-        "conv_proj.": "patch_embedding.projection.",
-        "class_token": "tokens.class_token",
-        "encoder.pos_embedding": "tokens.position",
-        "encoder.layers.encoder_layer_": "encoder.blocks.",
-        "encoder.ln.": "encoder.norm.",
-        "ln_1.": "attention_norm.",
-        "self_attention.in_proj_": "attention.qkv.",
-        "self_attention.out_proj.": "attention.projection.",
-        "ln_2.": "mlp_norm.",
-        "mlp.0.": "mlp.hidden.",
-        "mlp.3.": "mlp.output.",
-        "heads.head.": "head.",
-        "heads.pre_logits.": "representation.0.",
-    }
-    state = {}
-    for name, value in theirs.state_dict().items():
-        for torchvisions, our in names.items():
-            name = name.replace(torchvisions, our, 1)
-        state[name] = embedding_weight_from_convolution(value) if value.ndim == 4 else value
-    ours.load_state_dict(state)
-    return ours.eval()
-
-
-@pytest.mark.parametrize("representation_size", [None, 20])
-def test_our_logits_are_torchvisions(representation_size):
-    theirs = torchvision.models.VisionTransformer(
-        16, 4, 3, 3, 24, 40, num_classes=7, representation_size=representation_size
-    ).double()
-    randomise(theirs)
-    config = ViTConfig(16, 4, 3, 24, 3, 3, 40, 7, representation_size=representation_size)
-    images = torch.randn(5, 3, 16, 16, dtype=torch.float64)
-    ours = with_weights_of_torchvision(theirs, config)
-    torch.testing.assert_close(ours(images), theirs(images), rtol=1e-9, atol=1e-9)
 
 
 def test_an_untrained_model_gives_every_class_the_same_logit():
@@ -232,18 +192,6 @@ def test_weights_that_are_offloaded_between_calls_do_not_decide_where_images_lie
 def test_images_on_another_device_than_the_weights_are_refused(small_model):
     with pytest.raises(InputError, match=r"images on meta: expected cpu, where the model's weights are"):
         small_model(torch.zeros(2, 3, 12, 16, device="meta"))
-
-
-@pytest.mark.filterwarnings("ignore")  # tracing is deprecated, and says so often
-def test_the_checks_do_not_stand_in_the_way_of_what_reads_the_model(small_model):
-    small_model.eval()
-    images = torch.randn(2, 3, 12, 16)
-    logits = small_model(images)
-    for read in (
-        torch.jit.trace(small_model, images),
-        torch.export.export(small_model, (images,)).module(),
-    ):
-        torch.testing.assert_close(read(images), logits)
 
 
 WRONG = [

@@ -98,11 +98,14 @@ def array_alone():
 
 
 BROKEN = {
+    "an empty file": (lambda: b"", "cannot be read"),
+    "no archive": (lambda: b"no archive", "cannot be read"),
+    "an archive cut off": (lambda: tiny_archive(False)[:200], "cannot be read"),
     "one array, not an archive": (array_alone, "cannot be read"),
     "an encrypted entry": (lambda: flagged(tiny_archive(False), 6, 1), "cannot be read .*encrypted"),
     "an unknown compression": (lambda: flagged(tiny_archive(False), 8, 97), "cannot be read"),
     "damaged compression": (lambda: damaged_deflate(), "cannot be read"),
-    "entries that are no arrays": (lambda: rewritten(tiny_archive(False), lambda _: b"text"), "of the type"),
+    "entries that are not arrays": (lambda: rewritten(tiny_archive(False), lambda _: b"text"), "of the type"),
     "empty entries": (lambda: rewritten(tiny_archive(False), lambda _: b""), "(cannot be read|of the type)"),
     "an array too large for any memory": (
         lambda: rewritten(

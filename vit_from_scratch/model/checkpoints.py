@@ -16,8 +16,7 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
 
-OURS = "a file that save_checkpoint wrote; copy or train it again"
-"""What the messages about a checkpoint expect."""
+OURS = "a file that save_checkpoint wrote; copy or train it again"  # what messages expect
 
 
 def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> None:
@@ -84,12 +83,9 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
 
 
 def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
-    """Read the configuration of a checkpoint, whose file may be damaged or made to harm.
+    """Read the configuration of a checkpoint, or raise an `InputError`: it may be made to harm.
 
     A model larger than its file is found out later, on the meta device, where its size costs nothing.
-
-    Raises:
-        InputError: it is not a table in JSON, or describes nothing that can be built.
     """
     try:
         fields = json.loads(text)
@@ -136,11 +132,7 @@ def first_three(names: Sequence[str]) -> str:
 
 
 def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read every tensor and the metadata of a safetensors file; no code in it can run.
-
-    Raises:
-        InputError: it cannot be read; the message says what was ``expected``.
-    """
+    """Read every tensor and the metadata of a safetensors file, or raise an `InputError`."""
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()

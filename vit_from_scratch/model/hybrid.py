@@ -11,8 +11,7 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.stem_config import ResNetConfig
 
-GROUPS = 32
-"""Groups of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)."""
+GROUPS = 32  # of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)
 
 
 def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -> Tensor:
@@ -41,10 +40,7 @@ class StandardisedConv(nn.Conv2d):
     Args:
         config: uses ``conv_eps``, which is added to the standard deviation as in the reference code, or with
             ``eps_on_variance`` to the variance as in timm.
-        channels: input channels.
-        features: filters.
-        kernel: side of a filter.
-        stride: step.
+        channels: input channels; the rest as for `nn.Conv2d`.
     """
 
     def __init__(

@@ -62,15 +62,8 @@ def training_memory(
     """Count the bytes of a training step.
 
     Args:
-        config: the model.
-        batch: images B that go through at once.
-        precision: as in :func:`activation_memory`, like the next two.
-        attention: likewise.
-        checkpointing: likewise.
+        config: the model; the other arguments and the errors are those of :func:`activation_memory`.
         optimiser: ``"adamw"``, ``"adam"`` or ``"sgd"`` (with momentum).
-
-    Raises:
-        InputError: an unknown name, or no image.
     """
     activations = activation_memory(config, batch, precision, attention, checkpointing)
     if optimiser not in OPTIMISERS:
@@ -105,7 +98,7 @@ def activation_memory(
         checkpointing: whether blocks are checkpointed, as by ``torch.utils.checkpoint``.
 
     Raises:
-        InputError: an unknown name, or no image.
+        InputError: an unknown name, no image, or another stem than plain patches.
     """
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)

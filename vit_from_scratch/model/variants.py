@@ -138,6 +138,6 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     left, right = near_identity(0.4, -0.4)
     values.copy_(left.T)
     attention.projection.weight.copy_(right.T)
-    for layer in (attention.qkv, attention.projection):
-        if layer.bias is not None:
-            nn.init.zeros_(layer.bias)
+    for bias in (attention.qkv.bias, attention.projection.bias):
+        if bias is not None:
+            bias.zero_()

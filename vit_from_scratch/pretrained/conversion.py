@@ -24,16 +24,7 @@ def refuse(library: str, difference: str) -> InputError:
 
 
 def described(describe: Callable[[Any], ViTConfig], model: nn.Module, expected: str) -> ViTConfig:
-    """Describe another library's model as one of ours.
-
-    Args:
-        describe: reads the sizes and options from the model's parts.
-        model: theirs.
-        expected: the class that it should be of.
-
-    Raises:
-        InputError: it lacks a part; or what `describe` raises.
-    """
+    """Describe another library's model as one of ours, or raise an `InputError` with what was expected."""
     try:
         return describe(model)
     except (AttributeError, IndexError, TypeError) as error:
@@ -48,9 +39,7 @@ def described(describe: Callable[[Any], ViTConfig], model: nn.Module, expected: 
 def spelt_out(names: Mapping[str, str], depth: int) -> dict[str, str]:
     """Spell out a table of names, from the source's to ours, for L blocks, for weights and for biases.
 
-    Args:
-        names: of parts, of parameters on their own and of the ends of packed ones; `{}` is a block's number.
-        depth: the number of blocks L.
+    A name is a part's or that of a parameter alone; `{}` in it is a block's number.
     """
     return {
         theirs.format(layer) + ending: ours.format(layer) + ending
@@ -85,8 +74,8 @@ def converted(
         model: theirs.
         library: its name in messages.
         config: what the model is, in our words.
-        state: every weight, by their name for it, all matrices in our layout but for the patches' kernel.
-        names: from their names to ours; more than there are.
+        state: every weight by their name, in our layout but for the patches' kernel.
+        names: from their names to ours; some may not be there.
 
     Raises:
         InputError: a weight is missing, left over or of another shape, or the logits differ.
@@ -107,20 +96,16 @@ def converted(
 
 
 def gelu_of(activation: Any, library: str) -> Literal["erf", "tanh"]:
-    """Say which GELU a module or function is, "erf" or "tanh".
-
-    Raises:
-        InputError: it is another function.
-    """
+    """Say which GELU a module or function is, or raise an `InputError`."""
     if isinstance(activation, nn.GELU):
         return "tanh" if activation.approximate == "tanh" else "erf"
     probe = torch.linspace(-4, 4, 101, dtype=torch.float64, device="cpu")
-    forms: tuple[tuple[Literal["erf", "tanh"], str], ...] = (("erf", "none"), ("tanh", "tanh"))
-    for form, approximate in forms:
-        with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is not a GELU
-            expected = nn.functional.gelu(probe, approximate=approximate)
-            if torch.allclose(activation(probe), expected, atol=1e-12):
-                return form
+    with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is not a GELU
+        found = activation(probe)
+        if torch.allclose(found, nn.functional.gelu(probe), atol=1e-12):
+            return "erf"
+        if torch.allclose(found, nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
+            return "tanh"
     raise refuse(library, f"the activation {activation}")
 
 

@@ -18,8 +18,7 @@ from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained.conversion import residual_parts
 
-Archive = Mapping[str, tuple[np.ndarray, str]]
-"""Arrays by vision_transformer's names for them, each with the file's own name."""
+Archive = Mapping[str, tuple[np.ndarray, str]]  # by vision_transformer's names, each with the file's own
 
 BLOCK, OURS = "Transformer/encoderblock_{}/", "encoder.blocks.{}."
 DENSE, CONV, FLAT = "i o -> o i", "kh kw i o -> o i kh kw", "... -> (...)"

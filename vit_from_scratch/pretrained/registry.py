@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 def load_pretrained(name: str) -> VisionTransformer:
     """Load a trained model by name.
 
-    Four ship with the package, all plain ViTs with class token and learned positions: "cifar10", of the
-    recipe `cifar10-30min-cpu-plain`, 32 x 32 pixels, patches of 4; "tiny-imagenet", 64 x 64 pixels, patches
-    of 8, 200 classes, into which the book looks, of the recipes `tiny-imagenet-plain`, `-longer` and
-    `-finish`, one after the other, the mean of the weights with which the last two ended; and two of the same
-    architecture that learned from the same photos without labels, "tiny-imagenet-masked-patches" and
-    "tiny-imagenet-masked-pixels". Their heads are untrained: fine-tune them, or see `load_self_supervised`.
-    The names of `RELEASES` are downloaded once, into the folder that VIT_WEIGHTS_DIR names or a cache in the
-    home folder. What images they take says `input_scaling`.
+    Four ship with the package, all plain ViTs: "cifar10", of the recipe `cifar10-30min-cpu-plain`, 32 x 32
+    pixels, patches of 4; "tiny-imagenet", 64 x 64 pixels, patches of 8, 200 classes, into which the book
+    looks, the mean of the weights with which the recipes `tiny-imagenet-longer` and `-finish` ended; and two
+    like it that learned from the same photos without labels, "tiny-imagenet-masked-patches" and
+    "tiny-imagenet-masked-pixels", with untrained heads (see `load_self_supervised`). The names of `RELEASES`
+    are downloaded once. What images a model takes says `input_scaling`.
 
     Returns:
         The model on the CPU, in evaluation mode, with float32 weights.
@@ -50,11 +48,7 @@ def load_pretrained(name: str) -> VisionTransformer:
 
 
 def is_shipped(name: str) -> bool:
-    """Say whether a trained model comes with the package; it is one of `RELEASES` if not.
-
-    Raises:
-        InputError: no model has that name.
-    """
+    """Say whether a model is shipped or one of `RELEASES`; an `InputError` if no model has that name."""
     if not isinstance(name, str) or (name not in SHIPPED and name not in RELEASES):
         raise unknown_name("pretrained model", name, [*SHIPPED, *RELEASES])
     return name in SHIPPED
@@ -87,17 +81,13 @@ def _released(name: str, release: Release) -> VisionTransformer:
 def fetch(url: str, name: str, sha256: str = "") -> Path:
     """Return the path of a file from the web; on first use torch downloads it to the cache.
 
-    The cache is the folder that VIT_WEIGHTS_DIR names, or one in the home folder.
-
     Args:
         url: where it is published.
-        name: what to call it in the cache.
-        sha256: the beginning of its checksum; "" where none is published. Then the file has to be a whole zip
-            archive, as .npz is.
+        name: what to call it in the folder that VIT_WEIGHTS_DIR names, or in a cache in the home folder.
+        sha256: the beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
 
     Raises:
-        InputError: no network, no such file, a cut connection, another checksum, or a cache that cannot be
-            written to; one sentence each, and no broken file is left.
+        InputError: it cannot be had whole, or not be written; no broken file is left.
     """
     named = os.environ.get("VIT_WEIGHTS_DIR")
     folder = typed_path(named, "VIT_WEIGHTS_DIR") if named else download_folder("weights")
@@ -140,9 +130,6 @@ def load_self_supervised(name: str) -> "SelfSupervised":
 
     Returns:
         The model on the CPU, in evaluation mode, with float32 weights; `vit` is the ViT in it.
-
-    Raises:
-        InputError: another name.
     """
     # Imported here: most want the ViT alone.
     from vit_from_scratch.training.pretraining import load_pretraining

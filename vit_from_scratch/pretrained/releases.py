@@ -8,9 +8,8 @@ SHIPPED = {
     "tiny-imagenet-masked-patches": "masked-patches",
     "tiny-imagenet-masked-pixels": "masked-pixels",
 }
-"""Checkpoints that our own runs trained, inside the package, and what they were trained for.
-weights/NAME.safetensors is the model, with what its task needs if it read no labels; NAME.txt has the names
-of the classes, one a line, of a model that knows some."""
+"""Checkpoints in the package, and what our runs trained them for. weights/NAME.safetensors is the model, with
+what its task needs if it read no labels; NAME.txt has the names of its classes, one a line."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,8 @@ def _stem(embed: Any) -> dict[str, Any]:
             raise refuse("timm", f"patches of {side[0]} x {side[1]} pixels, which are not square")
         return {"patch_size": side[0], "channels": embed.proj.in_channels}
     backbone = embed.backbone
-    first, stages = getattr(getattr(backbone, "stem", None), "conv", None), getattr(backbone, "stages", [])
+    first: Any = getattr(getattr(backbone, "stem", None), "conv", None)
+    stages = getattr(backbone, "stages", [])
     units = [unit for stage in stages for unit in getattr(stage, "blocks", [])]
     plain = first is not None and first.kernel_size == (7, 7) and embed.proj.kernel_size == (1, 1)
     if not (plain and units and hasattr(units[0], "conv3")):
