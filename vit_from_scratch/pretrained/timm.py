@@ -81,10 +81,10 @@ def _stem(embed: Any) -> dict[str, Any]:
             raise refuse("timm", f"patches of {side[0]} x {side[1]} pixels, which are not square")
         return {"patch_size": side[0], "channels": embed.proj.in_channels}
     backbone = embed.backbone
-    first: Any = getattr(getattr(backbone, "stem", None), "conv", None)
+    first = getattr(getattr(backbone, "stem", None), "conv", embed.proj)
     stages = getattr(backbone, "stages", [])
     units = [unit for stage in stages for unit in getattr(stage, "blocks", [])]
-    plain = first is not None and first.kernel_size == (7, 7) and embed.proj.kernel_size == (1, 1)
+    plain = getattr(first, "kernel_size", None) == (7, 7) and embed.proj.kernel_size == (1, 1)
     if not (plain and units and hasattr(units[0], "conv3")):
         raise refuse(
             "timm", f"the stem {type(backbone).__name__}, which is not the paper's ResNet with 1 x 1 patches"
