@@ -83,22 +83,12 @@ def write(path, fields, tensors=None):
     return path
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        "3",
-        '"B/16"',
-        "[" * 100_000,
-        '{"dim": ' * 980 + "3" + "}" * 980,
-        '{"dim": ' + "9" * 5000,
-    ],
-)
+TEXTS = ["", "{", "null", "[]", "3", '"B/16"', "[" * 10**5, '{"dim": ' * 980 + "3" + "}" * 980, "9" * 5000]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:9])
 def test_a_configuration_that_is_not_a_table_is_refused(tmp_path, text):
-    with pytest.raises(InputError, match="has a ViT configuration that is not a JSON table: expected a file"):
+    with pytest.raises(InputError, match=r"has a wrong ViT configuration: .+"):
         load_checkpoint(write(tmp_path / "model.safetensors", text))
 
 
@@ -141,7 +131,7 @@ def test_a_configuration_with_a_wrong_value_is_refused(tmp_path, small_model, ch
 )
 def test_a_small_file_that_claims_a_huge_model_is_refused(tmp_path, small_model, change):
     fields = small_model.config.to_dict() | change
-    message = "does not fit its own configuration|wrong ViT configuration|claims fixed positions"
+    message = "does not fit its own configuration|wrong ViT configuration"
     with pytest.raises(InputError, match=message):
         load_checkpoint(write(tmp_path / "model.safetensors", fields, small_model.state_dict()))
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import timm
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
+from vit_from_scratch import InputError, ViTConfig, build_model
 from vit_from_scratch.model.config import variant_config
-from vit_from_scratch.model.cost import count_parameters, forward_flops
+from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.hybrid import ResNetStem, StandardisedConv, same_padding
-from vit_from_scratch.model.stem_config import StemConfig
+from vit_from_scratch.model.stem_config import ResNetConfig, StemConfig
 
 SMALL = ViTConfig(
     32,
@@ -26,19 +25,12 @@ SMALL = ViTConfig(
 
 @pytest.mark.parametrize(
     ("name", "peer"),
-    [("R50+S/16", None), ("R50+B/16", "vit_base_r50_s16_224"), ("R50+L/32", "vit_large_r50_s32_224")],
+    [("R50+B/16", "vit_base_r50_s16_224"), ("R50+L/32", "vit_large_r50_s32_224")],
 )
 def test_the_papers_hybrids_have_as_many_parameters_as_timms(name, peer):
     with torch.device("meta"):
-        ours = count_parameters(build_model(name, num_classes=1000))
-        if peer is not None:
-            assert ours == sum(p.numel() for p in timm.create_model(peer, num_classes=1000).parameters())
-    assert ours > count_parameters_of_plain(name)
-
-
-def count_parameters_of_plain(name: str) -> int:
-    with torch.device("meta"):
-        return count_parameters(build_model(name.removeprefix("R50+"), num_classes=1000))
+        theirs = timm.create_model(peer, num_classes=1000)
+        assert count_parameters(build_model(name, num_classes=1000)) == count_parameters(theirs)
 
 
 @pytest.mark.parametrize(("stride", "tokens"), [(16, 197), (32, 50)])
@@ -56,18 +48,8 @@ def test_a_feature_map_has_a_place_for_every_patch():
     assert stem(images).shape == (2, 16, 8)
 
 
-@pytest.mark.parametrize(
-    "config", [SMALL, replace(SMALL, image_size=64, patch_size=16, stem=replace(SMALL.stem, root_stride=4))]
-)
-def test_operations_equal_torchs_counter(config):
-    model = VisionTransformer(config).eval()
-    with FlopCounterMode(display=False) as counter:
-        model(torch.randn(1, 3, *config.image_shape), return_intermediates=True)
-    assert counter.get_total_flops() == forward_flops(config)
-
-
-def test_standardised_filters_have_mean_zero_and_deviation_one():
-    layer = StandardisedConv(8, 6, 3, 1, eps=1e-10, eps_on_variance=False)
+def test_standardised_filters_have_mean_zero_and_standard_deviation_one():
+    layer = StandardisedConv(ResNetConfig(conv_eps=1e-10), 8, 6, 3)
     filters = layer.standardised().flatten(1)
     assert torch.allclose(filters.mean(dim=1), torch.zeros(6), atol=1e-5)
     assert torch.allclose(filters.std(dim=1, correction=0), torch.ones(6), atol=1e-4)
@@ -76,7 +58,8 @@ def test_standardised_filters_have_mean_zero_and_deviation_one():
 def test_the_two_places_of_eps():
     weight = torch.tensor([[[[1.0, -1.0]]]]) * 1e-3
     for on_variance, expected in ((False, 1e-3 / (1e-3 + 1e-2)), (True, 1e-3 / (1e-6 + 1e-2) ** 0.5)):
-        layer = StandardisedConv(1, 1, 1, 1, eps=1e-2, eps_on_variance=on_variance)
+        config = ResNetConfig(conv_eps=1e-2, eps_on_variance=on_variance)
+        layer = StandardisedConv(config, 1, 1, 1)
         layer.weight = torch.nn.Parameter(weight)
         assert layer.standardised().flatten()[0].item() == pytest.approx(expected, rel=1e-5)
 

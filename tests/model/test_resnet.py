@@ -10,7 +10,7 @@ from timm.models.resnetv2 import ResNetV2
 
 from vit_from_scratch import InputError
 from vit_from_scratch.model.cost import count_parameters
-from vit_from_scratch.model.resnet import PreActivationBottleneck, ResNet, build_resnet, resnet_config
+from vit_from_scratch.model.resnet import DEPTHS, PreActivationBottleneck, ResNet, build_resnet
 from vit_from_scratch.model.stem_config import ResNetConfig
 
 SMALL = ResNetConfig(width=32, layers=(2, 1, 3, 1), norm_eps=1e-5, conv_eps=1e-8, eps_on_variance=True)
@@ -95,11 +95,8 @@ def test_the_papers_resnets_have_as_many_parameters_as_timms(name, peer):
         assert count_parameters(build_resnet(name)) == sum(p.numel() for p in theirs.parameters())
 
 
-def test_a_width_factor_widens_and_a_depth_deepens():
-    assert resnet_config("152x2").width == 2 * resnet_config("152x1").width == 128
-    # Of three convolutions a unit, the root and the head: 50 layers are so called for 1 + 3 x 16 + 1.
-    for depth in (50, 101, 152, 200):
-        assert 1 + 3 * sum(resnet_config(f"{depth}x1").layers) + 1 == depth
+def test_a_depth_counts_three_convolutions_a_unit_the_root_and_the_head():
+    assert {depth: 1 + 3 * sum(units) + 1 for depth, units in DEPTHS.items()} == {d: d for d in DEPTHS}
 
 
 def test_nothing_follows_the_sum():
@@ -128,30 +125,3 @@ def test_a_small_root_halves_nothing():
 def test_an_unknown_resnet_is_refused(name):
     with pytest.raises(InputError, match=r"unknown ResNet .*: expected 50, 101, 152, 200 layers"):
         build_resnet(name)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((SMALL, 0), "channels = 0: expected at least 1"),
-        ((SMALL, 3, 0), "num_classes = 0: expected at least 1"),
-    ],
-)
-def test_what_cannot_be_built_is_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
-        ResNet(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("images", "message"),
-    [
-        (None, r"images of type NoneType: expected a tensor \(B, 3, H, W\)"),
-        (torch.zeros(3, 64, 64), r"images of shape \(3, 64, 64\): expected \(B, 3, H, W\)"),
-        (torch.zeros(1, 1, 64, 64), r"images of shape \(1, 1, 64, 64\): expected \(B, 3, H, W\)"),
-        (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "images of type torch.uint8: expected torch.float32"),
-        (torch.zeros(1, 3, 64, 64).double(), "images of type torch.float64: expected torch.float32 like"),
-    ],
-)
-def test_what_is_no_batch_of_images_is_refused(images, message):
-    with pytest.raises(InputError, match=message):
-        ResNet(SMALL)(images)

@@ -5,23 +5,9 @@ import timm
 import torch
 import torchvision
 import transformers
-from torch._subclasses.fake_tensor import DataDependentOutputException, unset_fake_temporarily
+from torch._subclasses.fake_tensor import DataDependentOutputException
 
-import vit_from_scratch.pretrained.timm as of_timm
-import vit_from_scratch.pretrained.torchvision as of_torchvision
-import vit_from_scratch.pretrained.transformers as of_transformers
-from vit_from_scratch import VisionTransformer
-
-
-@pytest.fixture(autouse=True)
-def _drawn_for_real(monkeypatch):
-    """A new model is drawn as ever: its drawing looks at numbers, which tensors elsewhere have not."""
-
-    def build(config):
-        with unset_fake_temporarily():
-            return VisionTransformer(config)
-
-    monkeypatch.setattr("vit_from_scratch.pretrained.conversion.VisionTransformer", build)
+from vit_from_scratch.pretrained import conversion, from_timm, from_torchvision, from_transformers
 
 
 def timm_model():
@@ -40,22 +26,22 @@ def transformers_model():
 
 
 @pytest.mark.parametrize(
-    ("module", "convert", "build"),
+    ("convert", "build"),
     [
-        (of_timm, "from_timm", timm_model),
-        (of_torchvision, "from_torchvision", torchvision_model),
-        (of_transformers, "from_transformers", transformers_model),
+        (from_timm, timm_model),
+        (from_torchvision, torchvision_model),
+        (from_transformers, transformers_model),
     ],
 )
-def test_a_model_is_converted_on_its_device(elsewhere, monkeypatch, module, convert, build):
+def test_a_model_is_converted_on_its_device(elsewhere, monkeypatch, convert, build):
     """Until the logits of the two models are compared, both of them computed: numbers there are none."""
-    proved = module.proved
+    proved = conversion.proved
 
     def looking_on(ours, theirs, library):
         assert {tensor.device for tensor in ours.state_dict().values()} == {torch.device("meta")}
         return proved(ours, theirs, library)
 
-    monkeypatch.setattr(module, "proved", looking_on)
+    monkeypatch.setattr(conversion, "proved", looking_on)
     theirs = build()
     with elsewhere() as device, pytest.raises(DataDependentOutputException, match="_local_scalar_dense"):
-        getattr(module, convert)(theirs.to(device))
+        convert(theirs.to(device))

@@ -167,13 +167,6 @@ def test_pickled_arrays_are_never_opened(tmp_path):
         load_google_npz(VisionTransformer(CONFIG), tmp_path / "bad.npz")
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
-def test_a_broken_file_is_one_clear_error(tmp_path, content):
-    (tmp_path / "bad.npz").write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read"):
-        load_google_npz(VisionTransformer(CONFIG), tmp_path / "bad.npz")
-
-
 def test_no_file_is_said_so(tmp_path):
     with pytest.raises(InputError, match="no weights at"):
         load_google_npz(VisionTransformer(CONFIG), tmp_path / "none.npz")

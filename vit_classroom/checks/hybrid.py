@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -134,7 +135,7 @@ def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
     }
 
 
-CONFIG = ViTConfig(32, 8, stem=StemConfig("resnet", layers=(1, 1), width=8))
+CONFIG = StemConfig("resnet", layers=(1, 1), width=8)
 """For the eps of the reference code."""
 
 
@@ -177,7 +178,7 @@ def _amounts(images: Tensor, padded: Tensor) -> list[int]:
 
 def _small_conv(*sizes: int) -> ours.StandardisedConv:
     """Make a convolution with small filters, so that the eps and where it goes can be seen."""
-    reference = randomise(ours.conv(CONFIG, *sizes))
+    reference = randomise(ours.StandardisedConv(CONFIG, *sizes))
     with torch.no_grad():
         reference.weight.mul_(1e-3)
     return reference
@@ -481,11 +482,12 @@ class _PreActivation(nn.Module):
 
     def __init__(self, channels: int, width: int, stride: int) -> None:
         super().__init__()
-        self.norm1, self.conv1 = ours.norm(CONFIG, channels), ours.conv(CONFIG, channels, width, 1)
-        self.norm2, self.conv2 = ours.norm(CONFIG, width), ours.conv(CONFIG, width, width, 3, stride)
-        self.norm3, self.conv3 = ours.norm(CONFIG, width), ours.conv(CONFIG, width, 4 * width, 1)
+        conv = partial(ours.StandardisedConv, CONFIG)
+        self.norm1, self.conv1 = ours.norm(CONFIG, channels), conv(channels, width, 1)
+        self.norm2, self.conv2 = ours.norm(CONFIG, width), conv(width, width, 3, stride)
+        self.norm3, self.conv3 = ours.norm(CONFIG, width), conv(width, 4 * width, 1)
         self.changes = stride != 1 or channels != 4 * width
-        self.shortcut = ours.conv(CONFIG, channels, 4 * width, 1, stride) if self.changes else nn.Identity()
+        self.shortcut = conv(channels, 4 * width, 1, stride) if self.changes else nn.Identity()
 
     def branch(self, start: Tensor, second: Callable[[Tensor], Tensor] = F.relu) -> Tensor:
         """What the three convolutions make of features that are normed and through a ReLU."""

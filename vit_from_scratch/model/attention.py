@@ -10,43 +10,25 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.precisions import has_bfloat16_units
 
+BFLOAT16_IS_IMITATED = not has_bfloat16_units("cpu")
+
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
     """How much every token looks at every other (equation 6): softmax(q k^T / sqrt(Dh)).
 
-    Args:
-        q: queries (..., T, Dh).
-        k: keys (..., T, Dh).
-
-    Returns:
-        (..., T, T); row i holds the weights of token i and sums to 1.
+    Queries and keys are (..., T, Dh), the result (..., T, T); row i holds the weights of token i, sum 1.
     """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, T)
     return scores.softmax(dim=-1)
 
 
-BFLOAT16_IS_IMITATED = not has_bfloat16_units("cpu")
-
-
 def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention as equations 6 and 7 write it: the weights A are formed, then applied to the values.
-
-    Args:
-        q: queries (..., T, Dh).
-        k: keys (..., T, Dh).
-        v: values (..., T, Dh).
-
-    Returns:
-        (..., T, Dh).
-    """
+    """Attention as equations 6 and 7 write it: form the weights A, then apply them to v; all (..., T, Dh)."""
     return attention_weights(q, k) @ v
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The same result from one kernel that never stores the T x T weights.
-
-    Args and result as in :func:`explicit_attention`.
-    """
+    """The same result as :func:`explicit_attention`, from one kernel that never stores the T x T weights."""
     return F.scaled_dot_product_attention(q, k, v)
 
 
@@ -101,15 +83,7 @@ class MultiHeadSelfAttention(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Let every token gather from all tokens.
-
-        Args:
-            tokens: (B, T, D).
-            return_weights: also form and return A; the fused kernel has none to give.
-
-        Returns:
-            The result (B, T, D), and A (B, h, T, T) or None.
-        """
+        """Let every token (B, T, D) gather from all: (B, T, D), and weights (B, h, T, T) if asked for."""
         q, k, v = rearrange(self.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=self.heads)
         weights = None
         if return_weights:

@@ -16,11 +16,7 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
 
-OURS = "a file that save_checkpoint wrote; copy or train it again"
-"""What the messages about a checkpoint expect."""
-
-MOST_FIXED_VALUES = 2**28
-"""How large a table of fixed positions may be, which no tensor in a checkpoint vouches for."""
+OURS = "a file that save_checkpoint wrote; copy or train it again"  # what messages expect
 
 
 def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> None:
@@ -28,7 +24,7 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
 
     Args:
         path: where to write; by custom it ends in ``.safetensors``.
-        model: the model; its weights keep their type.
+        model: its weights keep their type.
 
     Raises:
         InputError: nothing can be written there.
@@ -67,11 +63,8 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
     """Build a model with these weights, in their types and on their device; none is drawn at random first.
 
     Args:
-        config: what to build.
+        config: what to build, in evaluation mode.
         tensors: every weight by its name, as in a state dict; the model holds copies.
-
-    Returns:
-        The model in evaluation mode.
 
     Raises:
         InputError: a weight is missing, left over or of another shape; the message says which, as `misfits`.
@@ -81,40 +74,26 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
     own = model.state_dict()
     if problems := misfits(tensors, own):
         raise InputError(problems)
-    copies = {}  # a file's own may be misaligned, and a stem has another layout
-    for (
-        name,
-        tensor,
-    ) in tensors.items():
-        layout = own[name].stride()
-        copies[name] = torch.empty_strided(tensor.shape, layout, dtype=tensor.dtype, device=tensor.device)
-        copies[name].copy_(tensor)
+    copies = {}
+    for name, tensor in tensors.items():  # a file's own may be misaligned, and a stem has another layout
+        empty = torch.empty_like(own[name], dtype=tensor.dtype, device=tensor.device)
+        copies[name] = empty.copy_(tensor)
     model.load_state_dict(copies, assign=True)
-    model.tokens.to(model.head.weight.device, model.head.weight.dtype)  # fixed positions are in no file
     return model.eval()
 
 
 def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
-    """Read the configuration of a checkpoint, whose file may be damaged or made to harm.
+    """Read the configuration of a checkpoint, or raise an `InputError`: it may be made to harm.
 
     A model larger than its file is found out later, on the meta device, where its size costs nothing.
-
-    Raises:
-        InputError: it is not a table in JSON, describes nothing that can be built, or more than memory holds.
     """
     try:
         fields = json.loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise InputError(f"{path} has a ViT configuration that is not a JSON table: expected {OURS}.")
-    try:
-        config = ViTConfig.from_dict(fields)
-    except (InputError, RecursionError) as error:
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a table")
+        return ViTConfig.from_dict(fields)
+    except (ValueError, RecursionError) as error:  # an InputError is a ValueError
         raise InputError(f"{path} has a wrong ViT configuration: {str(error)[:300]}") from None
-    if config.position == "sincos_2d" and config.num_patches * config.dim > MOST_FIXED_VALUES:
-        raise InputError(f"{path} claims fixed positions of {config.num_patches:,} patches: expected {OURS}.")
-    return config
 
 
 def misfits(
@@ -125,37 +104,35 @@ def misfits(
     Args:
         given: tensors by the model's names for them.
         own: the model's state dict; on the meta device is enough.
-        theirs: what the model's names are called in the file that the tensors come from, if otherwise.
+        theirs: the names that the tensors have where they come from, by the model's.
     """
-    also = {name: f" (the file's {other})" for name, other in (theirs or {}).items()}
-    problems: dict[str, list[str]] = {"missing": [], "left over": [], "misshapen": [], "of another type": []}
-    problems["left over"] = [name for name in given if name not in own]
-    for name, wanted in own.items():
-        called = also.get(name, "")
-        if name not in given:
-            problems["missing"].append(name + called)
-            continue
-        found = given[name]
-        if found.shape != wanted.shape:
-            shapes = f"{tuple(found.shape)} for {tuple(wanted.shape)}"
-            problems["misshapen"].append(f"{name} {shapes}{called}")
-        if wanted.is_floating_point() and not found.is_floating_point():
-            problems["of another type"].append(f"{name} {found.dtype}{called}")
-    return "; ".join(f"{kind}: {_first_three(names)}" for kind, names in problems.items() if names)
+    called = {name: f" (from {theirs[name]})" if theirs and name in theirs else "" for name in own}
+    both = [(name, given[name], own[name]) for name in own if name in given]
+    problems = {
+        "missing": [name + called[name] for name in own if name not in given],
+        "left over": [name for name in given if name not in own],
+        "misshapen": [
+            f"{name} {tuple(found.shape)} for {tuple(wanted.shape)}{called[name]}"
+            for name, found, wanted in both
+            if found.shape != wanted.shape
+        ],
+        "of another type": [
+            f"{name} {found.dtype}{called[name]}"
+            for name, found, wanted in both
+            if wanted.is_floating_point() and not found.is_floating_point()
+        ],
+    }
+    return "; ".join(f"{kind}: {first_three(names)}" for kind, names in problems.items() if names)
 
 
-def _first_three(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
     """Join names, the first three of them: "a, b, c and 9 more"."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
 def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read every tensor and the metadata of a safetensors file; no code in it can run.
-
-    Raises:
-        InputError: it cannot be read; the message says what was ``expected``.
-    """
+    """Read every tensor and the metadata of a safetensors file, or raise an `InputError`."""
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()

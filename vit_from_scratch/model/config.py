@@ -18,20 +18,9 @@ SIZES: dict[str, dict[str, int]] = {
     "H": {"depth": 32, "dim": 1280, "mlp_dim": 5120, "heads": 16},
 }
 
-
-#: How large a dimension may be: far above any model, and below what makes the count of a tensor's values
-#: overflow 63 bits.
-LARGEST = {
-    "patch_size": 2**12,
-    "channels": 2**12,
-    "dim": 2**20,
-    "depth": 1000,
-    "heads": 2**20,
-    "mlp_dim": 2**20,
-    "num_classes": 2**20,
-}
-LARGEST_SIDE = 2**16
-
+#: How large a size may be: far above any model, and below what overflows the 63 bits of a tensor's size.
+LARGEST = {"image_size": 2**16, "patch_size": 2**12, "channels": 2**12, "depth": 1000}
+LARGEST |= dict.fromkeys(("dim", "heads", "mlp_dim", "num_classes", "representation_size"), 2**20)
 
 #: Stages of the hybrids' ResNet-50 by stride. At 16 the last stage's units have moved into the one before.
 RESNET_50: dict[int, tuple[int, ...]] = {16: (3, 4, 9), 32: (3, 4, 6, 3)}
@@ -71,8 +60,7 @@ class ViTConfig:
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (after Irandoust et al., 2022; chapter 9).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
-            training; it grows linearly from 0 in the first block, so a single block is never skipped
-            (Huang et al., 2016).
+            training; it grows linearly from 0 in the first block (Huang et al., 2016).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
             paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 9).
 
@@ -107,41 +95,28 @@ class ViTConfig:
         check_fields(self, "model")
         for name, most in LARGEST.items():
             value = getattr(self, name)
-            require(1 <= value <= most, f"model.{name}", value, f"at least 1, at most {most:,}")
-        sides = self.image_shape
-        if sides[0] == sides[1]:
-            object.__setattr__(self, "image_size", sides[0])  # frozen, and not yet in use
-        require(
-            min(sides) >= 1 and max(sides) <= LARGEST_SIDE,
-            "model.image_size",
-            self.image_size,
-            f"at least 1 pixel, at most {LARGEST_SIDE:,}",
-        )
-        size, most = self.representation_size, LARGEST["dim"]
-        fits = size is None or 1 <= size <= most
-        require(fits, "model.representation_size", size, f"at least 1, at most {most:,}, or None")
+            sizes = value if isinstance(value, tuple) else (value,)
+            fits = all(size is None or 1 <= size <= most for size in sizes)
+            require(fits, f"model.{name}", value, f"at least 1, at most {most:,}")
         for name in ("dropout", "stochastic_depth"):
-            require(
-                0 <= getattr(self, name) < 1,
-                f"model.{name}",
-                getattr(self, name),
-                "a probability from 0 to below 1",
-            )
-        require(
-            self.layer_norm_eps > 0, "model.layer_norm_eps", self.layer_norm_eps, "a number above 0, as 1e-6"
-        )
-        height, width = sides
+            value = getattr(self, name)
+            require(0 <= value < 1, f"model.{name}", value, "a probability from 0 to below 1")
+        eps = self.layer_norm_eps
+        require(eps > 0, "model.layer_norm_eps", eps, "a number above 0, as 1e-6")
+        height, width = self.image_shape
+        if height == width:
+            object.__setattr__(self, "image_size", height)  # frozen, and not yet in use
         if height % self.patch_size or width % self.patch_size:
-            near = ", ".join(map(str, _divisors(math.gcd(height, width), self.patch_size)))
+            near = _divisors(math.gcd(height, width), self.patch_size)
             raise InputError(
                 f"patch_size {self.patch_size} does not divide the image size {height} x {width}: "
                 f"expected one of {near}; change patch_size or resize the images."
             )
         if self.dim % self.heads:
-            near = ", ".join(map(str, _divisors(self.dim, self.heads)))
+            near = _divisors(self.dim, self.heads)
             raise InputError(
-                f"heads={self.heads} does not divide dim={self.dim}: expected one of {near}, "
-                "because every head gets dim / heads values; change heads or dim."
+                f"heads={self.heads} does not divide dim={self.dim}: expected one of {near}, because every "
+                "head gets dim / heads values; change heads or dim."
             )
         if self.pool == "cls" and not self.class_token:
             raise InputError(
@@ -151,8 +126,7 @@ class ViTConfig:
         self.stem.check_patch_size(self.patch_size)
         if self.position == "sincos_2d" and self.dim % 4:
             raise InputError(
-                f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4 "
-                "(a sine and a cosine for the row and for the column); change dim or position."
+                f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4; change dim or position."
             )
 
     @property
@@ -188,31 +162,21 @@ class ViTConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ViTConfig":
-        """Build a configuration from plain values.
-
-        Raises:
-            InputError: for a field that does not exist, a value of another type, or values that do not fit.
-        """
+        """Build a configuration from plain values; an `InputError` names a field that is wrong."""
         return from_table(cls, fields, "model")
 
 
-def _divisors(number: int, near: int) -> list[int]:
-    """Return the divisors of a number that are nearest to another, a dozen at most."""
+def _divisors(number: int, near: int) -> str:
+    """List the divisors of a number that are nearest to another, a dozen at most."""
     small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
     divisors = {*small, *(number // divisor for divisor in small)}
-    return sorted(sorted(divisors, key=lambda divisor: abs(divisor - near))[:12])
+    return ", ".join(map(str, sorted(sorted(divisors, key=lambda divisor: abs(divisor - near))[:12])))
 
 
 def variant_config(name: str, **overrides: Any) -> ViTConfig:
-    """Turn a name such as ``"B/16"`` into a configuration.
+    """Turn a name such as ``"B/16"`` or ``"R50+B/16"`` into a configuration.
 
-    Args:
-        name: a size (Ti, S, B, L or H) and a patch size in pixels, joined by a slash; with "R50+" before it
-            the hybrid, at stride 16 or 32.
-        **overrides: fields of :class:`ViTConfig` that differ from the variant's.
-
-    Raises:
-        InputError: for a name that is not a variant, or fields that do not fit.
+    Names, `overrides` and errors are those of `build_model`.
     """
     match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d{1,9})", str(name))
     if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):

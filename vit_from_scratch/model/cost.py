@@ -1,15 +1,13 @@
-"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs.
+"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
 
-The bytes of a training step are counted in `vit_from_scratch.model.memory`.
-"""
-
-import dataclasses
-
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
-from vit_from_scratch.model.counting import counted_flops
-from vit_from_scratch.model.modes import shapes_only
+from vit_from_scratch.model.hybrid import StandardisedConv
+from vit_from_scratch.model.modes import evaluating, shapes_only
 from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -23,20 +21,15 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def parameters_of(config: ViTConfig) -> int:
-    """All parameters of the model that a configuration describes, without its memory: no size is too large.
-
-    One block is built, on the meta device, and counted L times.
-    """
+    """All parameters of the model that a configuration describes; it takes no memory to count them."""
     with shapes_only():
-        model = VisionTransformer(dataclasses.replace(config, depth=1))
-    return count_parameters(model) + (config.depth - 1) * count_parameters(model.encoder.blocks)
+        return count_parameters(VisionTransformer(config))
 
 
 def forward_flops(config: ViTConfig) -> int:
-    """Floating-point operations of one forward pass for one image.
+    """Floating-point operations of one forward pass for one image, a multiply-add as 2.
 
-    Counts matrix multiplications, a multiply-add as 2 operations; norms, softmax, GELU and additions
-    are left out, as is usual: they come to about one per cent at the paper's sizes.
+    Norms, softmax, GELU and additions are left out, as is usual: about one per cent at the paper's sizes.
     """
     embedding = 2 * config.num_patches * config.patch_values * config.dim
     if config.stem.kind != "patch":
@@ -62,9 +55,8 @@ def block_flops(config: ViTConfig) -> int:
 def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
     """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
-    Every matrix product of the forward pass comes back as two: one gives the gradient of its input, one that
-    of its weights. (Nobody needs the image's gradient, yet that of the first layer's input is counted, as is
-    usual.)
+    Every matrix product comes back as two: one gives the gradient of its input, one that of its weights. (As
+    is usual, the gradient of the image is counted, too, though nobody needs it.)
 
     Args:
         config: the model.
@@ -83,22 +75,55 @@ def pretraining_exaflops(
         variant: for instance ``"B/16"``.
         epochs: passes over the data.
         images: images of one pass; JFT-300M by default.
-        image_size: resolution of the pre-training in pixels.
-
-    Returns:
-        3 forward passes (a backward pass costs two) x images x epochs / 10^18.
+        image_size: side of the images in pixels.
     """
-    config = variant_config(variant, image_size=image_size)
-    return training_flops(config) * images * epochs / 1e18
+    return training_flops(variant_config(variant, image_size=image_size)) * images * epochs / 1e18
+
+
+@torch.no_grad()
+def counted_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
+    """Let torch count the operations of a forward pass for one image, in evaluation mode.
+
+    Args:
+        model: takes images (B, C, H, W); on the meta device nothing is computed. It is left as it was.
+        image: (C, H, W) of the image.
+    """
+    weight = next(model.parameters())
+    images = torch.zeros(1, *image, device=weight.device, dtype=weight.dtype)
+    with evaluating(model), FlopCounterMode(display=False) as counter:
+        model(images)
+    return counter.get_total_flops()
+
+
+def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
+    """Count those operations of `counted_flops` that only multiply the zeros around a feature map.
+
+    In the `StandardisedConv` layers of a ResNet at 224 pixels that is 3 to 4%. A compiler can leave them out,
+    as it knows the result. Arguments as in `counted_flops`.
+    """
+    wasted = 0
+
+    def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        nonlocal wasted
+        if isinstance(layer, StandardisedConv):
+            # Ones under filters of ones: each place of the result says how many pixels its filter sees.
+            ones = torch.ones(1, 1, *inputs[0].shape[2:], device="cpu")
+            window = torch.ones(1, 1, *layer.kernel_size, device="cpu")
+            seen = F.conv2d(layer.padded(ones), window, stride=layer.stride)
+            zeros = seen.numel() * window.numel() - int(seen.sum(dtype=torch.float64))
+            wasted += 2 * zeros * layer.in_channels * layer.out_channels
+
+    hooks = [layer.register_forward_pre_hook(look) for layer in model.modules()]
+    try:
+        counted_flops(model, image)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return wasted
 
 
 def parameter_table(model: nn.Module, depth: int = 2) -> str:
-    """Parameters by submodule as a text table, raw ``nn.Parameter`` included.
-
-    Args:
-        model: any module.
-        depth: how many levels of the module tree to show.
-    """
+    """Parameters by submodule, ``depth`` levels of the module tree, as a text table."""
     counts: dict[str, int] = {}
     for name, parameter in model.named_parameters():
         place = ".".join(name.split(".")[:depth])

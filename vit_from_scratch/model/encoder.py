@@ -86,10 +86,7 @@ class Encoder(nn.Module):
     def forward(self, tokens: Tensor, intermediates: dict[str, list[Tensor]] | None = None) -> Tensor:
         """Map z_0 (B, T, D) to the normalised z_L (B, T, D).
 
-        Args:
-            tokens: z_0.
-            intermediates: where to leave, layer by layer, ``"attention"`` (B, h, T, T) and
-                ``"layers"`` (B, T, D); nothing is kept without it.
+        In `intermediates` it leaves, layer by layer, ``"attention"`` (B, h, T, T) and ``"layers"`` (B, T, D).
         """
         for block in self.blocks:
             tokens, weights = block(tokens, return_weights=intermediates is not None)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
@@ -12,21 +11,14 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.stem_config import ResNetConfig
 
-GROUPS = 32
-"""Groups of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)."""
+GROUPS = 32  # of every GroupNorm; a layer with fewer channels has one group a channel (InstanceNorm)
 
 
 def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -> Tensor:
-    """Pad so that a strided window yields ceil(size / stride) places, as the reference code's "SAME".
+    """Pad (B, C, H, W) so that a strided window yields ceil(size / stride) places: the "SAME" of JAX.
 
     An odd total puts the extra row and column at the end: a 7 x 7 kernel with stride 2 on 224 pixels gets 2
-    before and 3 after.
-
-    Args:
-        images: (B, C, H, W).
-        kernel: side of the window.
-        stride: its step.
-        value: what comes in at the border.
+    before and 3 after. ``value`` is what comes in at the border.
     """
     amounts = []
     for size in (images.shape[-1], images.shape[-2]):  # F.pad begins with the last axis
@@ -35,33 +27,31 @@ def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -
     return F.pad(images, amounts, value=value) if any(amounts) else images
 
 
+def norm(config: ResNetConfig, channels: int) -> nn.GroupNorm:
+    """Return a GroupNorm with the configuration's eps."""
+    return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.norm_eps)
+
+
 class StandardisedConv(nn.Conv2d):
     """A convolution without bias whose filters have mean 0 and standard deviation 1 each time it is applied.
 
     Weight standardisation (Qiao et al., 2019), which lets GroupNorm take BatchNorm's place.
 
     Args:
-        channels: input channels.
-        features: filters.
-        kernel: side of a filter.
-        stride: step.
-        eps: added to the standard deviation (or to the variance, with `eps_on_variance`).
-        eps_on_variance: where eps goes: to the variance as in timm, or else to the standard
-            deviation as in the reference code.
+        config: uses ``conv_eps``, which is added to the standard deviation as in the reference code, or with
+            ``eps_on_variance`` to the variance as in timm.
+        channels: input channels; the rest as for `nn.Conv2d`.
     """
 
     def __init__(
-        self, channels: int, features: int, kernel: int, stride: int, eps: float, eps_on_variance: bool
+        self, config: ResNetConfig, channels: int, features: int, kernel: int, stride: int = 1
     ) -> None:
         super().__init__(channels, features, kernel, stride, bias=False)
-        self.eps, self.eps_on_variance = eps, eps_on_variance
+        self.eps, self.eps_on_variance = config.conv_eps, config.eps_on_variance
 
     def reset_parameters(self) -> None:
         """Draw LeCun-normal filters, as the reference code does."""
-        flat = self.weight.detach().flatten(1)
-        lecun_normal_(flat)
-        with torch.no_grad():
-            self.weight.copy_(flat.view_as(self.weight))
+        lecun_normal_(self.weight.detach().flatten(1))  # a view: the filters themselves are drawn
 
     def standardised(self) -> Tensor:
         """The filters as they are applied, (features, channels, kernel, kernel)."""
@@ -84,20 +74,21 @@ class Bottleneck(nn.Module):
     """A residual unit: 1 x 1 to a narrow width, 3 x 3, 1 x 1 back to four times that; ReLU after the sum.
 
     Args:
-        config: for the eps of convolutions and norms.
+        config: eps of convolutions and norms.
         channels: input channels.
         width: the narrow width; the output has four times as many channels.
         stride: of the 3 x 3 convolution.
     """
 
-    def __init__(self, config: ViTConfig, channels: int, width: int, stride: int) -> None:
+    def __init__(self, config: ResNetConfig, channels: int, width: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.norm1 = conv(config, channels, width, 1), norm(config, width)
-        self.conv2, self.norm2 = conv(config, width, width, 3, stride), norm(config, width)
-        self.conv3, self.norm3 = conv(config, width, 4 * width, 1), norm(config, 4 * width)
+        conv = partial(StandardisedConv, config)
+        self.conv1, self.norm1 = conv(channels, width, 1), norm(config, width)
+        self.conv2, self.norm2 = conv(width, width, 3, stride), norm(config, width)
+        self.conv3, self.norm3 = conv(width, 4 * width, 1), norm(config, 4 * width)
         nn.init.zeros_(self.norm3.weight)  # a new unit begins as the identity
         changes = stride != 1 or channels != 4 * width
-        self.shortcut = conv(config, channels, 4 * width, 1, stride) if changes else nn.Identity()
+        self.shortcut = conv(channels, 4 * width, 1, stride) if changes else nn.Identity()
         self.shortcut_norm = norm(config, 4 * width) if changes else nn.Identity()
 
     def forward(self, features: Tensor) -> Tensor:
@@ -108,19 +99,14 @@ class Bottleneck(nn.Module):
         return F.relu(self.shortcut_norm(self.shortcut(features)) + inner)
 
 
-def residual_stages(config: ResNetConfig, unit: Callable[[int, int, int], nn.Module]) -> nn.ModuleList:
-    """Build the stages of a ResNet; the first unit of each but the first halves height and width.
-
-    Args:
-        config: uses ``width`` and ``layers``.
-        unit: builds a residual unit from its input channels, its narrow width and its stride.
-    """
+def residual_stages(config: ResNetConfig, unit: Callable[..., nn.Module]) -> nn.ModuleList:
+    """Build the stages of a ResNet; the first unit of each but the first halves height and width."""
     stages = nn.ModuleList()
     channels = config.width
     for stage, units in enumerate(config.layers):
         width = config.width * 2**stage
-        rest = (unit(4 * width, width, 1) for _ in range(units - 1))
-        stages.append(nn.Sequential(unit(channels, width, 2 if stage else 1), *rest))
+        rest = (unit(config, 4 * width, width, 1) for _ in range(units - 1))
+        stages.append(nn.Sequential(unit(config, channels, width, 2 if stage else 1), *rest))
         channels = 4 * width
     return stages
 
@@ -140,9 +126,10 @@ class ResNetStem(nn.Module):
         super().__init__()
         stem = config.stem
         self.large_root = stem.root_stride == 4
-        self.root = conv(config, config.channels, stem.width, *((7, 2) if self.large_root else (3, 1)))
-        self.root_norm = norm(config, stem.width)
-        self.stages = residual_stages(stem, partial(Bottleneck, config))
+        window = (7, 2) if self.large_root else (3, 1)
+        self.root = StandardisedConv(stem, config.channels, stem.width, *window)
+        self.root_norm = norm(stem, stem.width)
+        self.stages = residual_stages(stem, Bottleneck)
         self.projection = nn.Linear(stem.channels, config.dim)  # a 1 x 1 patch of the feature map
         lecun_normal_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
@@ -161,15 +148,3 @@ class ResNetStem(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map images (B, C, H, W) to embeddings (B, N, D)."""
         return self.projection(rearrange(self.feature_maps(images)[-1], "b c gh gw -> b (gh gw) c"))
-
-
-def conv(config: ViTConfig, channels: int, features: int, kernel: int, stride: int = 1) -> StandardisedConv:
-    """Return a convolution with the configuration's eps."""
-    return StandardisedConv(
-        channels, features, kernel, stride, config.stem.conv_eps, config.stem.eps_on_variance
-    )
-
-
-def norm(config: ViTConfig, channels: int) -> nn.GroupNorm:
-    """Return a GroupNorm with the configuration's eps."""
-    return nn.GroupNorm(min(GROUPS, channels), channels, eps=config.stem.norm_eps)

@@ -2,26 +2,19 @@
 
 A step is at its largest between the forward and the backward pass. Then autograd keeps, for every operation,
 what its derivative needs: the input of a dense layer, of a norm and of a GELU, the result of a softmax. These
-are the activations, and here they are counted one by one, as torch keeps them on a CPU. Left out are buffers
-of a moment, such as a gradient on its way, what the allocator rounds up, and the norms' statistics inside
-a stem.
-
-On a GPU two things differ: a dropout mask has one byte a value, and autocast works out LayerNorm, GroupNorm
-and the explicit softmax in float32, so that in bfloat16 somewhat more is kept.
+activations are counted one by one, as torch keeps them on a CPU, for models that begin with plain patches.
+Left out are short-lived buffers and what the allocator rounds up. A GPU keeps somewhat more in bfloat16:
+there autocast computes LayerNorm and the explicit softmax in float32.
 """
 
 import dataclasses
 
-import torch
 from torch import nn
 
-from vit_from_scratch.errors import unknown_name
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.cost import parameters_of
-from vit_from_scratch.model.counting import kept_bytes
-from vit_from_scratch.model.hybrid import StandardisedConv
+from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.modes import shapes_only
-from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 
@@ -32,8 +25,6 @@ PRECISIONS = {"float32": 4, "bfloat16": 2}
 OPTIMISERS = {"adamw": 2, "adam": 2, "sgd": 1}
 
 ATTENTIONS = ("fused", "explicit")
-
-LARGEST_BATCH = 2**31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +47,8 @@ class TrainingMemory:
 
     @property
     def total(self) -> int:
-        """All of it: the most that is there at once if gradients are, as with accumulation.
-
-        A step that begins without gradients needs less, because they come as the activations go.
-        """
-        return self.weights + self.gradients + self.optimiser + self.copies + self.activations
+        """All of it, with the gradients of earlier pieces of the batch; without those a step needs less."""
+        return sum(dataclasses.astuple(self))
 
 
 def training_memory(
@@ -74,21 +62,19 @@ def training_memory(
     """Count the bytes of a training step.
 
     Args:
-        config: the model.
-        batch: images B that go through at once.
-        precision: ``"float32"``, or ``"bfloat16"`` under autocast.
-        attention: ``"fused"``, or ``"explicit"``, which keeps the T x T weights of every head.
-        checkpointing: as in :func:`activation_memory`.
+        config: the model; the other arguments and the errors are those of :func:`activation_memory`.
         optimiser: ``"adamw"``, ``"adam"`` or ``"sgd"`` (with momentum).
-
-    Raises:
-        InputError: an unknown name, or no image.
     """
     activations = activation_memory(config, batch, precision, attention, checkpointing)
     if optimiser not in OPTIMISERS:
         raise unknown_name("optimiser", optimiser, OPTIMISERS)
-    weights = 4 * parameters_of(config)
-    copies = 0 if precision == "float32" else PRECISIONS[precision] * copied_weights(config)
+    with shapes_only():
+        model = VisionTransformer(config)
+    weights = 4 * count_parameters(model)
+    copies = 0
+    if precision == "bfloat16":  # for the gradients of inputs; nobody asks for that of the first, the image
+        _, *others = (part for part in model.modules() if isinstance(part, nn.Linear | nn.Conv2d))
+        copies = 2 * sum(layer.weight.numel() for layer in others)
     return TrainingMemory(weights, weights, OPTIMISERS[optimiser] * weights, copies, activations)
 
 
@@ -102,8 +88,7 @@ def activation_memory(
     """Count the bytes that the backward pass needs of the forward pass, the images among them.
 
     With `checkpointing` every block keeps its input alone and is computed again when the backward pass comes
-    to it (Chen et al., 2016): of the L blocks one is there in full at a time. The price is a second forward
-    pass.
+    to it (Chen et al., 2016): one at a time is there in full, at the price of a second forward pass.
 
     Args:
         config: the model.
@@ -113,25 +98,30 @@ def activation_memory(
         checkpointing: whether blocks are checkpointed, as by ``torch.utils.checkpoint``.
 
     Raises:
-        InputError: an unknown name, or no image.
+        InputError: an unknown name, no image, or another stem than plain patches.
     """
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
     if attention not in ATTENTIONS:
         raise unknown_name("attention", attention, ATTENTIONS)
-    require(1 <= batch <= LARGEST_BATCH, "batch", batch, f"at least 1 image, at most {LARGEST_BATCH:,}")
+    require(1 <= batch <= 2**31, "batch", batch, f"at least 1 image, at most {2**31:,}")
+    if config.stem.kind != "patch":
+        raise InputError(
+            f"stem={config.stem.kind!r}: expected 'patch', as the memory of other stems is not worked out."
+        )
     size = PRECISIONS[precision]
     block, end = block_activations(config, size, attention), end_activations(config, size)
-    rest = config.depth * block + end
+    blocks = config.depth * block + end
     if checkpointing:  # when the last block is computed again, what came behind it has gone
         kept = size * config.num_tokens * config.dim
-        rest = (config.depth - 1) * kept + max(block, kept + end)
-    image, once = stem_activations(config, size)
-    return batch * (image + rest) + once
+        blocks = (config.depth - 1) * kept + max(block, kept + end)
+    patches = config.num_patches * config.patch_values  # the encoder begins with z_0
+    masks = config.num_tokens * config.dim if config.dropout else 0
+    return batch * (size * (patches + masks) + blocks)
 
 
 def block_activations(config: ViTConfig, size: int, attention: str) -> int:
-    """Bytes that a block keeps for one image, its input z among them; `size` is that of a value.
+    """Bytes that a block keeps for one image; `size` is that of a value.
 
     Width D eight times: z, its norm, q, k, v, what was gathered, z' and its norm. Width M twice: the GELU's
     input and its result. A local MLP (chapter 9) has the convolution's result and the sum as well.
@@ -150,50 +140,11 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
     return size * values + 4 * statistics
 
 
-def stem_activations(config: ViTConfig, size: int) -> tuple[int, int]:
-    """Bytes kept before the encoder, which begins with z_0; `size` is that of a value.
-
-    A stem is run on the meta device, as a ResNet has too many parts for a formula.
-
-    Returns:
-        Bytes for one image, and bytes kept once for a whole batch: a ResNet's filters, centred in float32 and
-        standardised as they are applied.
-    """
-    with shapes_only():
-        stem = choose_stem(config)
-        # Not of one image: its axes can be swapped without a copy.
-        two, three = (kept_bytes(stem, torch.zeros(n, config.channels, *config.image_shape)) for n in (2, 3))
-    masks = config.num_tokens * config.dim if config.dropout else 0
-    floats, indices = three[0] - two[0], three[1] - two[1]
-    return size * (floats // 4 + masks) + indices, (two[0] - 2 * floats) * (4 + size) // 8
-
-
 def end_activations(config: ViTConfig, size: int) -> int:
-    """Bytes kept for one image behind the last block, by norm, pooling, head and loss; `size` is a value's.
-
-    Whoever keeps the class token's vector keeps the whole sequence: they share memory.
-    """
+    """Bytes that norm, pooling, head and loss keep for one image; `size` is that of a value."""
     sequence, dim = config.num_tokens * config.dim, config.dim
-    pooled = sequence if config.pool == "cls" else dim
+    pooled = sequence if config.pool == "cls" else dim  # one token's vector shares the memory of all
     values = {"final": sequence + pooled, "pooled": pooled + dim, "none": pooled}[config.norm]
     statistics = {"final": 2 * config.num_tokens, "pooled": 2, "none": 0}[config.norm]
-    probabilities = config.num_classes  # of the loss, in float32
-    label = 8
-    return size * (values + (config.representation_size or 0)) + 4 * (statistics + probabilities) + label
-
-
-def copied_weights(config: ViTConfig) -> int:
-    """Numbers in the matrices and kernels of which autocast keeps a copy for the backward pass.
-
-    They give the gradients of their inputs. So a plain patch embedding has none: nobody asks for the image's.
-    (The filters of a ResNet are counted where they are standardised, among the activations.)
-    """
-    with shapes_only():
-        model = VisionTransformer(dataclasses.replace(config, depth=1))
-
-    def copied(part: nn.Module) -> int:
-        layers = [layer for layer in part.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
-        return sum(layer.weight.numel() for layer in layers if not isinstance(layer, StandardisedConv))
-
-    stem = 0 if config.stem.kind == "patch" else copied(model.patch_embedding)
-    return config.depth * copied(model.encoder) + copied(model.representation) + copied(model.head) + stem
+    loss = 4 * config.num_classes + 8  # probabilities in float32, and the label
+    return size * (values + (config.representation_size or 0)) + 4 * statistics + loss

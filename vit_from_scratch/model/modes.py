@@ -11,10 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and afterwards each of its modules back into its own.
-
-    Each its own: a model that trains may hold parts that do not, such as frozen normalisation layers.
-    """
+    """Put a model into evaluation mode, and then each module back into its own: some may have been frozen."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

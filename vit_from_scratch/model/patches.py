@@ -17,11 +17,8 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
     then channels, which is the order of the paper's :math:`x_p \\in \\mathbb{R}^{N \\times (P^2 C)}`.
 
     Args:
-        images: (B, C, H, W), any type.
+        images: (B, C, H, W), any type; (B, N, P^2 C) comes back, with N = (H / P) (W / P).
         patch_size: side P of a patch in pixels.
-
-    Returns:
-        (B, N, P^2 C) with N = (H / P) (W / P).
 
     Raises:
         InputError: if ``images`` is not a tensor of four axes, or P does not divide H and W.
@@ -42,24 +39,20 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
 
 def unpatchify(patches: Tensor, patch_size: int, grid: tuple[int, int]) -> Tensor:
-    """Put flattened patches back into images: the inverse of :func:`patchify`.
+    """Put flattened patches back into images (B, C, gh P, gw P): the inverse of :func:`patchify`.
 
     Args:
         patches: (B, N, P^2 C).
         patch_size: side P of a patch in pixels.
         grid: rows and columns (gh, gw) of the patch grid, with gh gw = N.
 
-    Returns:
-        (B, C, gh P, gw P).
-
     Raises:
         InputError: if the sequence does not fill the grid, or a patch is not P x P of whole channels.
     """
     require_tensor(patches, "patches", "(B, N, P^2 C)")
     rows, columns = grid
-    if patch_size < 1:
-        raise InputError(f"patch_size {patch_size}: expected the side of a patch in pixels, at least 1.")
-    if patches.ndim != 3 or patches.shape[1] != rows * columns or patches.shape[2] % patch_size**2:
+    fits = patch_size >= 1 and patches.ndim == 3 and patches.shape[1] == rows * columns
+    if not fits or patches.shape[2] % patch_size**2:
         raise InputError(
             f"patches of shape {tuple(patches.shape)}: expected (B, {rows * columns}, {patch_size**2} C) "
             f"for a grid of {rows} x {columns} and patch_size {patch_size}; check grid and patch_size."
@@ -70,10 +63,7 @@ def unpatchify(patches: Tensor, patch_size: int, grid: tuple[int, int]) -> Tenso
 
 
 def lecun_normal_(weight: Tensor) -> None:
-    """Fill a dense weight (out, in) from a normal of variance 1 / in, cut at two standard deviations.
-
-    It keeps the variance of its input, and is what Flax draws dense layers from unless told otherwise.
-    """
+    """Fill (out, in) as Flax does: normal, of variance 1 / in, cut at two standard deviations."""
     # Cutting at two standard deviations shrinks a normal to 0.8796 of its spread; divide to restore it.
     std = math.sqrt(1 / weight.shape[1]) / 0.87962566103423978
     nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
@@ -108,12 +98,8 @@ class PatchEmbedding(nn.Module):
 
     def as_convolution_weight(self) -> Tensor:
         """E in the layout of a convolution's kernel, (D, C, P, P): what to picture as filters."""
-        return rearrange(
-            self.projection.weight.detach(),
-            "d (p1 p2 c) -> d c p1 p2",
-            p1=self.patch_size,
-            p2=self.patch_size,
-        )
+        weight, side = self.projection.weight.detach(), self.patch_size
+        return rearrange(weight, "d (p1 p2 c) -> d c p1 p2", p1=side, p2=side)
 
 
 def embedding_weight_from_convolution(kernel: Tensor) -> Tensor:

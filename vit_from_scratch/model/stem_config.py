@@ -33,14 +33,10 @@ class ResNetConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be built, in one sentence each."""
         check_fields(self, "model.stem")
+        units, stages = self.layers, "1 to 1,000 units a stage, and at most 11 stages"
+        fits = 1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000
+        require(fits, "model.stem.layers", units, stages)
         require(1 <= self.width <= 2**16, "model.stem.width", self.width, "at least 1, at most 65,536")
-        units = self.layers
-        require(
-            1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000,
-            "model.stem.layers",
-            units,
-            "1 to 1,000 units a stage, and at most 11 stages",
-        )
         for name in ("norm_eps", "conv_eps"):
             require(getattr(self, name) > 0, f"model.stem.{name}", getattr(self, name), "a number above 0")
         self._check_groups()
@@ -57,13 +53,12 @@ class ResNetConfig:
 
     def _check_groups(self) -> None:
         """Refuse channels that GroupNorm cannot share out over its 32 groups."""
-        for stage in range(len(self.layers)):
-            for channels in (self.width * 2**stage, 4 * self.width * 2**stage):
-                if channels > 32 and channels % 32:
-                    raise InputError(
-                        f"model.stem.width = {self.width} gives a layer of {channels} channels: expected at "
-                        "most 32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
-                    )
+        for channels in (self.width * 2**doubled for doubled in range(len(self.layers) + 2)):
+            if channels > 32 and channels % 32:
+                raise InputError(
+                    f"model.stem.width = {self.width} gives a layer of {channels} channels: expected at most "
+                    "32 or a multiple of 32, the groups of GroupNorm; take 8, 16, 32 or 64."
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,34 +70,26 @@ class StemConfig(ResNetConfig):
             the options of a :class:`ResNetConfig`, whose stride is the patch size; ``"conv"``: a few 3 x 3
             convolutions, not the paper's (Xiao et al., 2021; chapter 9), of which ``width`` is the number of
             channels after the first, and each further one doubles it.
-
-    Raises:
-        InputError: for values that do not fit together, or that no option has.
     """
 
     kind: Literal["patch", "conv", "resnet"] = "patch"
 
     @classmethod
     def named(cls, kind: str) -> "StemConfig":
-        """Return a stem of a kind with the usual values for the rest.
-
-        Raises:
-            InputError: an unknown kind.
-        """
+        """Return a stem of a kind, or raise an `InputError`; the rest has the usual values."""
         return from_table(cls, {"kind": kind}, "model.stem")
 
     def check_patch_size(self, patch_size: int) -> None:
         """Raise an `InputError` for a patch size that this stem cannot make."""
         if self.kind == "resnet" and patch_size != self.stride:
             raise InputError(
-                f"stem='resnet' with patch_size {patch_size}: expected {self.stride}, the stride of a root"
-                f" of {self.root_stride} and {len(self.layers)} stages, as its places are "
-                "the patches; change patch_size or stem.layers."
+                f"stem='resnet' with patch_size {patch_size}: expected {self.stride}, the stride of a root "
+                f"of {self.root_stride} and {len(self.layers)} stages; change patch_size or stem.layers."
             )
         if self.kind == "conv" and patch_size & (patch_size - 1):
             raise InputError(
-                f"stem='conv' with patch_size {patch_size}: expected a power of two, because every "
-                "further convolution halves the image; change patch_size or take stem='patch'."
+                f"stem='conv' with patch_size {patch_size}: expected a power of two, because every further "
+                "convolution halves the image; change patch_size or take stem='patch'."
             )
 
     def _check_groups(self) -> None:

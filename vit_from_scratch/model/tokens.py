@@ -13,9 +13,9 @@ from vit_from_scratch.model.config import ViTConfig
 
 
 def sincos_2d(
-    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: str | None = None
+    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: torch.device | str | None = None
 ) -> Tensor:
-    """Fixed sine and cosine positions on a two-dimensional grid, without parameters.
+    """Fixed sine and cosine positions (N, D) on a two-dimensional grid, patches row by row.
 
     The first half of the values encodes the row, the second the column; each half is a row of sines
     and a row of cosines at D/4 frequencies from 1 down to 1 / temperature.
@@ -26,30 +26,22 @@ def sincos_2d(
         temperature: the longest wavelength is 2 pi times this, in patches.
         device: where to compute them; torch's default device if None.
 
-    Returns:
-        (N, D), patches row by row.
-
     Raises:
         InputError: a width that is not a multiple of 4.
     """
     if dim < 4 or dim % 4:
-        raise InputError(
-            f"dim = {dim}: expected a multiple of 4 (a sine and a cosine for the row and for the column)."
-        )
-    fractions = torch.linspace(0, 1, dim // 4, dtype=torch.float64, device=device)
-    frequencies = temperature**-fractions  # (D/4,)
-    axes = (torch.arange(n, dtype=torch.float64, device=device) for n in grid)
+        raise InputError(f"dim = {dim}: expected a multiple of 4: sine and cosine, of row and column.")
+    on_apple = str(device).startswith("mps")  # whose GPUs have no double precision
+    precision = torch.float32 if on_apple else torch.float64
+    frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
+    axes = (torch.arange(n, dtype=precision, device=device) for n in grid)
     rows, columns = torch.meshgrid(*axes, indexing="ij")
     angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
     return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
 
 
 def class_tokens(count: int, grid: tuple[int, int]) -> int:
-    """Return how many of ``count`` tokens come before the patches of a grid: 0, or 1 with a class token.
-
-    Raises:
-        InputError: they do not fill the grid.
-    """
+    """Return how many of ``count`` tokens come before a grid's patches, 0 or 1, or raise an `InputError`."""
     extra = count - grid[0] * grid[1]
     if extra not in (0, 1):
         raise InputError(
@@ -60,17 +52,15 @@ def class_tokens(count: int, grid: tuple[int, int]) -> int:
 
 
 def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int]) -> Tensor:
-    """Interpolate learned positions over another patch grid (section 3.2).
+    """Interpolate learned positions over another patch grid (section 3.2): (1, T', D).
 
-    Bilinear between the corners, which keep their vectors, as the reference code's zoom does.
+    Bilinear between the corners, which keep their vectors, as the reference code's zoom does; a class
+    token's stays as it is.
 
     Args:
         position: (1, T, D), patches row by row, after a class token's row if there is one.
         old_grid: rows and columns (gh, gw) that the positions are for.
         new_grid: rows and columns that they are wanted for.
-
-    Returns:
-        (1, T', D); the class token's row is handed through.
 
     Raises:
         InputError: the positions are not (1, T, D), or not those of ``old_grid``.
@@ -87,11 +77,7 @@ def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tupl
 
 
 def grid_of_same_shape(grid: tuple[int, int], num_patches: int) -> tuple[int, int]:
-    """Return rows and columns of a grid with so many patches and the proportions of another.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the grid of so many patches with the proportions of another, or raise an `InputError`."""
     rows = math.isqrt(max(0, num_patches) * grid[0] // grid[1])
     columns = num_patches // max(1, rows)
     if not rows or rows * columns != num_patches or rows * grid[1] != columns * grid[0]:
@@ -115,8 +101,8 @@ class TokenSequence(nn.Module):
         super().__init__()
         self.grid = config.grid
         self.kind = config.position
+        self.dim = dim = config.dim
         rows, columns = config.grid
-        dim = config.dim
         self.class_token = nn.Parameter(torch.empty(1, 1, dim)) if config.class_token else None
         if self.kind == "learned":
             self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))
@@ -124,41 +110,25 @@ class TokenSequence(nn.Module):
             # The class token has no place in the grid, so it gets no position of its own.
             self.row_position = nn.Parameter(torch.empty(rows, dim))
             self.column_position = nn.Parameter(torch.empty(columns, dim))
-        elif self.kind == "sincos_2d":
-            # Checkpoints do not hold this table. So it is computed whenever weights are loaded, for a model
-            # that was built without memory (on the meta device, then `to_empty`) has garbage here until then.
-            table = torch.empty(1, rows * columns, dim, dtype=torch.float32)
-            self.register_buffer("fixed_position", table, persistent=False)
-            self.register_load_state_dict_post_hook(TokenSequence.compute_fixed_position)
         self.dropout = nn.Dropout(config.dropout)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Class token 0 and positions N(0, 0.02), as in the reference code; fixed ones are computed."""
+        """Class token 0 and positions N(0, 0.02), as in the reference code."""
         if self.class_token is not None:
             nn.init.zeros_(self.class_token)
         for name in ("position", "row_position", "column_position"):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)
-        if self.kind == "sincos_2d":
-            self.compute_fixed_position()
 
-    @torch.no_grad()
-    def compute_fixed_position(self, loaded: object = None) -> None:
-        """Write the sines and cosines into their table, unless it is on the meta device."""
-        table = self.get_buffer("fixed_position")
-        if table.is_meta and loaded is not None:
-            # load_state_dict(assign=True) has put weights in place of those on the meta device: go with them.
-            token = torch.empty(0, device="cpu") if self.class_token is None else self.class_token
-            table = self.fixed_position = torch.empty_like(table, device=token.device, dtype=token.dtype)
-        if not table.is_meta:
-            table.copy_(sincos_2d(self.grid, table.shape[-1], device="cpu"))
-
-    def position_embedding(self, num_patches: int | None = None) -> Tensor | None:
+    def position_embedding(
+        self, num_patches: int | None = None, device: torch.device | None = None
+    ) -> Tensor | None:
         """E_pos as it is added: (1, T, D), the class token's row first; None without positions.
 
         Args:
             num_patches: patches of the image, if its size is not the one that the model was built for.
+            device: where fixed positions are computed; learned ones are where the model is.
         """
         if self.kind == "none":
             return None
@@ -169,7 +139,7 @@ class TokenSequence(nn.Module):
                 grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
                 position = grid.flatten(0, 1)[None]  # (1, N, D)
             else:
-                position = self.get_buffer("fixed_position")
+                position = sincos_2d(self.grid, self.dim, device=device)[None]
             if self.class_token is not None:
                 position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
         if num_patches is None or num_patches == self.grid[0] * self.grid[1]:
@@ -183,7 +153,7 @@ class TokenSequence(nn.Module):
             # Not len(): an exported model takes batches of any size.
             first = self.class_token.to(embeddings.dtype).expand(embeddings.shape[0], -1, -1)  # (B, 1, D)
             tokens = torch.cat([first, embeddings], dim=1)  # (B, T, D)
-        position = self.position_embedding(embeddings.shape[1])
+        position = self.position_embedding(embeddings.shape[1], embeddings.device)
         if position is not None:
             tokens = tokens + position.to(tokens.dtype)  # under autocast all tokens stay in the lower type
         return self.dropout(tokens)

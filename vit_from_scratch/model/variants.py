@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.encoder import Encoder, Mlp
+from vit_from_scratch.model.encoder import Block, Encoder, Mlp
 from vit_from_scratch.model.hybrid import ResNetStem
 from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.tokens import grid_of_same_shape
 
 
-class LocalMlp(nn.Module):
+class LocalMlp(Mlp):
     """The MLP with locality: between its two layers each patch also sees its eight neighbours.
 
     A depth-wise 3 x 3 convolution runs over the patch grid, hidden value by hidden value, and is added to
@@ -24,21 +24,10 @@ class LocalMlp(nn.Module):
     """
 
     def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
+        super().__init__(config.dim, config.mlp_dim, config.dropout, config.gelu)
         self.grid = config.grid
         self.first_patch = int(config.class_token)
-        self.hidden = nn.Linear(config.dim, config.mlp_dim)
         self.neighbours = nn.Conv2d(config.mlp_dim, config.mlp_dim, 3, padding=1, groups=config.mlp_dim)
-        self.gelu = nn.GELU(approximate="tanh" if config.gelu == "tanh" else "none")
-        self.output = nn.Linear(config.mlp_dim, config.dim)
-        self.dropout = nn.Dropout(config.dropout)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """The dense layers as in :class:`Mlp`; the convolution as torch draws it."""
-        for layer in (self.hidden, self.output):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.normal_(layer.bias, std=1e-6)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
@@ -67,9 +56,8 @@ class ConvStem(nn.Module):
         width = config.channels
         for index in range(config.patch_size.bit_length()):
             before, width = width, config.stem.width * 2**index
-            self.layers.append(nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False))
-            self.layers.append(nn.BatchNorm2d(width))
-            self.layers.append(nn.ReLU(inplace=True))
+            conv = nn.Conv2d(before, width, 3, 1 if index == 0 else 2, padding=1, bias=False)
+            self.layers.extend([conv, nn.BatchNorm2d(width), nn.ReLU(inplace=True)])
         self.projection = nn.Conv2d(width, config.dim, 1)
         # Channels last in memory: there a convolution is fast, and the tokens need no transposing.
         self.to(memory_format=torch.channels_last)
@@ -80,8 +68,8 @@ class ConvStem(nn.Module):
         return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
 
 
-class VariantBlock(nn.Module):
-    """A block like :class:`Block` with what its configuration changes: locality, a start, stochastic depth.
+class VariantBlock(Block):
+    """A block with what its configuration changes: locality, another start, stochastic depth.
 
     Args:
         config: as for :class:`Block`, and ``mlp``, ``initialisation`` and ``stochastic_depth``.
@@ -89,15 +77,11 @@ class VariantBlock(nn.Module):
     """
 
     def __init__(self, config: ViTConfig, layer: int) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
-        self.attention = MultiHeadSelfAttention(config.dim, config.heads, config.qkv_bias)
+        super().__init__(config)
+        if config.mlp == "local":
+            self.mlp = LocalMlp(config)
         if config.initialisation == "mimetic":
             mimetic_(self.attention)
-        self.dropout = nn.Dropout(config.dropout)
-        self.mlp_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
-        local = config.mlp == "local"
-        self.mlp = LocalMlp(config) if local else Mlp(config.dim, config.mlp_dim, config.dropout, config.gelu)
         self.skip: nn.Module = nn.Identity()
         if config.stochastic_depth and layer:
             from torchvision.ops import StochasticDepth  # imported here: few models want it
@@ -120,13 +104,9 @@ def choose_encoder(config: ViTConfig) -> Encoder:
 
 def choose_stem(config: ViTConfig) -> PatchEmbedding | ConvStem | ResNetStem:
     """Build what turns images (B, C, H, W) into embeddings (B, N, D), by the kind of stem."""
-    match config.stem.kind:
-        case "patch":
-            return PatchEmbedding(config.patch_size, config.channels, config.dim)
-        case "conv":
-            return ConvStem(config)
-        case "resnet":
-            return ResNetStem(config)
+    if config.stem.kind == "patch":
+        return PatchEmbedding(config.patch_size, config.channels, config.dim)
+    return ConvStem(config) if config.stem.kind == "conv" else ResNetStem(config)
 
 
 @torch.no_grad()
@@ -137,9 +117,6 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     value and output weights to a negative one (Trockman and Kolter, 2023). Here, for every head,
     :math:`U_q U_k^T` is the best approximation of its rank Dh to :math:`0.7 Z + 0.7 I`, and
     :math:`U_v U_{msa} = 0.4 Z - 0.4 I`, with Z from N(0, 1 / D). Biases are 0.
-
-    Args:
-        attention: its weights are replaced.
     """
     if attention.projection.weight.is_meta:
         return  # weights from elsewhere will come: nothing to decompose
@@ -161,6 +138,6 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     left, right = near_identity(0.4, -0.4)
     values.copy_(left.T)
     attention.projection.weight.copy_(right.T)
-    for layer in (attention.qkv, attention.projection):
-        if layer.bias is not None:
-            nn.init.zeros_(layer.bias)
+    for bias in (attention.qkv.bias, attention.projection.bias):
+        if bias is not None:
+            bias.zero_()

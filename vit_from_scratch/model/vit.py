@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inputs import require_image_type
+from vit_from_scratch.inputs import require_image_type, require_tensor
 from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
@@ -14,11 +14,7 @@ from vit_from_scratch.model.variants import choose_encoder, choose_stem
 
 
 class VisionTransformer(nn.Module):
-    """The model of section 3.1 and Figure 1: patches, tokens, encoder, head.
-
-    Args:
-        config: what to build.
-    """
+    """The model of section 3.1 and Figure 1: patches, tokens, encoder, head."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -48,8 +44,7 @@ class VisionTransformer(nn.Module):
     def resize_input(self, image_size: int | tuple[int, int]) -> None:
         """Take images of another size from now on, as a curriculum on the image size does (chapter 9).
 
-        No weight changes: learned positions stay those of ``config.image_size`` and are interpolated over
-        the new grid on the way.
+        No weight changes: positions stay those of ``config.image_size`` and are interpolated on the way.
 
         Args:
             image_size: side in pixels, or (H, W), in whole patches and of the same proportions.
@@ -113,16 +108,12 @@ class VisionTransformer(nn.Module):
     def check_images(self, images: Tensor) -> None:
         """Raise an `InputError` unless these are images (B, C, H, W) that the model takes."""
         expected = (self.config.channels, *self.image_shape)
-        if not isinstance(images, Tensor):
-            raise InputError(
-                f"images of type {type(images).__name__}: expected a tensor (B, "
-                f"{', '.join(map(str, expected))}), scaled and normalised; convert an array with "
-                "torch.from_numpy, and read a picture from its file with load_photo."
-            )
+        shape = f"(B, {', '.join(map(str, expected))})"
+        require_tensor(images, "images", shape)
         if images.ndim != 4 or tuple(images.shape[1:]) != expected:
             raise InputError(
-                f"images of shape {tuple(images.shape)}: expected (B, {', '.join(map(str, expected))}), "
-                "which the model was built for; resize or convert the images, or build the model for theirs."
+                f"images of shape {tuple(images.shape)}: expected {shape}, which the model was built for; "
+                "resize or convert the images, or build the model for theirs."
             )
         weight = self.head.weight
         require_image_type(images, weight)

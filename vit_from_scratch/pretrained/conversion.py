@@ -1,21 +1,18 @@
 """What all converters share: names to names, nothing left over, and a proof at the end."""
 
 import contextlib
-from collections.abc import Mapping
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.checkpoints import built_around
+from vit_from_scratch.errors import InputError, reason
+from vit_from_scratch.model.checkpoints import built_around, first_three
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.model.patches import embedding_weight_from_convolution
 from vit_from_scratch.model.vit import VisionTransformer
-
-Names = Mapping[str, str]
-"""From a name of the source's state dict to one of ours."""
 
 
 def refuse(library: str, difference: str) -> InputError:
@@ -26,82 +23,89 @@ def refuse(library: str, difference: str) -> InputError:
     )
 
 
-def lacking(thing: object, paths: tuple[str, ...]) -> list[str]:
-    """Return those of the dotted names, such as "blocks.0.norm1.eps", that lead nowhere from an object."""
-    missing = []
-    for path in paths:
-        try:
-            attrgetter(path)(thing)
-        except AttributeError:
-            missing.append(path)
-    return missing
+def described(describe: Callable[[Any], ViTConfig], model: nn.Module, expected: str) -> ViTConfig:
+    """Describe another library's model as one of ours, or raise an `InputError` with what was expected."""
+    try:
+        return describe(model)
+    except (AttributeError, IndexError, TypeError) as error:
+        cfg = getattr(model, "pretrained_cfg", None)
+        name = f" ({cfg['architecture']})" if isinstance(cfg, dict) and cfg.get("architecture") else ""
+        raise InputError(
+            f"a {type(model).__name__}{name}: expected {expected}, and this one lacks a part of it "
+            f"({reason(error)})."
+        ) from None
 
 
-def built(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
-    """Build a model of weights, in the type and on the device that they have.
+def spelt_out(names: Mapping[str, str], depth: int) -> dict[str, str]:
+    """Spell out a table of names, from the source's to ours, for L blocks, for weights and for biases.
+
+    A name is a part's or that of a parameter alone; `{}` in it is a block's number.
+    """
+    return {
+        theirs.format(layer) + ending: ours.format(layer) + ending
+        for theirs, ours in names.items()
+        for layer in range(depth if "{}" in theirs else 1)
+        for ending in ("", ".weight", ".bias")
+    }
+
+
+def residual_parts(layers: tuple[int, ...]) -> Iterator[tuple[int, int, str, str, str]]:
+    """Yield the layers of a hybrid's ResNet: stage, unit, "conv" or "norm", "1" to "3" or "", and our name.
+
+    The place "" is the shortcut, which the first unit of a stage has.
+    """
+    for stage, units in enumerate(layers):
+        for unit in range(units):
+            ours = f"patch_embedding.stages.{stage}.{unit}."
+            for place in "123":
+                for kind in ("conv", "norm"):
+                    yield stage, unit, kind, place, f"{ours}{kind}{place}"
+            if unit == 0:
+                yield stage, unit, "conv", "", f"{ours}shortcut"
+                yield stage, unit, "norm", "", f"{ours}shortcut_norm"
+
+
+def converted(
+    model: nn.Module, library: str, config: ViTConfig, state: Mapping[str, Tensor], names: Mapping[str, str]
+) -> VisionTransformer:
+    """Build our model of another one's weights, in their type and on their device, and prove it.
+
+    Args:
+        model: theirs.
+        library: its name in messages.
+        config: what the model is, in our words.
+        state: every weight by their name, in our layout but for the patches' kernel.
+        names: from their names to ours; some may not be there.
 
     Raises:
-        InputError: a weight is missing, left over or of another shape.
+        InputError: a weight is missing, left over or of another shape, or the logits differ.
     """
+    if left_over := [name for name in state if name not in names]:
+        raise refuse(library, f"weights that ours has no place for ({first_three(left_over)})")
+    tensors = {names[name]: tensor.detach() for name, tensor in state.items()}
+    kernel = "patch_embedding.projection.weight"
+    tensors[kernel] = embedding_weight_from_convolution(tensors[kernel])
     try:
-        return built_around(config, tensors)
+        ours = built_around(config, tensors)
     except InputError as problems:
         raise InputError(
             f"the weights do not fit the model that they describe ({problems}): expected those of a plain "
             "ViT as in the paper. Check where they come from."
         ) from None
+    return proved(ours, model, library)
 
 
-def renamed(state: Mapping[str, Tensor], names: Names, library: str) -> dict[str, Tensor]:
-    """Take every weight of the source under our name.
-
-    Raises:
-        InputError: the source has weights that have no place in our model.
-    """
-    left_over = [name for name in state if name not in names]
-    if left_over:
-        some = ", ".join(left_over[:3]) + (", ..." if len(left_over) > 3 else "")
-        raise refuse(library, f"weights that ours has no place for ({some})")
-    return {names[name]: tensor.detach() for name, tensor in state.items()}
-
-
-def block_names(theirs: str, ours: Names, depth: int) -> dict[str, str]:
-    """Spell out the names of L blocks.
-
-    Args:
-        theirs: the prefix of a block, with `{}` for its number.
-        ours: for each name inside their block, the one inside ours, both without ".weight" and ".bias".
-        depth: the number of blocks L.
-    """
-    return {
-        f"{theirs.format(layer)}{name}.{kind}": f"encoder.blocks.{layer}.{own}.{kind}"
-        for layer in range(depth)
-        for name, own in ours.items()
-        for kind in ("weight", "bias")
-    }
-
-
-def both(names: Names) -> dict[str, str]:
-    """Spell out ".weight" and ".bias" for each pair of names."""
-    return {f"{a}.{kind}": f"{b}.{kind}" for a, b in names.items() for kind in ("weight", "bias")}
-
-
-def gelu_of(activation: nn.Module | str, library: str) -> Literal["erf", "tanh"]:
-    """Say which GELU an activation is, "erf" or "tanh".
-
-    Raises:
-        InputError: it is another function.
-    """
+def gelu_of(activation: Any, library: str) -> Literal["erf", "tanh"]:
+    """Say which GELU a module or function is, or raise an `InputError`."""
     if isinstance(activation, nn.GELU):
         return "tanh" if activation.approximate == "tanh" else "erf"
     probe = torch.linspace(-4, 4, 101, dtype=torch.float64, device="cpu")
-    if callable(activation):
-        with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is not a GELU
-            found = activation(probe)
-            if torch.allclose(found, nn.functional.gelu(probe), atol=1e-12):
-                return "erf"
-            if torch.allclose(found, nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
-                return "tanh"
+    with contextlib.suppress(Exception):  # one that has weights, elsewhere or in float32, is not a GELU
+        found = activation(probe)
+        if torch.allclose(found, nn.functional.gelu(probe), atol=1e-12):
+            return "erf"
+        if torch.allclose(found, nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
+            return "tanh"
     raise refuse(library, f"the activation {activation}")
 
 

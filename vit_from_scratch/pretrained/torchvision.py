@@ -4,32 +4,24 @@ from typing import Any
 
 from torch import nn
 
-from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.patches import embedding_weight_from_convolution
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.pretrained.conversion import (
-    block_names,
-    both,
-    built,
-    gelu_of,
-    lacking,
-    proved,
-    refuse,
-    renamed,
-)
+from vit_from_scratch.pretrained.conversion import converted, described, gelu_of, refuse, spelt_out
 
-PARTS = {
-    "ln_1": "attention_norm",
-    "self_attention.out_proj": "attention.projection",
-    "ln_2": "mlp_norm",
-    "mlp.0": "mlp.hidden",
-    "mlp.3": "mlp.output",
+BLOCK, OURS = "encoder.layers.encoder_layer_{}.", "encoder.blocks.{}."
+NAMES = {
+    "class_token": "tokens.class_token",
+    "encoder.pos_embedding": "tokens.position",
+    "conv_proj": "patch_embedding.projection",
+    BLOCK + "ln_1": OURS + "attention_norm",
+    BLOCK + "self_attention.in_proj_weight": OURS + "attention.qkv.weight",
+    BLOCK + "self_attention.in_proj_bias": OURS + "attention.qkv.bias",
+    BLOCK + "self_attention.out_proj": OURS + "attention.projection",
+    BLOCK + "ln_2": OURS + "mlp_norm",
+    BLOCK + "mlp.0": OURS + "mlp.hidden",
+    BLOCK + "mlp.3": OURS + "mlp.output",
+    "encoder.ln": "encoder.norm",
 }
-
-IN_MODEL = ("conv_proj", "heads", "image_size", "patch_size", "hidden_dim", "mlp_dim", "dropout")
-IN_MODEL += tuple(f"encoder.layers.encoder_layer_0.{part}" for part in ("num_heads", "ln_1.eps", "mlp.1"))
-"""What is read of a model."""
 
 
 def from_torchvision(model: nn.Module) -> VisionTransformer:
@@ -45,18 +37,20 @@ def from_torchvision(model: nn.Module) -> VisionTransformer:
     Raises:
         InputError: another model, or one with a convolutional stem or another head.
     """
-    vit: Any = model
-    if lacks := lacking(vit, IN_MODEL):
-        raise InputError(
-            f"a {type(model).__name__}: expected torchvision's VisionTransformer, such as "
-            f"torchvision.models.vit_b_16(), and this one lacks {lacks[0]}."
-        )
+    expected = "torchvision's VisionTransformer, such as torchvision.models.vit_b_16()"
+    config = described(_config, model, expected)
+    heads = [name for name, _ in _heads(model)]
+    names = NAMES | dict(zip(reversed(heads), ("head", "representation.0"), strict=False))
+    return converted(model, "torchvision", config, model.state_dict(), spelt_out(names, config.depth))
+
+
+def _config(vit: Any) -> ViTConfig:
+    """Describe torchvision's model as one of ours, or refuse it."""
+    block = vit.encoder.layers[0]
     if not isinstance(vit.conv_proj, nn.Conv2d):
         raise refuse("torchvision", "a convolutional stem")
-    block = vit.encoder.layers[0]
-    heads = _heads(vit)
-    head, hidden = heads[-1][1], heads[0][1] if len(heads) > 1 else None
-    config = ViTConfig(
+    *hidden, head = (part for _, part in _heads(vit))
+    return ViTConfig(
         image_size=vit.image_size,
         patch_size=vit.patch_size,
         channels=vit.conv_proj.in_channels,
@@ -66,32 +60,10 @@ def from_torchvision(model: nn.Module) -> VisionTransformer:
         mlp_dim=vit.mlp_dim,
         num_classes=head.out_features,
         dropout=vit.dropout,
-        representation_size=None if hidden is None else hidden.out_features,
+        representation_size=hidden[0].out_features if hidden else None,
         layer_norm_eps=block.ln_1.eps,
         gelu=gelu_of(block.mlp[1], "torchvision"),
     )
-    state = dict(model.state_dict())
-    state["conv_proj.weight"] = embedding_weight_from_convolution(state["conv_proj.weight"])
-    names = {
-        "class_token": "tokens.class_token",
-        "encoder.pos_embedding": "tokens.position",
-        **both(
-            {
-                "conv_proj": "patch_embedding.projection",
-                "encoder.ln": "encoder.norm",
-                **{
-                    name: ours
-                    for (name, _), ours in zip(reversed(heads), ("head", "representation.0"), strict=False)
-                },
-            }
-        ),
-    }
-    for layer in range(config.depth):
-        for kind in ("weight", "bias"):
-            packed = f"encoder.layers.encoder_layer_{layer}.self_attention.in_proj_{kind}"
-            names[packed] = f"encoder.blocks.{layer}.attention.qkv.{kind}"
-    names |= block_names("encoder.layers.encoder_layer_{}.", PARTS, config.depth)
-    return proved(built(config, renamed(state, names, "torchvision")), model, "torchvision")
 
 
 def _heads(vit: Any) -> list[tuple[str, nn.Linear]]:
@@ -102,10 +74,9 @@ def _heads(vit: Any) -> list[tuple[str, nn.Linear]]:
     Raises:
         InputError: a head of other parts.
     """
-    named = [
-        (name, part) for name, part in vit.heads.named_modules(prefix="heads") if not list(part.children())
-    ]
-    parts = [(name, part) for name, part in named if not isinstance(part, nn.Dropout | nn.Identity)]
+    passed = nn.Sequential | nn.Dropout | nn.Identity
+    named = vit.heads.named_modules(prefix="heads")
+    parts = [(name, part) for name, part in named if not isinstance(part, passed)]
     kinds = [type(part) for _, part in parts]
     if kinds not in ([nn.Linear], [nn.Linear, nn.Tanh, nn.Linear]):
         what = ", ".join(kind.__name__ for kind in kinds)

@@ -4,22 +4,27 @@ import re
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.patches import embedding_weight_from_convolution
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.pretrained.conversion import block_names, both, built, gelu_of, proved, refuse, renamed
+from vit_from_scratch.pretrained.conversion import converted, described, gelu_of, refuse, spelt_out
 
-PARTS = {
-    "layernorm_before": "attention_norm",
-    "attention.qkv": "attention.qkv",
-    "attention.o_proj": "attention.projection",
-    "layernorm_after": "mlp_norm",
-    "mlp.fc1": "mlp.hidden",
-    "mlp.fc2": "mlp.output",
+NAMES = {
+    "vit.embeddings.cls_token": "tokens.class_token",
+    "vit.embeddings.position_embeddings": "tokens.position",
+    "vit.embeddings.patch_embeddings.projection": "patch_embedding.projection",
+    "vit.layers.{}.layernorm_before": "encoder.blocks.{}.attention_norm",
+    "vit.layers.{}.attention.qkv": "encoder.blocks.{}.attention.qkv",
+    "vit.layers.{}.attention.o_proj": "encoder.blocks.{}.attention.projection",
+    "vit.layers.{}.layernorm_after": "encoder.blocks.{}.mlp_norm",
+    "vit.layers.{}.mlp.fc1": "encoder.blocks.{}.mlp.hidden",
+    "vit.layers.{}.mlp.fc2": "encoder.blocks.{}.mlp.output",
+    "vit.layernorm": "encoder.norm",
+    "classifier": "head",
 }
+
+GELUS: dict[Any, Literal["erf", "tanh"]] = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 OLDER = (
     (r"^vit\.encoder\.layer\.", "vit.layers."),
@@ -43,57 +48,35 @@ def from_transformers(model: nn.Module) -> VisionTransformer:
     Raises:
         InputError: another model.
     """
-    source: Any = model
-    if not (hasattr(source, "vit") and isinstance(getattr(source, "classifier", None), nn.Linear)):
-        raise InputError(
-            f"a {type(model).__name__}: expected transformers' ViTForImageClassification with a head; "
-            "ViTModel alone gives no logits."
-        )
-    theirs = source.config
-    sides = theirs.patch_size
-    if not isinstance(sides, int) and sides[0] != sides[1]:
-        raise refuse("transformers", f"patches of {sides[0]} x {sides[1]} pixels, which are not square")
-    side = sides if isinstance(sides, int) else sides[0]
-    size = theirs.image_size if isinstance(theirs.image_size, int) else tuple(theirs.image_size)
-    config = ViTConfig(
-        image_size=size,
-        patch_size=side,
+    config = described(_config, model, "transformers' ViTForImageClassification with a head")
+    state = {_current(name): tensor for name, tensor in model.state_dict().items()}
+    for name in [name for name in state if ".q_proj." in name]:  # one matrix for queries, keys and values
+        parts = [state.pop(name.replace(".q_proj.", f".{one}_proj.")) for one in "qkv"]
+        state[name.replace(".q_proj.", ".qkv.")] = torch.cat(parts)
+    return converted(model, "transformers", config, state, spelt_out(NAMES, config.depth))
+
+
+def _config(model: Any) -> ViTConfig:
+    """Describe the model as one of ours, or refuse it."""
+    theirs, classes = model.config, model.classifier.out_features
+    height, width = (theirs.patch_size,) * 2 if isinstance(theirs.patch_size, int) else theirs.patch_size
+    if height != width:
+        raise refuse("transformers", f"patches of {height} x {width} pixels, which are not square")
+    gelu = GELUS.get(theirs.hidden_act) or gelu_of(theirs.hidden_act, "transformers")
+    return ViTConfig(
+        image_size=theirs.image_size if isinstance(theirs.image_size, int) else tuple(theirs.image_size),
+        patch_size=height,
         channels=theirs.num_channels,
         dim=theirs.hidden_size,
         depth=theirs.num_hidden_layers,
         heads=theirs.num_attention_heads,
         mlp_dim=theirs.intermediate_size,
-        num_classes=source.classifier.out_features,
+        num_classes=classes,
         dropout=theirs.hidden_dropout_prob,
         qkv_bias=theirs.qkv_bias,
         layer_norm_eps=theirs.layer_norm_eps,
-        gelu=_gelu(theirs.hidden_act),
+        gelu=gelu,
     )
-    state = _packed({_current(name): tensor for name, tensor in model.state_dict().items()}, config.depth)
-    kernel = "vit.embeddings.patch_embeddings.projection.weight"
-    state[kernel] = embedding_weight_from_convolution(state[kernel])
-    names = {
-        "vit.embeddings.cls_token": "tokens.class_token",
-        "vit.embeddings.position_embeddings": "tokens.position",
-        **both(
-            {
-                "vit.embeddings.patch_embeddings.projection": "patch_embedding.projection",
-                "vit.layernorm": "encoder.norm",
-                "classifier": "head",
-            }
-        ),
-        **block_names("vit.layers.{}.", PARTS, config.depth),
-    }
-    return proved(built(config, renamed(state, names, "transformers")), model, "transformers")
-
-
-def _gelu(activation: Any) -> Literal["erf", "tanh"]:
-    names: dict[str, Literal["erf", "tanh"]] = {
-        "gelu": "erf",
-        "gelu_new": "tanh",
-        "gelu_pytorch_tanh": "tanh",
-    }
-    return names[activation] if activation in names else gelu_of(activation, "transformers")
 
 
 def _current(name: str) -> str:
@@ -101,14 +84,3 @@ def _current(name: str) -> str:
     for pattern, now in OLDER:
         name = re.sub(pattern, now, name)
     return name
-
-
-def _packed(state: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
-    """Put queries, keys and values of each layer into one matrix, in this order."""
-    for layer in range(depth):
-        for kind in ("weight", "bias"):
-            names = [f"vit.layers.{layer}.attention.{one}_proj.{kind}" for one in "qkv"]
-            if all(name in state for name in names):
-                parts = [state.pop(name) for name in names]
-                state[f"vit.layers.{layer}.attention.qkv.{kind}"] = torch.cat(parts)
-    return state

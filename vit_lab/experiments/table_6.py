@@ -89,8 +89,7 @@ def _forward(name: str) -> tuple[int, int]:
     """Operations of a model's forward pass for one image, and without those on padding."""
     import torch  # as above
 
-    from vit_from_scratch.model.cost import forward_flops
-    from vit_from_scratch.model.counting import counted_flops, padding_flops
+    from vit_from_scratch.model.cost import counted_flops, forward_flops, padding_flops
     from vit_from_scratch.model.hybrid import ResNetStem
     from vit_from_scratch.model.resnet import build_resnet
 

@@ -1,6 +1,7 @@
 """Right and wrong answers to the pieces of chapter 7."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -425,12 +426,13 @@ def cost_by_sorted_interp(costs, accuracies, wanted):
 class PreActivation(nn.Module):
     def __init__(self, channels, width, stride):
         super().__init__()
-        self.norm1, self.conv1 = hybrid.norm(CONFIG, channels), hybrid.conv(CONFIG, channels, width, 1)
-        self.norm2, self.conv2 = hybrid.norm(CONFIG, width), hybrid.conv(CONFIG, width, width, 3, stride)
-        self.norm3, self.conv3 = hybrid.norm(CONFIG, width), hybrid.conv(CONFIG, width, 4 * width, 1)
+        conv = partial(hybrid.StandardisedConv, CONFIG)
+        self.norm1, self.conv1 = hybrid.norm(CONFIG, channels), conv(channels, width, 1)
+        self.norm2, self.conv2 = hybrid.norm(CONFIG, width), conv(width, width, 3, stride)
+        self.norm3, self.conv3 = hybrid.norm(CONFIG, width), conv(width, 4 * width, 1)
         self.shortcut = nn.Identity()
         if stride != 1 or channels != 4 * width:
-            self.shortcut = hybrid.conv(CONFIG, channels, 4 * width, 1, stride)
+            self.shortcut = conv(channels, 4 * width, 1, stride)
 
     def forward(self, features):
         start = F.relu(self.norm1(features))
