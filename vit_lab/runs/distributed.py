@@ -52,8 +52,6 @@ def current_engine() -> Engine:
 class SeveralProcesses(Engine):
     """Processes that train one model together, as one of them sees them."""
 
-    alone = False
-
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
         self.replicated: DistributedDataParallel | None = None
