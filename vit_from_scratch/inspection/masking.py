@@ -102,7 +102,7 @@ def masked_hits(
     """Find which images are still classified correctly while more and more of their patches are hidden.
 
     Args:
-        model: any of ours; it is left in the mode that it came in.
+        model: it is left in the mode that it came in.
         images: (N, C, H, W) floats, as the model takes them.
         labels: (N,) class numbers.
         score: from images (B, C, H, W) to a score for each patch (B, gh, gw); the highest are hidden.

@@ -13,25 +13,23 @@ from vit_from_scratch.model.vit import VisionTransformer
 
 @torch.no_grad()
 def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
-    """Return the patch tokens before the first layer and after each one.
+    """Return the patch tokens before the first layer and after each one, without the class token.
 
     Args:
-        model: any of ours; it is left in the mode that it came in.
+        model: it is left in the mode that it came in.
         images: (B, C, H, W) floats, as the model takes them.
 
     Returns:
-        L + 1 tensors (B, gh, gw, D), without the class token.
+        L + 1 tensors (B, gh, gw, D).
 
     Raises:
         InputError: images that the model does not take.
     """
     model.check_images(images)
     with evaluating(model):
-        tokens = model.tokens(model.patch_embedding(images))
-        path = [tokens]
+        path = [model.tokens(model.patch_embedding(images))]
         for block in model.encoder.blocks:
-            tokens, _ = block(tokens)
-            path.append(tokens)
+            path.append(block(path[-1])[0])
     first = int(model.config.class_token)
     return [tokens[:, first:].unflatten(1, patch_grid(model)) for tokens in path]
 

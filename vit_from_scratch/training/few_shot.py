@@ -173,9 +173,9 @@ def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequen
     require_labels(labels, None, classes, "training labels")
     smallest, rarest = torch.bincount(labels, minlength=classes).min(dim=0)
     name = class_names[int(rarest)] if class_names is not None else f"class {rarest}"
-    require(smallest > 0, f"images of {name} to draw from", 0, "some of each class; take images of all")
+    require(bool(smallest > 0), f"images of {name} to draw from", 0, "some of each class; take images of all")
     expected = f"1 to {smallest}, the images of {name}, the smallest class to draw from"
-    require(1 <= shots <= smallest, "shots", shots, expected)
+    require(1 <= shots <= int(smallest), "shots", shots, expected)
     require(draws >= 1, "draws", draws, "at least 1")
     return classes
 
