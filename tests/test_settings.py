@@ -68,9 +68,9 @@ def test_toml_that_python_cannot_read_is_one_sentence():
     assert parse_toml("a = [[1]]", "it") == {"a": [[1]]}
     with pytest.raises(tomllib.TOMLDecodeError):
         parse_toml("a = ", "it")
-    with pytest.raises(InputError, match="it is nested too deeply, or"):
+    with pytest.raises(InputError, match="it is nested too deeply"):
         parse_toml(f"a = {'[' * 5000}", "it")
-    with pytest.raises(InputError, match="or holds a number of thousands of digits"):
+    with pytest.raises(InputError, match="it holds a number of thousands of digits"):
         parse_toml(f"a = {'9' * 5000}", "it")
 
 

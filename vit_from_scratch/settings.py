@@ -42,8 +42,10 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
-    except (RecursionError, ValueError):  # int() takes thousands of digits for a ValueError
-        raise InputError(f"{name} is nested too deeply, or holds a number of thousands of digits.") from None
+    except RecursionError:
+        raise InputError(f"{name} is nested too deeply: expected lists and tables of a few levels.") from None
+    except ValueError:  # of int()
+        raise InputError(f"{name} holds a number of thousands of digits: expected fewer.") from None
 
 
 def read_toml(path: Path, name: str) -> dict[str, Any]:

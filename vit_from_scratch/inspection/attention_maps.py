@@ -14,6 +14,7 @@ from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 
 
 @torch.no_grad()
@@ -56,8 +57,7 @@ def attention_rollout(
     (appendix D.8).
 
     Args:
-        attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them, or one
-            (L, B, h, T, T).
+        attentions: L tensors (B, h, T, T), as `layer_attention` returns them, or one (L, B, h, T, T).
         fusion: how heads become one; "max" and "min" are later variants and not the paper's.
         discard: share of the weights in each fused map that is set to zero, lowest first; not the paper's.
 
@@ -69,8 +69,7 @@ def attention_rollout(
     """
     if fusion not in ("mean", "max", "min"):
         raise unknown_name("fusion", fusion, ("mean", "max", "min"))
-    if not 0 <= discard < 1:
-        raise InputError(f"discard = {discard}: expected a share from 0 to below 1.")
+    require(0 <= discard < 1, "discard", discard, "a share from 0 to below 1")
     steps = []
     for weights in attention_layers(attentions):
         fused = {"mean": weights.mean, "max": weights.amax, "min": weights.amin}[fusion](dim=1)  # (B, T, T)

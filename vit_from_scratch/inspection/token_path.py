@@ -5,7 +5,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_tensor
-from vit_from_scratch.inspection.embedding_filters import component_signs, decomposed
+from vit_from_scratch.inspection.embedding_filters import principal_components
 from vit_from_scratch.inspection.inputs import in_float64, patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
@@ -53,9 +53,7 @@ def token_colours(tokens: Tensor) -> Tensor:
     if tokens.ndim < 2 or min(tokens.shape[:-1].numel(), tokens.shape[-1]) < 3:
         raise InputError(f"tokens of shape {tuple(tokens.shape)}: expected at least 3 tokens of 3 values.")
     vectors = in_float64(tokens.detach()).flatten(0, -2)  # (B gh gw, D)
-    centred = vectors - vectors.mean(dim=0)
-    directions = decomposed(centred, "tokens")[2][:3]  # (3, D)
-    scores = centred @ (directions * component_signs(directions)).T  # (B gh gw, 3)
+    scores = principal_components(vectors, "tokens")[1][:, :3]  # (B gh gw, 3)
     low, high = scores.quantile(0.01, dim=0), scores.quantile(0.99, dim=0)
     colours = ((scores - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
     return colours.reshape(*tokens.shape[:-1], 3)

@@ -1,4 +1,4 @@
-from .callbacks import Callback, ProgressBar, StepLog
+from .callbacks import ProgressBar, StepLog
 from .config import TrainConfig
 from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, evaluate_hidden, predict
 from .loop import train
@@ -15,7 +15,7 @@ from .outcomes import HeldOut, Outcome
 from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
 from .self_supervised import SelfSupervised
-from .state import EpochMetrics
+from .state import Callback, EpochMetrics
 
 __all__ = [
     "Callback",

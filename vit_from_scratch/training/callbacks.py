@@ -9,26 +9,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from vit_from_scratch.progress import progress_refused, progress_shown
-from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.training.state import Callback, TrainingState
 
 LINE_SECONDS = 60
 """Where there is no bar, how long until the next line."""
-
-
-class Callback:
-    """Override what you need; the loop calls each at its moment, with the state as it is then."""
-
-    def on_start(self, state: TrainingState) -> None:
-        """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
-
-    def on_step(self, state: TrainingState) -> None:
-        """After a step of the optimiser."""
-
-    def on_epoch(self, state: TrainingState) -> None:
-        """After an epoch, its metrics already in `state.history`."""
-
-    def on_end(self, state: TrainingState) -> None:
-        """After the last epoch."""
 
 
 class ProgressBar(Callback):

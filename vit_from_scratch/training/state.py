@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from vit_from_scratch.data.config import Part
     from vit_from_scratch.data.dataset import DataSet
     from vit_from_scratch.model.vit import VisionTransformer
-    from vit_from_scratch.training.callbacks import Callback
     from vit_from_scratch.training.optimisers import Optimiser
 
 T = TypeVar("T")
@@ -168,6 +167,22 @@ class TrainingState:
         return self.optimiser.param_groups[0]["lr"]
 
 
+class Callback:
+    """Override what you need; the loop calls each at its moment, with the state as it is then."""
+
+    def on_start(self, state: TrainingState) -> None:
+        """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
+
+    def on_step(self, state: TrainingState) -> None:
+        """After a step of the optimiser."""
+
+    def on_epoch(self, state: TrainingState) -> None:
+        """After an epoch, its metrics already in `state.history`."""
+
+    def on_end(self, state: TrainingState) -> None:
+        """After the last epoch."""
+
+
 class Engine:
     """How one process trains alone; several override these methods (`vit_lab.runs.distributed`)."""
 
@@ -177,8 +192,8 @@ class Engine:
         return TrainingState(model, data, config, build_optimiser(model, config), engine=self)
 
     def hooks(
-        self, model: nn.Module, state: TrainingState, callbacks: "Sequence[Callback]"
-    ) -> "Sequence[Callback]":
+        self, model: nn.Module, state: TrainingState, callbacks: Sequence[Callback]
+    ) -> Sequence[Callback]:
         """Return what is called at the start, after each step and epoch, and at the end."""
         return callbacks
 

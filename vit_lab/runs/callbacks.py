@@ -6,8 +6,7 @@ from pathlib import Path
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import writing
 from vit_from_scratch.model.checkpoints import save_checkpoint
-from vit_from_scratch.training.callbacks import Callback
-from vit_from_scratch.training.state import TrainingState, as_vit
+from vit_from_scratch.training.state import Callback, TrainingState, as_vit
 
 
 class KeepEpochs(Callback):

@@ -12,8 +12,7 @@ from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import remove_leftovers, write_json, writing
-from vit_from_scratch.training.callbacks import Callback
-from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.training.state import Callback, TrainingState
 from vit_lab.runs.finished import ORIGIN
 
 ORIGINS = "origins.json"

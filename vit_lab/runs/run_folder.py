@@ -24,10 +24,9 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import locked, remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.self_supervised import SelfSupervised
-from vit_from_scratch.training.state import EpochMetrics, TrainingState, as_vit
+from vit_from_scratch.training.state import Callback, EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.curves import save_curves
 from vit_lab.runs.metrics import METRICS, add_metrics, read_metrics, write_metrics
 from vit_lab.runs.run_settings import (

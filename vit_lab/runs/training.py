@@ -8,9 +8,8 @@ from torch import nn
 
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.training import loop
-from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.state import EpochMetrics
+from vit_from_scratch.training.state import Callback, EpochMetrics
 from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.run_folder import RunFolder
 
