@@ -7,7 +7,7 @@ from sklearn.metrics import top_k_accuracy_score
 from torch import nn
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training import FlipAveraged, evaluate, evaluate_batches, predict
+from vit_from_scratch.training import FlipAveraged, evaluate, predict
 
 IMAGES = torch.rand(3, 1, 8, 8)
 
@@ -28,16 +28,6 @@ IMAGES = torch.rand(3, 1, 8, 8)
 def test_only_images_with_a_label_each_are_measured(make_model, images, labels, message):
     with pytest.raises(InputError, match=message):
         evaluate(make_model(), images, torch.tensor(labels))
-
-
-def test_labels_that_are_no_tensor_are_refused(make_model):
-    with pytest.raises(InputError, match="labels of type list"):
-        evaluate(make_model(), IMAGES, [0, 1, 2])
-
-
-def test_batches_with_other_numbers_of_labels_are_refused(make_model):
-    with pytest.raises(InputError, match=r"labels of shape \(2,\) .* for 3 images"):
-        evaluate_batches(make_model(), [(IMAGES, torch.tensor([0, 1]))])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])

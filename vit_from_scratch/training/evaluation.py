@@ -61,16 +61,13 @@ def predict(
     normalise: Callable[[Tensor], Tensor] | None = None,
     batch_size: int = 500,
 ) -> Tensor:
-    """Run a model over many images, in evaluation mode and without gradients.
+    """Return the logits of many images, (N, K), in evaluation mode and without gradients.
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits; it is left in the mode that it came in.
         images: (N, C, H, W): bytes with `normalise`, else floats as the model takes them.
         normalise: applied to each batch, usually `data.normalise`.
         batch_size: images at a time; it bounds the memory.
-
-    Returns:
-        (N, K) logits, on the model's device.
 
     Raises:
         InputError: images that are not a tensor, or that the model does not take.

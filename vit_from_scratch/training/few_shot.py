@@ -158,11 +158,7 @@ def few_shot_accuracy(
 def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequence[str] | None = None) -> int:
     """Refuse what cannot be drawn, before anything is computed; return how many classes there are, K.
 
-    Args:
-        labels: of the training images, (N,) class numbers.
-        shots: images a class, k.
-        draws: how often they are drawn.
-        class_names: as in `few_shot_accuracy`.
+    The arguments are those of `few_shot_accuracy`, with the labels (N,) of the training images.
 
     Raises:
         InputError: k is below 1 or larger than a class, a class has no images, or no draws.

@@ -69,7 +69,7 @@ def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> 
 
 
 def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -> None:
-    """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
+    """Refuse what changes labels where none is read, and images that are scaled otherwise."""
     changes = config.augmentation
     amounts = {"label_smoothing": config.label_smoothing}
     amounts |= {"augmentation.mixup": changes.mixup, "augmentation.cutmix": changes.cutmix}

@@ -62,14 +62,14 @@ def draw_corruption(
     generator: torch.Generator | None = None,
     device: torch.device | str = "cpu",
 ) -> Corruption:
-    """Decide at random what happens to each patch (appendix B.1.2).
+    """Decide at random what happens to each of N patches of B images (appendix B.1.2).
 
     In each image exactly `round(share * N)` patches are chosen. Each of them becomes the mask token with
     80 %, a random other patch of the batch with 10 %, or stays as it is.
 
     Args:
-        batch: images, B.
-        num_patches: patches of an image, N.
+        batch: B.
+        num_patches: N.
         share: how many of them are corrupted, between 0 and 1.
         generator: the source of randomness; torch's global one if None.
         device: where the result is wanted.
@@ -89,14 +89,7 @@ def draw_corruption(
 
 
 def mean_colours(images: Tensor, patch_size: int) -> Tensor:
-    """Average each channel over each patch.
-
-    Args:
-        images: (B, 3, H, W), bytes or floats.
-        patch_size: side P of a patch in pixels.
-
-    Returns:
-        (B, N, 3) floats in the images' range.
+    """Average each channel of images (B, 3, H, W), bytes or floats, over each patch of side P: (B, N, 3).
 
     Raises:
         InputError: images without three channels, or that P does not divide.

@@ -87,10 +87,7 @@ def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = t
     Args:
         matrices: (n, rows, columns), of any scale.
         rounds: of the polynomial. Five bring singular values that are not tiny to between 0.7 and 1.2.
-        dtype: of the work; the result need not be exact.
-
-    Returns:
-        (n, rows, columns) in that type.
+        dtype: of the work and of the result, (n, rows, columns), which need not be exact.
     """
     a, b, c = COEFFICIENTS
     wide = matrices.shape[-2] <= matrices.shape[-1]

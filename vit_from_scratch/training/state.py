@@ -40,8 +40,7 @@ class EpochMetrics:
         epoch: epochs finished, counted from 1.
         step: optimiser steps taken since the start of the run.
         learning_rate: the rate of the epoch's last step.
-        train_loss: mean loss of the epoch's batches as they were trained on: augmented, with dropout and
-            label smoothing.
+        train_loss: mean loss of its batches as they were trained on: augmented, with dropout and smoothing.
         train_accuracy: share of right answers in them, to labels or to what a self-supervised model was
             asked; None where nothing is right or wrong.
         validation_loss: mean loss on the validation images, without label smoothing; None without any.
