@@ -24,14 +24,14 @@ from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
 from vit_from_scratch.training.masked_autoencoding import standardised
-from vit_from_scratch.training.patch_colours import (
+from vit_from_scratch.training.masked_patches import (
     COLOURS,
     colour_numbers,
     mean_colours,
     neighbour_colours,
     target_colours,
 )
-from vit_from_scratch.training.self_supervised import MEASURING_SEED
+from vit_from_scratch.training.outcomes import MEASURING_SEED
 from vit_lab import load_recipe
 from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import open_model

@@ -22,15 +22,12 @@ class ElsewhereError(RuntimeError):
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
-    """Build the error for a name that is not in a list of known names.
+    """Build the error for a name that is not known; it proposes the closest known name when there is one.
 
     Args:
         kind: what the name stands for, for instance ``"variant"``.
         given: what the caller passed.
         known: every name that would have been accepted.
-
-    Returns:
-        The error, ready to raise; it proposes the closest known name when there is one.
     """
     names = [str(name) for name in known]
     close = difflib.get_close_matches(shown(given).strip("'"), names, n=1, cutoff=0.7)

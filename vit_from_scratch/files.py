@@ -76,8 +76,8 @@ def writing(path: Path) -> Iterator[None]:
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes out of a folder for a while; it is made if it is not there.
 
-    The system lets go of the lock when the process ends, however it ends. Where nothing can be locked, on a
-    read-only disk or a file system without locks, it goes on without.
+    The system lets go of the lock when the process ends, however it ends. Where nothing can be locked, such
+    as on a read-only disk, it goes on without.
 
     Raises:
         InputError: another process holds the folder, or the folder cannot be made.

@@ -7,13 +7,7 @@ from vit_from_scratch.errors import InputError
 
 
 def require_tensor(value: object, name: str, shape: str) -> None:
-    """Raise an `InputError` unless `value` is a tensor.
-
-    Args:
-        value: what the caller passed.
-        name: what it is called in the message, such as "images".
-        shape: what was expected, such as "(B, C, H, W)".
-    """
+    """Raise an `InputError` unless a value, named such as "images", is a tensor (of such a shape)."""
     if not isinstance(value, Tensor):
         raise InputError(
             f"{name} of type {type(value).__name__}: expected a tensor {shape}; convert an array with "
@@ -22,12 +16,7 @@ def require_tensor(value: object, name: str, shape: str) -> None:
 
 
 def require_image_type(images: Tensor, weight: Tensor) -> None:
-    """Raise an `InputError` unless images are floats that a model with such weights takes.
-
-    Args:
-        images: (B, C, H, W).
-        weight: one of the model's.
-    """
+    """Raise an `InputError` unless images (B, C, H, W) are floats that a model with such weights takes."""
     if not images.is_floating_point():
         raise InputError(
             f"images of type {images.dtype}: expected {weight.dtype}, scaled and normalised; "
@@ -64,5 +53,5 @@ def require_labels(labels: Tensor, count: int | None, classes: int, name: str = 
     if count and not holds((labels.min() >= 0) & (labels.max() < classes)):
         raise InputError(
             f"{name} from {labels.min()} to {labels.max()}: expected class numbers from 0 to {classes - 1}; "
-            f"check how many classes there are."
+            "check how many classes there are."
         )

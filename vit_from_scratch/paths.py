@@ -49,11 +49,7 @@ def stat_of(path: Path) -> os.stat_result | None:
 
 
 def download_folder(kind: str) -> Path:
-    """Return where downloads of a kind go by themselves: "data" or "weights", in the home folder's cache.
-
-    Raises:
-        InputError: there is no home folder.
-    """
+    """Return where downloads of a kind go by themselves: "data" or "weights", in the home folder's cache."""
     try:
         home = Path.home()
     except RuntimeError:
@@ -65,10 +61,7 @@ def download_folder(kind: str) -> Path:
 
 
 def own_path(text: str) -> Path:
-    """Take a path from the command line; an empty one, as of an unset shell variable, is refused.
-
-    So is one of which nobody can say what is there.
-    """
+    """Take a path from the command line; one that is empty, or that nobody can look at, is refused."""
     try:
         path = typed_path(text, "it")
         stat_of(path)

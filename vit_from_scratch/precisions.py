@@ -14,15 +14,10 @@ UNITS = "VIT_BFLOAT16_UNITS"
 
 
 def has_bfloat16_units(device: str = "cpu") -> bool:
-    """Say whether a device multiplies matrices in bfloat16 faster than in float32, as far as it can be known.
+    """Say whether a device, by PyTorch's name, multiplies matrices in bfloat16 faster than in float32.
 
     Processors without such units take several times as long, and GPUs before NVIDIA's Ampere gain nothing.
-
-    Args:
-        device: "cpu", "cuda", "cuda:1" or another name of PyTorch's.
-
-    Returns:
-        True also for devices that are neither a processor nor NVIDIA's.
+    Of devices that are neither a processor nor NVIDIA's it is taken for granted.
     """
     kind = torch.device(device).type
     if kind == "cuda":
@@ -37,14 +32,9 @@ def has_bfloat16_units(device: str = "cpu") -> bool:
 
 
 def resolved_precision(config: "TrainConfig", device: str) -> "tuple[TrainConfig, str | None]":
-    """Return settings in a precision that suits a device, and the sentence that says so if it is another one.
+    """Return settings with float32 in place of bfloat16 where a device has no units for it, and why.
 
-    Args:
-        config: the settings, whose precision nobody asked for explicitly.
-        device: where the model is trained.
-
-    Returns:
-        float32 in place of bfloat16 where a device has no units for it, and why; else the settings and None.
+    Where it has, or float32 was set, they are returned as they are, and None.
     """
     if config.precision != "bfloat16" or has_bfloat16_units(device):
         return config, None

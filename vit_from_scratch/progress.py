@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,10 +40,8 @@ def with_bar(
     """
     from tqdm import tqdm  # imported here: commands that need no bar answer sooner
 
-    hidden = total < 2 or not progress_shown()
-    with tqdm(
-        total=total, desc=title, unit=f" {unit}", disable=hidden, leave=False, dynamic_ncols=True
-    ) as bar:
+    look: Any = {"desc": title, "unit": f" {unit}", "leave": False, "dynamic_ncols": True}
+    with tqdm(total=total, disable=total < 2 or not progress_shown(), **look) as bar:
         for item in items:
             yield item
             bar.update(size(item))

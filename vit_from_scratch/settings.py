@@ -32,11 +32,7 @@ def require(condition: bool, name: str, given: object, expected: str) -> None:
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """Read tables of TOML.
-
-    Args:
-        text: what the file or the command line holds.
-        name: what it is called in messages, such as "recipe 'mine.toml'".
+    """Read tables of TOML; messages call them by a name, such as "recipe 'mine.toml'".
 
     Raises:
         tomllib.TOMLDecodeError: it is not TOML.
@@ -99,37 +95,27 @@ def from_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
         if key not in hints:
             raise unknown_name(f"option of {place}", key, hints)
     values = {key: _converted(value, hints[key], f"{where}.{key}".strip(".")) for key, value in table.items()}
-    required = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
-    for key in required:
-        if key not in values:
-            raise InputError(f"{place} has no {key!r}: expected {_described(hints[key])}. Add it.")
+    for field in dataclasses.fields(cls):
+        required = field.default is field.default_factory is dataclasses.MISSING
+        if required and field.name not in values:
+            expected = _described(hints[field.name])
+            raise InputError(f"{place} has no {field.name!r}: expected {expected}. Add it.")
     return cls(**values)
 
 
-def as_table(config: Any) -> dict[str, Any]:
+def as_table(value: Any) -> Any:
     """Turn a dataclass into a table that TOML can hold: nested tables, lists, and no key for None."""
-    table: dict[str, Any] = {}
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
-            value = as_table(value)
-        if value is not None:
-            table[field.name] = _listed(value)
-    return table
+    if dataclasses.is_dataclass(value):
+        items = {field.name: as_table(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: item for name, item in items.items() if item is not None}
+    return [as_table(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def flattened(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Name each value of nested tables by its path: {"train": {"seed": 0}} gives {"train.seed": 0}."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
+        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
     return flat
 
 
@@ -137,16 +123,9 @@ def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     """Lay nested tables over one another: what `changes` names wins, the rest stays."""
     result = dict(table)
     for key, value in changes.items():
-        below = result.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping):
-            value = merged(below, value)
-        result[key] = value
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if nested else value
     return result
-
-
-def _listed(value: Any) -> Any:
-    """Turn tuples into lists, inner ones too, as TOML gives them back."""
-    return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def _hints(cls: type) -> dict[str, Any]:
@@ -203,8 +182,7 @@ def _described(hint: Any) -> str:
     if origin is tuple:
         length = "any length" if arguments[-1] is ... else len(arguments)
         return f"a list of {length}, each {_described(arguments[0])}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-    words[type(None)] = "nothing"
     if dataclasses.is_dataclass(hint) or origin is dict:
         return "a table"
-    return words.get(hint, str(hint))
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+    return (words | {type(None): "nothing"}).get(hint, str(hint))

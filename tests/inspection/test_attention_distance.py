@@ -48,12 +48,6 @@ def test_the_class_token_is_left_out_and_rows_are_scaled():
     assert torch.allclose(mean_attention_distance(outer, (2, 3), 8), expected, atol=1e-5)
 
 
-def test_distances_are_pixels():
-    weights = torch.randn(1, 1, 9, 9).softmax(-1)
-    small, large = (mean_attention_distance(weights, (3, 3), size) for size in (4, 16))
-    assert torch.allclose(4 * small, large)
-
-
 def test_a_model_is_measured_layer_by_layer(model, images):
     distances = attention_distances(model, images)
     assert distances.shape == (3, 4, 2)
@@ -81,19 +75,6 @@ def test_float64_is_computed_where_there_is_float64():
 
     assert in_float64(OnMps()).dtype == torch.float64
     assert in_float64(torch.ones(2)).dtype == torch.float64
-
-
-@pytest.mark.parametrize(
-    "attention", [torch.rand(1, 1, 5, 12), [torch.rand(1, 1, 12, 12), torch.rand(1, 1, 5, 12)]]
-)
-def test_attention_that_is_not_square_is_refused(attention):
-    with pytest.raises(InputError, match=r"shape \(1, 1, 5, 12\): expected \(B, h, T, T\)"):
-        mean_attention_distance(attention, (3, 4), 16)
-
-
-def test_layers_of_other_images_are_refused():
-    with pytest.raises(InputError, match="expected the same images and tokens in every layer"):
-        mean_attention_distance([torch.rand(1, 1, 12, 12), torch.rand(2, 1, 12, 12)], (3, 4), 16)
 
 
 def test_another_grid_is_refused():

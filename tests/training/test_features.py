@@ -73,8 +73,3 @@ def test_a_model_without_a_class_token_has_none(make_model):
     model = make_model(class_token=False, pool="gap")
     with pytest.raises(InputError, match="expected 'mean', since the model has no class token"):
         image_features(model, torch.zeros(1, 1, 8, 8), token="class")
-
-
-def test_an_empty_stream_is_refused(small_model):
-    with pytest.raises(InputError, match="no images to describe"):
-        extract_features(small_model, [])

@@ -147,15 +147,14 @@ def test_the_interval_is_students():
 @pytest.mark.parametrize(
     ("labels", "names", "said"),
     [
-        ([0, 0, 2, 2], None, r"class 1 has no images"),
-        ([0, 0, 2, 2], ("cat", "dog", "owl"), r"class 1 \('dog'\) has no images"),
-        ([0, 0, 1, 1], ("cat", "dog", "owl"), r"class 2 \('owl'\) has no images"),
-        ([1, 1, 3, 3], ("cat", "dog", "owl", "yak"), r"class 0 \('cat'\) and 1 more have no images"),
+        ([0, 0, 2, 2], None, "class 1"),
+        ([0, 0, 2, 2], ("cat", "dog", "owl"), "dog"),
+        ([0, 0, 1, 1], ("cat", "dog", "owl"), "owl"),
     ],
 )
 def test_a_class_without_images_is_named(labels, names, said):
     part = (torch.randn(4, 6), torch.tensor(labels))
-    with pytest.raises(InputError, match=rf"shots = 1: {said} to draw from: expected some of each class\. T"):
+    with pytest.raises(InputError, match=rf"images of {said} to draw from = 0: expected some of each class"):
         few_shot_accuracy(part, part, 1, class_names=names)
 
 
@@ -166,16 +165,10 @@ def test_the_names_say_how_many_classes_there_are():
         few_shot_accuracy(part, part, 1, class_names="ab")
 
 
-def test_no_images_are_no_draw():
-    part = (torch.zeros(0, 6), torch.zeros(0).long())
-    with pytest.raises(InputError, match=r"shots = 1 of 0 training images: expected some of each class"):
-        few_shot_accuracy(part, part, 1)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"shots": 5}, r"shots = 5: expected 1 to 4, the images of the smallest class"),
+        ({"shots": 5}, r"shots = 5: expected 1 to 4, the images of class 0, the smallest class"),
         ({"shots": 0}, r"shots = 0: expected 1 to 4"),
         ({"draws": 0}, r"draws = 0: expected at least 1"),
         ({"penalty": 0.0}, r"penalty = 0.0: expected a number above 0"),

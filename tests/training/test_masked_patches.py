@@ -11,8 +11,14 @@ from torch import nn
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.model.patches import patchify
-from vit_from_scratch.training import MaskedPatchPrediction, colour_targets, corrupt
-from vit_from_scratch.training.patch_corruption import draw_corruption
+from vit_from_scratch.training import (
+    MaskedPatchPrediction,
+    colour_targets,
+    mean_colours,
+    neighbour_colours,
+    target_colours,
+)
+from vit_from_scratch.training.masked_patches import draw_corruption
 
 IMAGES = torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
@@ -42,15 +48,17 @@ def test_of_the_chosen_eight_in_ten_are_masked_one_is_replaced_and_one_stays():
 
 
 def test_another_patch_is_never_the_patch_itself():
-    """Of two patches the other is known."""
+    """Of two patches the other is known, and there must be two."""
     embeddings = torch.arange(2.0).view(1, 2, 1)
     for seed in range(300):
         corruption = draw_corruption(1, 2, 0.5, seeded(seed))
-        corrupted, which = corrupt(embeddings, torch.tensor([7.0]), seeded(seed))
-        stays = (~which | (corruption.source == torch.arange(2)))[..., None]
+        corrupted = corruption.apply(embeddings, torch.tensor([7.0]))
+        stays = (~corruption.which | (corruption.source == torch.arange(2)))[..., None]
         expected = torch.where(stays, embeddings, 1 - embeddings)
         expected = expected.masked_fill(corruption.masked[..., None], 7.0)
         assert torch.equal(corrupted, expected)
+    with pytest.raises(InputError, match="patches of the batch = 1: expected at least 2"):
+        draw_corruption(1, 1)
 
 
 def test_another_patch_is_any_other_of_the_batch_as_often():
@@ -65,34 +73,16 @@ def test_another_patch_is_any_other_of_the_batch_as_often():
     assert (counts[1:] / drawn - 1 / 3).abs().max() < 4 * spread
 
 
-def test_the_same_generator_corrupts_alike_and_another_does_not():
-    embeddings, token = torch.randn(3, 16, 4), torch.randn(4)
-    first, again, other = (corrupt(embeddings, token, seeded(seed))[0] for seed in (0, 0, 1))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-
-
 def test_corrupted_embeddings_are_those_of_a_loop():
     embeddings, token = torch.randn(3, 16, 4), torch.randn(4)
-    corrupted, which = corrupt(embeddings, token, seeded(3))
     corruption = draw_corruption(3, 16, 0.5, seeded(3))
-    assert torch.equal(which, corruption.which)
+    corrupted = corruption.apply(embeddings, token)
     for image in range(3):
         for patch in range(16):
             number = int(corruption.source[image, patch])
             standing = embeddings[number // 16, number % 16]
             expected = token if corruption.masked[image, patch] else standing
             assert torch.equal(corrupted[image, patch], expected)
-
-
-def test_gradient_reaches_the_mask_token_and_the_embeddings_that_are_left():
-    embeddings = torch.randn(4, 16, 8, requires_grad=True)
-    token = torch.randn(8, requires_grad=True)
-    corruption = draw_corruption(4, 16, 0.5, seeded())
-    corruption.apply(embeddings, token).sum().backward()
-    assert token.grad.tolist() == [corruption.masked.sum()] * 8
-    standing = corruption.source[~corruption.masked].bincount(minlength=64).view(4, 16, 1)
-    assert torch.equal(embeddings.grad, standing.expand(4, 16, 8).float())
 
 
 def test_gradient_reaches_the_mask_token_and_the_vit_through_the_model(make_task):
@@ -254,15 +244,88 @@ def test_another_module_and_other_images_are_refused(make_task):
         make_task()(torch.zeros(1, 3, 8, 8))
 
 
+def test_mean_colours_and_targets_are_those_of_a_loop():
+    images = torch.randint(256, (2, 3, 6, 9), dtype=torch.uint8)
+    means, targets = mean_colours(images, 3), colour_targets(images, 3)
+    assert (means.shape, targets.shape, targets.dtype) == ((2, 6, 3), (2, 6), torch.int64)
+    for image in range(2):
+        for patch in range(6):
+            row, column = 3 * (patch // 3), 3 * (patch % 3)
+            sums = [0, 0, 0]
+            for y in range(row, row + 3):
+                for x in range(column, column + 3):
+                    for channel in range(3):
+                        sums[channel] += int(images[image, channel, y, x])
+            assert means[image, patch].tolist() == pytest.approx([s / 9 for s in sums], abs=1e-4)
+            red, green, blue = (s // 9 // 32 for s in sums)
+            assert targets[image, patch] == 64 * red + 8 * green + blue
+
+
+def flat(*colour: int) -> torch.Tensor:
+    return torch.tensor(colour).view(1, 3, 1, 1).expand(1, 3, 4, 4)
+
+
 @pytest.mark.parametrize(
-    ("embeddings", "token", "message"),
+    ("colour", "target"),
     [
-        (torch.zeros(1, 1, 4), torch.zeros(4), "patches of the batch = 1: expected at least 2"),
-        (torch.zeros(2, 4), torch.zeros(4), r"embeddings of shape \(2, 4\) and a mask token of shape \(4,\)"),
-        (torch.zeros(1, 2, 4), torch.zeros(3), r"mask token of shape \(3,\): expected"),
-        ([0], torch.zeros(3), "embeddings of type list"),
+        ((0, 0, 0), 0),
+        ((255, 255, 255), 511),
+        ((31, 32, 63), 0 * 64 + 1 * 8 + 1),
+        ((64, 95, 96), 2 * 64 + 2 * 8 + 3),
+        ((223, 224, 0), 6 * 64 + 7 * 8),
     ],
 )
-def test_embeddings_that_cannot_be_corrupted_are_refused(embeddings, token, message):
+def test_bins_begin_at_multiples_of_32(colour, target):
+    assert colour_targets(flat(*colour), 4).tolist() == [[target]]
+
+
+def test_a_mean_just_below_an_edge_stays_below():
+    image = flat(32, 32, 32).clone()
+    image[0, 0, 0, 0] = 31  # a mean of 31.9375
+    assert colour_targets(image, 4).tolist() == [[8 + 1]]
+
+
+def test_every_target_is_the_target_of_its_own_colour():
+    targets = torch.arange(512)
+    colours = target_colours(targets)  # (512, 3)
+    assert colours.min() == 16
+    assert colours.max() == 240
+    assert torch.equal(colour_targets(colours.view(512, 3, 1, 1), 1)[:, 0], targets)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (torch.zeros(1, 1, 8, 8), r"shape \(1, 1, 8, 8\): expected \(B, 3, H, W\)"),
+        (torch.zeros(3, 8, 8), r"shape \(3, 8, 8\): expected four axes"),
+        (torch.zeros(1, 3, 9, 8), "patch_size 4 does not divide"),
+        (torch.full((1, 3, 8, 8), -0.5), r"images from -0\.5 to -0\.5: expected the range of bytes"),
+        (torch.full((1, 3, 8, 8), 256.0), r"images from 256 to 256"),
+        ([[1]], "images of type list: expected a tensor"),
+    ],
+)
+def test_images_of_another_shape_or_range_are_refused(images, message):
     with pytest.raises(InputError, match=message):
-        corrupt(embeddings, token)
+        colour_targets(images, 4)
+
+
+def test_neighbours_are_those_of_a_loop():
+    generator = torch.Generator().manual_seed(0)
+    means = 255 * torch.rand(3, 20, 3, generator=generator)
+    visible = torch.rand(3, 20, generator=generator) < 0.4
+    visible[1] = False
+    visible[1, 19] = True  # the patches far from the corner have no visible neighbour
+    visible[2] = False
+    found = neighbour_colours(means, visible, (4, 5))
+    for image in range(3):
+        for patch in range(20):
+            row, column = divmod(patch, 5)
+            around = [
+                means[image, 5 * y + x]
+                for y in range(max(row - 1, 0), min(row + 2, 4))
+                for x in range(max(column - 1, 0), min(column + 2, 5))
+                if (y, x) != (row, column) and visible[image, 5 * y + x]
+            ]
+            around = around or list(means[image, visible[image]]) or [torch.full((3,), 128.0)]
+            expected = torch.stack(around).mean(dim=0)
+            assert found[image, patch].tolist() == pytest.approx(expected.tolist(), abs=1e-3)

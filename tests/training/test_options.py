@@ -93,6 +93,10 @@ def test_the_average_is_the_one_of_its_formula(make_model, few_digits, short):
     assert torch.allclose(model.head.weight, expected, atol=1e-6)
 
 
+def by_heart(data):
+    return replace(data, validation_images=data.train_images, validation_labels=data.train_labels)
+
+
 def test_patience_stops_early_and_goes_back_to_the_best_epoch(make_model, few_digits, short):
     best = {}
 
@@ -104,13 +108,8 @@ def test_patience_stops_early_and_goes_back_to_the_best_epoch(make_model, few_di
                 best.update(copy.deepcopy(state.model.state_dict()))
                 torch.nn.init.normal_(state.model.head.weight, std=30.0)
 
-    by_heart = replace(
-        few_digits, validation_images=few_digits.train_images, validation_labels=few_digits.train_labels
-    )
-    model = make_model()
-    history = train(
-        model, by_heart, replace(short, epochs=20, patience=3, learning_rate=1e-2), callbacks=[Spoil()]
-    )
+    model, patient = make_model(), replace(short, epochs=20, patience=3, learning_rate=1e-2)
+    history = train(model, by_heart(few_digits), patient, callbacks=[Spoil()])
     losses = [epoch.validation_loss for epoch in history]
     assert losses.index(min(losses)) == 1
     assert len(history) == 5
@@ -123,11 +122,8 @@ def test_with_a_curriculum_patience_counts_in_its_last_stage(make_model, few_dig
             if state.epoch == 1:
                 torch.nn.init.normal_(state.model.head.weight, std=30.0)
 
-    by_heart = replace(
-        few_digits, validation_images=few_digits.train_images, validation_labels=few_digits.train_labels
-    )
     growing = replace(short, epochs=20, patience=3, learning_rate=1e-6, curriculum=((0.0, 4), (0.5, 8)))
-    history = train(make_model(), by_heart, growing, callbacks=[Spoil()])
+    history = train(make_model(), by_heart(few_digits), growing, callbacks=[Spoil()])
     losses = [epoch.validation_loss for epoch in history]
     assert losses.index(min(losses)) == 0, "nothing is better than before it was spoilt"
     assert len(history) == 10 + 3

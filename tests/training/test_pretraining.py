@@ -116,14 +116,14 @@ def test_measuring_averages_over_images_and_leaves_the_mode(make_task, colours, 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_accumulation_weighs_pieces_by_their_images(make_task, colours, objective):
-    """Sixteen images in pieces of 6, 6 and 4: the loss is the mean over all of them."""
+    """Sixteen images in pieces of 6, 5 and 5: the loss is the mean over all of them."""
     config = TrainConfig(batch_size=16, accumulation=3)
     model = make_task(objective, dropout=0.0)
     state = TrainingState(model, colours, config, build_optimiser(model, config))
     images = colours.normalise(colours.train_images[:16])
     torch.manual_seed(4)
     with torch.no_grad():
-        losses = torch.cat([model(piece).loss for piece in images.chunk(3)])
+        losses = torch.cat([model(piece).loss for piece in images.tensor_split(3)])
     torch.manual_seed(4)
     outcome = train_step(state, images, colours.train_labels[:16])
     assert torch.allclose(outcome.loss, losses)

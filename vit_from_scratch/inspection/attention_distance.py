@@ -48,21 +48,12 @@ def mean_attention_distance(
 
 
 def attention_distances(model: VisionTransformer, images: Tensor) -> Tensor:
-    """Measure a model's mean attention distances, one layer's weights in memory at a time.
+    """Measure a model's mean attention distances, (L, B, h), in pixels of the images (B, C, H, W).
 
-    Args:
-        model: any of ours.
-        images: (B, C, H, W) floats, as the model takes them.
-
-    Returns:
-        (L, B, h), pixels of the input image.
+    One layer's weights are in memory at a time.
 
     Raises:
         InputError: images that the model does not take.
     """
-    config, grid = model.config, patch_grid(model)
-    return torch.stack(
-        layer_attention(
-            model, images, lambda weights: mean_attention_distance(weights, grid, config.patch_size)
-        )
-    )
+    grid, size = patch_grid(model), model.config.patch_size
+    return torch.stack(layer_attention(model, images, lambda one: mean_attention_distance(one, grid, size)))

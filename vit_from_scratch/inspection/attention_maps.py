@@ -1,5 +1,6 @@
 """Chapter 13: which tokens look at which, layer by layer, and through all layers (Figure 6, appendix D.8)."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -13,6 +14,7 @@ from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 
 
 @torch.no_grad()
@@ -22,7 +24,7 @@ def layer_attention(
     """Return the attention weights of every layer, recomputed explicitly whatever path the model takes.
 
     Args:
-        model: any of ours, in any mode; it is measured in evaluation mode and left as it was.
+        model: it is measured in evaluation mode and left in the mode that it came in.
         images: (B, C, H, W) floats, as the model takes them.
         reduce: applied to each layer's (B, h, T, T) before the next layer is computed. Only its results are
             kept then, so the memory stays that of one layer.
@@ -55,8 +57,7 @@ def attention_rollout(
     (appendix D.8).
 
     Args:
-        attentions: L tensors (B, h, T, T), first layer first, as `layer_attention` returns them, or one
-            (L, B, h, T, T).
+        attentions: L tensors (B, h, T, T), as `layer_attention` returns them, or one (L, B, h, T, T).
         fusion: how heads become one; "max" and "min" are later variants and not the paper's.
         discard: share of the weights in each fused map that is set to zero, lowest first; not the paper's.
 
@@ -68,26 +69,17 @@ def attention_rollout(
     """
     if fusion not in ("mean", "max", "min"):
         raise unknown_name("fusion", fusion, ("mean", "max", "min"))
-    if not 0 <= discard < 1:
-        raise InputError(f"discard = {discard}: expected a share from 0 to below 1.")
-    rollout = None
+    require(0 <= discard < 1, "discard", discard, "a share from 0 to below 1")
+    steps = []
     for weights in attention_layers(attentions):
         fused = {"mean": weights.mean, "max": weights.amax, "min": weights.amin}[fusion](dim=1)  # (B, T, T)
         if discard:
-            fused = _without_lowest(fused, discard)
+            flat = fused.flatten(1)
+            lowest = flat.topk(int(flat.shape[1] * discard), dim=1, largest=False).indices
+            fused = flat.scatter(1, lowest, 0.0).view_as(fused)
         step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
-        step = step / step.sum(dim=-1, keepdim=True)
-        rollout = step if rollout is None else step @ rollout
-    assert rollout is not None
-    return rollout
-
-
-def _without_lowest(fused: Tensor, share: float) -> Tensor:
-    """Set the lowest weights of each map (B, T, T) to zero."""
-    flat = fused.flatten(1)
-    count = int(flat.shape[1] * share)
-    lowest = flat.topk(count, dim=1, largest=False).indices
-    return flat.scatter(1, lowest, 0.0).view_as(fused)
+        steps.append(step / step.sum(dim=-1, keepdim=True))
+    return functools.reduce(lambda rollout, step: step @ rollout, steps)
 
 
 def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int]) -> Tensor:
@@ -136,10 +128,7 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
 
 
 def object_share(maps: Tensor, mask: Tensor) -> Tensor:
-    """Return the share of the attention that falls on an object.
-
-    By chance, that is with the same attention everywhere, it is the share of the image that the object
-    covers, the mean of `mask`.
+    """Return the share of the attention that falls on an object; of uniform attention it is the mask's mean.
 
     Args:
         maps: (B, gh, gw), any scale of 0 or more, as `rollout_maps` returns them.

@@ -8,6 +8,7 @@ from torch import Tensor
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import holds, require_tensor
 from vit_from_scratch.inspection.inputs import in_float64
+from vit_from_scratch.settings import require
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,22 +33,19 @@ class FilterComponents:
         return self.mean + torch.einsum("dk,kcpq->dcpq", self.coordinates, self.components)
 
 
-def component_signs(components: Tensor) -> Tensor:
-    """Return the signs (k, 1) that make the largest value of each component (k, n) positive."""
-    return components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
+def principal_components(rows: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the components (k, n) of rows (d, n), the rows in these (d, k), sizes (k,), and the mean (n,).
 
-
-def decomposed(matrix: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the reduced singular value decomposition U, S, V^T of a matrix.
-
-    Raises:
-        InputError: it has none, as it holds values that are not finite.
+    The largest value of each component is positive.
     """
-    if not holds(matrix.isfinite().all()):
+    if not holds(rows.isfinite().all()):
         raise InputError(
             f"{name} with values that are not finite (nan or inf): expected numbers; look at what made them."
         )
-    return torch.linalg.svd(matrix, full_matrices=False)
+    mean = rows.mean(dim=0)
+    left, sizes, right = torch.linalg.svd(rows - mean, full_matrices=False)
+    signs = right.gather(1, right.abs().argmax(dim=1, keepdim=True)).sign()  # (k, 1)
+    return right * signs, left * sizes * signs.T, sizes, mean
 
 
 def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterComponents:
@@ -68,18 +66,9 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
     filters = in_float64(weight.detach()).flatten(1)  # (D, C P^2)
     most = min(filters.shape)
     k = most if k is None else k
-    if not 1 <= k <= most:
-        raise InputError(
-            f"k = {k}: expected 1 to {most} components of filters of shape {tuple(weight.shape)}."
-        )
-    mean = filters.mean(dim=0)
-    left, sizes, right = decomposed(filters - mean, "filters")
-    signs = component_signs(right)
-    components, coordinates = right * signs, left * sizes * signs.T
-    share = sizes.square() / sizes.square().sum()
+    require(1 <= k <= most, "k", k, f"1 to {most} components of filters of shape {tuple(weight.shape)}")
+    components, coordinates, sizes, mean = principal_components(filters, "filters")
+    share, shape = sizes.square() / sizes.square().sum(), weight.shape[1:]
     return FilterComponents(
-        components[:k].unflatten(1, weight.shape[1:]),
-        share[:k],
-        mean.unflatten(0, weight.shape[1:]),
-        coordinates[:, :k],
+        components[:k].unflatten(1, shape), share[:k], mean.unflatten(0, shape), coordinates[:, :k]
     )

@@ -12,6 +12,7 @@ from vit_from_scratch.inspection.attention_maps import attention_rollout, layer_
 from vit_from_scratch.inspection.inputs import patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
@@ -83,8 +84,7 @@ def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) ->
             f"score for each patch of {patch_size} x {patch_size} pixels, (B, gh, gw)."
         )
     flat = scores.flatten(1)
-    if not 0 <= count <= flat.shape[1]:
-        raise InputError(f"count = {count}: expected 0 to {flat.shape[1]}, the patches of an image.")
+    require(0 <= count <= flat.shape[1], "count", count, f"0 to {flat.shape[1]}, the patches of an image")
     hidden = torch.zeros_like(flat, dtype=torch.bool).scatter(1, flat.topk(count, dim=1).indices, True)
     pixels = hidden.view_as(scores).repeat_interleave(patch_size, 1).repeat_interleave(patch_size, 2)
     return torch.where(pixels[:, None], images.mean(dim=(2, 3), keepdim=True), images)
@@ -102,7 +102,7 @@ def masked_hits(
     """Find which images are still classified correctly while more and more of their patches are hidden.
 
     Args:
-        model: any of ours; it is left in the mode that it came in.
+        model: it is left in the mode that it came in.
         images: (N, C, H, W) floats, as the model takes them.
         labels: (N,) class numbers.
         score: from images (B, C, H, W) to a score for each patch (B, gh, gw); the highest are hidden.

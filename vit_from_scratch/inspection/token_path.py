@@ -5,7 +5,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_tensor
-from vit_from_scratch.inspection.embedding_filters import component_signs, decomposed
+from vit_from_scratch.inspection.embedding_filters import principal_components
 from vit_from_scratch.inspection.inputs import in_float64, patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
@@ -13,25 +13,23 @@ from vit_from_scratch.model.vit import VisionTransformer
 
 @torch.no_grad()
 def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
-    """Return the patch tokens before the first layer and after each one.
+    """Return the patch tokens before the first layer and after each one, without the class token.
 
     Args:
-        model: any of ours; it is left in the mode that it came in.
+        model: it is left in the mode that it came in.
         images: (B, C, H, W) floats, as the model takes them.
 
     Returns:
-        L + 1 tensors (B, gh, gw, D), without the class token.
+        L + 1 tensors (B, gh, gw, D).
 
     Raises:
         InputError: images that the model does not take.
     """
     model.check_images(images)
     with evaluating(model):
-        tokens = model.tokens(model.patch_embedding(images))
-        path = [tokens]
+        path = [model.tokens(model.patch_embedding(images))]
         for block in model.encoder.blocks:
-            tokens, _ = block(tokens)
-            path.append(tokens)
+            path.append(block(path[-1])[0])
     first = int(model.config.class_token)
     return [tokens[:, first:].unflatten(1, patch_grid(model)) for tokens in path]
 
@@ -55,9 +53,7 @@ def token_colours(tokens: Tensor) -> Tensor:
     if tokens.ndim < 2 or min(tokens.shape[:-1].numel(), tokens.shape[-1]) < 3:
         raise InputError(f"tokens of shape {tuple(tokens.shape)}: expected at least 3 tokens of 3 values.")
     vectors = in_float64(tokens.detach()).flatten(0, -2)  # (B gh gw, D)
-    centred = vectors - vectors.mean(dim=0)
-    directions = decomposed(centred, "tokens")[2][:3]  # (3, D)
-    scores = centred @ (directions * component_signs(directions)).T  # (B gh gw, 3)
+    scores = principal_components(vectors, "tokens")[1][:, :3]  # (B gh gw, 3)
     low, high = scores.quantile(0.01, dim=0), scores.quantile(0.99, dim=0)
     colours = ((scores - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
     return colours.reshape(*tokens.shape[:-1], 3)

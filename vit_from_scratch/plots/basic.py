@@ -1,6 +1,7 @@
 """Images, matrices and curves."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -27,20 +28,29 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         InputError: a picture of another shape.
     """
     ax = new_axes(ax)
-    pixels = picture.detach().cpu().float()
-    pixels = pixels[0] if pixels.ndim == 4 else pixels
+    pixels = _pixels(picture)
     if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
         raise InputError(
             f"picture of shape {tuple(picture.shape)}: expected (C, H, W) with 1 or 3 channels; "
             "pass one image, channels first."
         )
-    if pixels.shape[0] == 1:
-        ax.imshow(pixels[0].numpy(), cmap="gray")
-    else:
-        ax.imshow(pixels.clamp(0, 1).permute(1, 2, 0).numpy())
+    _show(pixels, ax)
     bare(ax)
     ax.set_title(title)
     return ax
+
+
+def _pixels(picture: Tensor) -> Tensor:
+    """Return a picture (C, H, W), or the only one of a batch, as floats on the CPU."""
+    return (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
+
+
+def _show(pixels: Tensor, ax: Axes, **options: Any) -> None:
+    """Draw (C, H, W), which are grey with the options, or in colours with values in [0, 1]."""
+    if len(pixels) == 1:
+        ax.imshow(pixels[0].numpy(), cmap="gray", **options)
+    else:
+        ax.imshow(pixels.clamp(0, 1).permute(1, 2, 0).numpy(), extent=options.get("extent"))
 
 
 def patch_mosaic(
@@ -56,40 +66,27 @@ def patch_mosaic(
         title: text above.
     """
     ax = new_axes(ax)
-    pixels = (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
+    pixels = _pixels(picture)
     step = patch_size * (1 + gap)
     low, high = pixels.min().item(), pixels.max().item()
-    rows, columns = pixels.shape[1] // patch_size, pixels.shape[2] // patch_size
-    for row in range(rows):
-        for column in range(columns):
-            patch = pixels[
-                :, row * patch_size : (row + 1) * patch_size, column * patch_size : (column + 1) * patch_size
-            ]
-            left, top = column * step, row * step
-            extent = (left, left + patch_size, top + patch_size, top)
-            if len(patch) == 1:
-                ax.imshow(patch[0].numpy(), cmap="gray", extent=extent, vmin=low, vmax=high)
-            else:
-                ax.imshow(patch.permute(1, 2, 0).clamp(0, 1).numpy(), extent=extent)
-    ax.set_xlim(-1, columns * step)
-    ax.set_ylim(rows * step, -1)
+    patches = pixels.unfold(1, patch_size, patch_size).unfold(2, patch_size, patch_size)  # (C, gh, gw, P, P)
+    rows, columns = patches.shape[1:3]
+    for row, column in np.ndindex(rows, columns):
+        left, top = column * step, row * step
+        extent = (left, left + patch_size, top + patch_size, top)
+        _show(patches[:, row, column], ax, extent=extent, vmin=low, vmax=high)
+    ax.set(xlim=(-1, columns * step), ylim=(rows * step, -1), title=title)
     bare(ax)
-    ax.set_title(title)
     return ax
 
 
 def ink_on(colour: Iterable[float]) -> str:
-    """Return black or white, whichever stands out more from a colour: by 4.5:1 or more (WCAG 2.2, 1.4.3).
-
-    Args:
-        colour: red, green and blue (sRGB), and perhaps more, from 0 to 1.
-    """
+    """Return black or white, whichever stands out more from sRGB in [0, 1]: by 4.5:1 or more (WCAG 2.2)."""
     red, green, blue, *_ = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
     )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    on_black, on_white = (luminance + 0.05) / 0.05, 1.05 / (luminance + 0.05)
-    return "black" if on_black > on_white else "white"
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+    return "black" if luminance / 0.05 > 1.05 / luminance else "white"
 
 
 def matrix(
@@ -184,8 +181,8 @@ def confusion_matrix(
     matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
     for count in ax.texts:
         count.set_visible(count.get_text() != "0")  # what happened stands out
-    ax.set_xticks(range(classes), names)
-    ax.set_yticks(range(classes), names)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(range(classes), names)
     return ax
 
 
@@ -216,10 +213,49 @@ def image_row(
     rows = -(-count // columns)
     height = size * (1.25 if titles is not None else 1.0)
     _, axes = plt.subplots(rows, columns, figsize=(columns * size, rows * height), squeeze=False)
-    for index, ax in enumerate(axes.flat):
+    for ax, picture, title in zip_longest(axes.flat, pictures, titles or ()):
         bare(ax)
-        if index < count:
-            image(pictures[index], ax)
-            if titles is not None:
-                ax.set_title(titles[index], fontsize=8.5)
+        if picture is not None:
+            image(picture, ax)
+            ax.set_title(title or "", fontsize=8.5)
+    return axes
+
+
+def masked_rows(
+    photos: Tensor,
+    seen: Tensor,
+    answer: Tensor,
+    titles: Sequence[str] = ("photo", "seen", "answer"),
+    size: float = 1.5,
+) -> np.ndarray[Any, Any]:
+    """Draw a row for each photo: the original, what the model saw, what it answered.
+
+    For masked patch prediction these are a `Prediction`'s `seen` (masked patches grey, replaced ones as what
+    stands there) and `answer` (the predicted mean colours); for masked autoencoding a `Reconstruction`'s.
+
+    Args:
+        photos: (n, C, H, W) in [0, 1], for instance `normalise.undo(images)`.
+        seen: of the same shape.
+        answer: likewise.
+        titles: a text above each column.
+        size: side of one picture in inches.
+
+    Returns:
+        The Axes, (n, 3).
+
+    Raises:
+        InputError: no photo, or pictures of different shapes.
+    """
+    columns = (photos, seen, answer)
+    shapes = [tuple(pictures.shape) for pictures in columns]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 4 or not shapes[0][0]:
+        raise InputError(
+            f"pictures of shapes {', '.join(map(str, shapes))}: expected three times (n, C, H, W), a photo "
+            "or more; pass what was seen and answered of the same photos."
+        )
+    count = len(photos)
+    _, axes = plt.subplots(count, 3, figsize=(3 * size, count * size + 0.3), squeeze=False)
+    for column, (pictures, title) in enumerate(zip(columns, titles, strict=True)):
+        for row, picture in enumerate(pictures):
+            image(picture, axes[row, column], title if row == 0 else "")
     return axes

@@ -46,15 +46,13 @@ def attention_grid(
     """
     down, across = maps.shape[:2]
     _, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.3), squeeze=False)
-    for row in range(down):
-        for column in range(across):
-            ax = axes[row, column]
-            ax.imshow(maps[row, column].detach().cpu().float().numpy(), cmap=SEQUENTIAL)
-            bare(ax)
-            if row == 0 and columns is not None:
-                ax.set_title(columns[column], fontsize=8.5)
-            if column == 0 and rows is not None:
-                ax.set_ylabel(rows[row], fontsize=8.5)
+    for ax, picture in zip(axes.flat, maps.detach().cpu().float().flatten(0, 1), strict=True):
+        ax.imshow(picture.numpy(), cmap=SEQUENTIAL)
+        bare(ax)
+    for ax, text in zip(axes[0], columns or (), strict=False):
+        ax.set_title(text, fontsize=8.5)
+    for ax, text in zip(axes[:, 0], rows or (), strict=False):
+        ax.set_ylabel(text, fontsize=8.5)
     return axes
 
 

@@ -31,35 +31,29 @@ def use_style() -> None:
     """Set the book's figure style; in a notebook also ask for pictures of twice the resolution."""
     for file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
         font_manager.fontManager.addfont(file)
+    grey = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "grid.color", "legend.labelcolor")
+    grey += ("text.color", "xtick.color", "ytick.color")
+    clear = ("axes.facecolor", "figure.facecolor", "savefig.facecolor")
     plt.rcParams.update(
         {
-            "axes.edgecolor": GREY,
-            "axes.facecolor": "none",
+            **dict.fromkeys(grey, GREY),
+            **dict.fromkeys(clear, "none"),
             "axes.grid": True,
             "axes.grid.axis": "y",
-            "axes.labelcolor": GREY,
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
             + cycler(linestyle=["-", "--", "-.", ":", "-", "--"]),
             "axes.spines.right": False,
             "axes.spines.top": False,
-            "axes.titlecolor": GREY,
             "axes.titlesize": 11,
             "figure.constrained_layout.use": True,
             "figure.dpi": 100,
-            "figure.facecolor": "none",
             "font.family": FONTS,
             "font.size": 10.5,
             "grid.alpha": 0.3,
-            "grid.color": GREY,
             "image.interpolation": "nearest",
             "legend.frameon": False,
-            "legend.labelcolor": GREY,
             "lines.linewidth": 2,
             "mathtext.fontset": "stix",
-            "savefig.facecolor": "none",
-            "text.color": GREY,
-            "xtick.color": GREY,
-            "ytick.color": GREY,
         }
     )
     try:
@@ -71,21 +65,12 @@ def use_style() -> None:
 
 
 def legend_beside(ax: Axes, **options: Any) -> Legend:
-    """Put the legend to the right of the Axes, where nothing runs through its text.
-
-    Args:
-        ax: holds what is labelled.
-        options: of `Axes.legend`, such as ``title``.
-    """
+    """Put the legend to the right of the Axes, where nothing runs through its text."""
     return ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), **options)
 
 
 def legend_above(ax: Axes) -> Legend:
-    """Put the legend above the Axes, in one row, where nothing runs through its text.
-
-    Args:
-        ax: holds what is labelled, by a few short words.
-    """
+    """Put the legend of a few short words above the Axes, in one row, where nothing runs through its text."""
     count = len(ax.get_legend_handles_labels()[1])
     return ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=count, borderaxespad=0.2)
 
@@ -97,8 +82,6 @@ def new_axes(ax: Axes | None, width: float = 4.0, height: float = 4.0) -> Axes:
 
 def bare(ax: Axes) -> None:
     """Take ticks, grid and frame away: what a picture does not need."""
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)

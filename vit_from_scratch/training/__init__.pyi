@@ -1,17 +1,21 @@
-from .callbacks import Callback, ProgressBar, StepLog
+from .callbacks import ProgressBar, StepLog
 from .config import TrainConfig
 from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, evaluate_hidden, predict
 from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
-from .masked_patches import MaskedPatchPrediction
+from .masked_patches import (
+    MaskedPatchPrediction,
+    colour_targets,
+    mean_colours,
+    neighbour_colours,
+    target_colours,
+)
 from .optimisers import build_optimiser, decay_groups
 from .outcomes import HeldOut, Outcome
-from .patch_colours import colour_targets, mean_colours, neighbour_colours, target_colours
-from .patch_corruption import corrupt
 from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
 from .self_supervised import SelfSupervised
-from .state import EpochMetrics
+from .state import Callback, EpochMetrics
 
 __all__ = [
     "Callback",
@@ -28,7 +32,6 @@ __all__ = [
     "TrainConfig",
     "build_optimiser",
     "colour_targets",
-    "corrupt",
     "decay_groups",
     "evaluate",
     "evaluate_batches",

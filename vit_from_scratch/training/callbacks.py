@@ -2,33 +2,17 @@
 
 import sys
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from vit_from_scratch.progress import progress_refused, progress_shown
-from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.training.state import Callback, TrainingState
 
 LINE_SECONDS = 60
 """Where there is no bar, how long until the next line."""
-
-
-class Callback:
-    """Override what you need; the loop calls each at its moment, with the state as it is then."""
-
-    def on_start(self, state: TrainingState) -> None:
-        """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
-
-    def on_step(self, state: TrainingState) -> None:
-        """After a step of the optimiser."""
-
-    def on_epoch(self, state: TrainingState) -> None:
-        """After an epoch, its metrics already in `state.history`."""
-
-    def on_end(self, state: TrainingState) -> None:
-        """After the last epoch."""
 
 
 class ProgressBar(Callback):
@@ -36,12 +20,13 @@ class ProgressBar(Callback):
 
     It shows itself in a terminal. Elsewhere, such as in a log file, a line says the same after an epoch, once
     a minute at most. The environment variable VIT_PROGRESS says 1 (a bar, always) or 0 (neither).
+
+    Args:
+        title: what the bar is called, for instance by the run's seed.
     """
 
     def __init__(self, title: str = "") -> None:
-        """Name the bar, for instance by the run's seed."""
         self.title = title
-        self.bar: tqdm | None = None
         self.spoke = (0.0, 0)  # when the last line was written: seconds of the clock, step
 
     def on_start(self, state: TrainingState) -> None:
@@ -58,8 +43,7 @@ class ProgressBar(Callback):
 
     def on_step(self, state: TrainingState) -> None:
         """Move on by one."""
-        if self.bar is not None:
-            self.bar.update()
+        self.bar.update()
 
     def on_epoch(self, state: TrainingState) -> None:
         """Show the epoch's numbers."""
@@ -69,36 +53,23 @@ class ProgressBar(Callback):
             numbers["validation"] = f"{last.validation_accuracy:.1%}"
         elif last.validation_loss is not None:
             numbers["validation"] = f"{last.validation_loss:.3f}"
-        if self.bar is not None and not self.bar.disable:
+        if not self.bar.disable:
             self.bar.set_postfix(numbers)
         elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and not progress_refused():
-            self._say(state, numbers)
-
-    def _say(self, state: TrainingState, numbers: dict[str, str]) -> None:
-        """Write a line, with what is left if the steps to come take as long as those since the last line."""
-        now = time.monotonic()
-        left = (state.total_steps - state.step) * (now - self.spoke[0]) / max(1, state.step - self.spoke[1])
-        self.spoke = (now, state.step)
-        words = ", ".join(f"{name} {number}" for name, number in numbers.items())
-        start = f"{self.title}: " if self.title else ""
-        print(f"{start}{words}, about {left / 60:.0f} minutes left", file=sys.stderr, flush=True)
+            now, (then, step) = time.monotonic(), self.spoke
+            left = (state.total_steps - state.step) * (now - then) / max(1, state.step - step)
+            self.spoke = (now, state.step)
+            words = ", ".join(f"{name} {number}" for name, number in numbers.items())
+            start = f"{self.title}: " if self.title else ""
+            print(f"{start}{words}, about {left / 60:.0f} minutes left", file=sys.stderr, flush=True)
 
     def on_end(self, state: TrainingState) -> None:
         """Close the bar."""
-        if self.bar is not None:
-            self.bar.close()
+        self.bar.close()
 
 
-@dataclass(frozen=True)
-class StepMetrics:
-    """One step in numbers.
-
-    Attributes:
-        step: counted from 1.
-        learning_rate: the rate of this step.
-        loss: the batch's loss.
-        gradient_norm: the gradient's global norm before clipping.
-    """
+class StepMetrics(NamedTuple):
+    """One step, counted from 1: its rate, the batch's loss, the gradient's global norm before clipping."""
 
     step: int
     learning_rate: float
@@ -113,7 +84,6 @@ class StepLog(Callback):
     """
 
     def __init__(self) -> None:
-        """Begin with an empty log."""
         self._steps: list[StepMetrics] = []
         self._unread: list[tuple[int, float, Tensor, Tensor]] = []
 

@@ -13,6 +13,8 @@ from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.training.outcomes import MEASURING_SEED, HeldOut, SetsOwnTask
 
+NOTHING = "no images to measure on: expected at least one; choose another part of the data."
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -33,18 +35,15 @@ class Evaluation:
 
 
 class FlipAveraged(nn.Module):
-    """A classifier that looks at each image twice, as it is and mirrored, and means both answers.
+    """A classifier that averages the probabilities of each image as it is and mirrored.
 
-    The mean is that of the probabilities (test-time augmentation). It costs twice the work, and fits images
-    whose class a mirror does not change: photos, not digits.
+    It costs twice the work, and fits images whose class a mirror does not change: photos, not digits.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        """Wrap a model.
-
-        Args:
-            model: (B, C, H, W) floats to (B, K) logits.
-        """
         super().__init__()
         self.model = model
 
@@ -62,16 +61,13 @@ def predict(
     normalise: Callable[[Tensor], Tensor] | None = None,
     batch_size: int = 500,
 ) -> Tensor:
-    """Run a model over many images, in evaluation mode and without gradients.
+    """Return the logits of many images, (N, K), in evaluation mode and without gradients.
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits; it is left in the mode that it came in.
         images: (N, C, H, W): bytes with `normalise`, else floats as the model takes them.
         normalise: applied to each batch, usually `data.normalise`.
         batch_size: images at a time; it bounds the memory.
-
-    Returns:
-        (N, K) logits, on the model's device.
 
     Raises:
         InputError: images that are not a tensor, or that the model does not take.
@@ -96,21 +92,15 @@ def evaluate(
     """Measure accuracy and cross-entropy.
 
     Args:
-        model: (B, C, H, W) floats to (B, K) logits.
-        images: (N, C, H, W): bytes with `normalise`, else floats as the model takes them.
+        model: as in `predict`, like `normalise` and `batch_size`.
+        images: (N, C, H, W), at least one.
         labels: (N,) class numbers.
-        normalise: applied to each batch, usually `data.normalise`.
-        batch_size: images at a time; it bounds the memory.
+        normalise: see `predict`.
+        batch_size: see `predict`.
 
     Raises:
         InputError: no images, or labels that are not one class number an image.
     """
-    for tensor, name, shape in ((images, "images", "(N, C, H, W)"), (labels, "labels", "(N,)")):
-        require_tensor(tensor, name, shape)
-    if len(images) == 0 or len(images) != len(labels):
-        raise InputError(
-            f"{len(images)} images and {len(labels)} labels: expected as many labels as images, at least one."
-        )
     return _scored(predict(model, images, normalise, batch_size), labels)
 
 
@@ -125,25 +115,22 @@ def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]])
     Raises:
         InputError: there is no batch, or labels are not one class number an image.
     """
-    logits, labels = [], []
-    for images, target in batches:
-        logits.append(predict(model, images))
-        labels.append(target)
-    if not logits:
-        raise InputError("no images to measure on: expected at least one; choose another part of the data.")
-    return _scored(torch.cat(logits), torch.cat(labels))
+    found = [(predict(model, images), labels) for images, labels in batches]
+    if not found:
+        raise InputError(NOTHING)
+    logits, labels = map(torch.cat, zip(*found, strict=True))
+    return _scored(logits, labels)
 
 
 @torch.no_grad()
 def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> HeldOut:
     """Measure a self-supervised model, in evaluation mode, on images whose labels are not read.
 
-    What is hidden depends on the images' places and on how they are cut into batches: with the same batches
-    it is the same after every epoch.
+    With the same batches the same patches are hidden each time.
 
     Args:
         model: it is left in the mode that it came in.
-        batches: images (B, C, H, W), normalised, with labels: for instance `data.batches("validation")`.
+        batches: as in `evaluate_batches`.
 
     Raises:
         InputError: there is no batch.
@@ -152,7 +139,7 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
     with evaluating(model):
         outcomes = [model(images, generator) for images, _ in batches]
     if not outcomes:
-        raise InputError("no images to measure on: expected at least one; hold some out for validation.")
+        raise InputError(NOTHING)
     losses = torch.cat([outcome.loss.float() for outcome in outcomes])
     right = [outcome.right for outcome in outcomes if outcome.right is not None]
     accuracy = torch.cat(right).mean().item() if right else None
@@ -166,6 +153,8 @@ def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evalu
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:
     """Compare logits (N, K) with labels (N,)."""
+    if not len(logits):
+        raise InputError(NOTHING)
     require_labels(labels, len(logits), logits.shape[1])
     labels = labels.to(logits.device, torch.long)
     loss = F.cross_entropy(logits, labels).item()

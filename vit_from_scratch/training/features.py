@@ -17,7 +17,7 @@ Token = Literal["class", "mean"]
 def image_features(
     model: VisionTransformer, images: Tensor, layer: int | None = None, token: Token | None = None
 ) -> Tensor:
-    """Return one vector for each image; layers above the one that is asked for are not computed.
+    """Return one vector (B, D) for each image; layers above the one that is asked for are not computed.
 
     Args:
         model: left in the mode that it came in.
@@ -28,12 +28,8 @@ def image_features(
         token: "class" for the class token, "mean" for the mean of the patches; None for what the model's own
             head reads.
 
-    Returns:
-        (B, D).
-
     Raises:
-        InputError: a layer that the model does not have, a class token that it does not have, or wrong
-            images.
+        InputError: a layer or a class token that the model does not have, or wrong images.
     """
     token = check_features(model, layer, token)
     model.check_images(images)
@@ -50,11 +46,7 @@ def image_features(
 
 
 def check_features(model: VisionTransformer, layer: int | None, token: Token | None) -> Token:
-    """Return the token that is meant, after looking whether the model has it and the layer.
-
-    Raises:
-        InputError: it has not.
-    """
+    """Return the token that is meant; raise an `InputError` unless the model has it and the layer."""
     depth = model.config.depth
     if layer is not None and not 0 <= layer <= depth:
         raise InputError(f"layer {layer}: expected 0 to {depth}, the model's layers. Choose one of them.")
@@ -75,10 +67,10 @@ def extract_features(
     """Return the features of all images of a stream, as `image_features` does, with their labels.
 
     Args:
-        model: the model.
+        model: as in `image_features`, like `layer` and `token`.
         batches: images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
-        layer: as in `image_features`.
-        token: likewise.
+        layer: see there.
+        token: see there.
 
     Returns:
         Features (N, D) and labels (N,), float32 and int64, on the CPU.

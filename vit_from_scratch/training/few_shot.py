@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
+from vit_from_scratch.settings import require
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 """What a draw chooses its penalty from, for features of standard deviation 1."""
@@ -66,24 +67,16 @@ def ridge_classifier(
         W (D, K) and b (K,), float64.
 
     Raises:
-        InputError: features that are not a matrix, labels that do not fit them, or no penalty.
+        InputError: no penalty.
     """
-    require_tensor(features, "features", "(N, D)")
-    if features.ndim != 2 or not len(features):
-        raise InputError(f"features of shape {tuple(features.shape)}: expected (N, D), a row for each image.")
-    require_labels(labels, len(features), classes)
-    if not penalty > 0:
-        raise InputError(f"penalty = {penalty}: expected a number above 0.")
-    inputs = features.double()
-    targets = 2 * F.one_hot(labels.long(), classes).double() - 1  # (N, K), -1 or 1
-    centre, offset = inputs.mean(dim=0), targets.mean(dim=0)  # (D,), (K,)
-    inputs, targets = inputs - centre, targets - offset
-    count, width = inputs.shape
-    if count < width:
-        gram = inputs @ inputs.T + penalty * torch.eye(count, dtype=torch.float64, device=inputs.device)
+    require(penalty > 0, "penalty", penalty, "a number above 0")
+    inputs, targets, centre, offset = _centred(features, labels, classes)
+    wide = len(inputs) < inputs.shape[1]
+    gram = inputs @ inputs.T if wide else inputs.T @ inputs
+    gram.diagonal().add_(penalty)
+    if wide:
         weight = inputs.T @ torch.linalg.solve(gram, targets)  # (D, K)
     else:
-        gram = inputs.T @ inputs + penalty * torch.eye(width, dtype=torch.float64, device=inputs.device)
         weight = torch.linalg.solve(gram, inputs.T @ targets)  # (D, K)
     return weight, offset - centre @ weight
 
@@ -102,17 +95,15 @@ def chosen_penalty(
         classes: K.
         penalties: those to choose from.
     """
-    inputs, targets = features.double(), F.one_hot(labels.long(), classes).double() * 2 - 1
-    inputs, targets = inputs - inputs.mean(dim=0), targets - targets.mean(dim=0)
+    inputs, targets, _, _ = _centred(features, labels, classes)
     left, sizes, _ = torch.linalg.svd(inputs, full_matrices=False)  # (N, r), (r,)
-    mixed = left.T @ targets  # (r, K)
-    errors = []
-    for penalty in penalties:
-        shrunk = sizes**2 / (sizes**2 + penalty)  # (r,)
-        own = (left**2 * shrunk).sum(dim=1) + 1 / len(inputs)  # (N,), H_ii; 1 / N is the mean's
-        error = (targets - left @ (shrunk[:, None] * mixed)) / (1 - own)[:, None]
-        errors.append(error.square().sum().item())
-    return penalties[errors.index(min(errors))]
+
+    def error(penalty: float) -> float:
+        shrunk = left * (sizes**2 / (sizes**2 + penalty))  # (N, r)
+        own = (left * shrunk).sum(dim=1) + 1 / len(inputs)  # (N,), H_ii; 1 / N is the mean's
+        return ((targets - shrunk @ (left.T @ targets)) / (1 - own)[:, None]).square().sum().item()
+
+    return min(penalties, key=error)
 
 
 def few_shot_accuracy(
@@ -134,15 +125,15 @@ def few_shot_accuracy(
         test: likewise, to measure on.
         shots: images a class, k.
         draws: how often images are drawn anew; a draw's classifier sees no other images.
-        penalty: as in `ridge_classifier`; None lets each draw choose one of `PENALTIES` by leaving its own
-            images out one by one. (The paper does not say what it takes.)
+        penalty: as in `ridge_classifier`; None lets each draw choose one (`chosen_penalty`). (The paper does
+            not say what it takes.)
         seed: decides the draws.
         class_names: K names, in the order of the labels; without them K is the largest training label plus 1.
 
     Raises:
         InputError: what `check_shots` refuses, no penalty, or features and labels that do not fit.
     """
-    classes = _count(train[1], class_names)
+    classes = check_shots(train[1], shots, draws, class_names)
     for (features, labels), name in ((train, "training"), (test, "test")):
         require_tensor(features, f"{name} features", "(N, D)")
         require_labels(labels, len(features), classes, f"{name} labels")
@@ -151,7 +142,6 @@ def few_shot_accuracy(
             f"features of {train[0].shape[1]} and of {test[0].shape[1]} values: expected those of one model "
             "and layer on both sides."
         )
-    check_shots(train[1], shots, draws, class_names)
     inputs, measured = standardised(train[0], test[0])
     generator = torch.Generator().manual_seed(seed)
     accuracies = []
@@ -165,47 +155,25 @@ def few_shot_accuracy(
     return FewShot(shots, tuple(accuracies))
 
 
-def check_shots(
-    labels: Tensor, shots: int, draws: int = 10, class_names: Sequence[str] | None = None
-) -> None:
-    """Refuse what cannot be drawn, before anything is computed.
+def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequence[str] | None = None) -> int:
+    """Refuse what cannot be drawn, before anything is computed; return how many classes there are, K.
 
-    Args:
-        labels: of the training images, (N,) class numbers.
-        shots: images a class, k.
-        draws: how often they are drawn.
-        class_names: as in `few_shot_accuracy`.
+    The arguments are those of `few_shot_accuracy`, with the labels (N,) of the training images.
 
     Raises:
         InputError: k is below 1 or larger than a class, a class has no images, or no draws.
     """
-    classes = _count(labels, class_names)
-    require_labels(labels, None, classes, "training labels")
     if not len(labels):
         raise InputError(f"shots = {shots} of 0 training images: expected some of each class.")
-    counts = torch.bincount(labels, minlength=classes)  # (K,)
-    absent = (counts == 0).nonzero().flatten().tolist()
-    if absent:
-        name = f" ({class_names[absent[0]]!r})" if class_names is not None else ""
-        more = f" and {len(absent) - 1} more have" if len(absent) > 1 else " has"
-        raise InputError(
-            f"shots = {shots}: class {absent[0]}{name}{more} no images to draw from: expected some of each "
-            "class. Take training images of all classes."
-        )
-    smallest = int(counts.min())
-    if not 1 <= shots <= smallest:
-        raise InputError(
-            f"shots = {shots}: expected 1 to {smallest}, the images of the smallest class to draw from."
-        )
-    if draws < 1:
-        raise InputError(f"draws = {draws}: expected at least 1.")
-
-
-def _count(labels: Tensor, class_names: Sequence[str] | None) -> int:
-    """Return how many classes there are, K: as many as have names, or as the labels tell."""
-    if class_names is not None:
-        return len(class_names)
-    return int(labels.max()) + 1 if len(labels) else 0
+    classes = len(class_names) if class_names is not None else int(labels.max()) + 1
+    require_labels(labels, None, classes, "training labels")
+    smallest, rarest = torch.bincount(labels, minlength=classes).min(dim=0)
+    name = class_names[int(rarest)] if class_names is not None else f"class {rarest}"
+    require(bool(smallest > 0), f"images of {name} to draw from", 0, "some of each class; take images of all")
+    expected = f"1 to {smallest}, the images of {name}, the smallest class to draw from"
+    require(1 <= shots <= int(smallest), "shots", shots, expected)
+    require(draws >= 1, "draws", draws, "at least 1")
+    return classes
 
 
 def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:
@@ -222,3 +190,10 @@ def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     mean, std = train.mean(dim=0), train.std(dim=0)
     scale = torch.where(std > 0, 1 / std, 0.0)
     return tuple((features - mean) * scale for features in (train, *others))
+
+
+def _centred(features: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return features (N, D) and targets of -1 and 1 (N, K) less their means, and these, in float64."""
+    inputs, targets = features.double(), 2 * F.one_hot(labels.long(), classes).double() - 1
+    centre, offset = inputs.mean(dim=0), targets.mean(dim=0)  # (D,), (K,)
+    return inputs - centre, targets - offset, centre, offset

@@ -1,6 +1,6 @@
 """Fine-tuning: a pre-trained model for other images and other classes (section 3.2)."""
 
-import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +12,6 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.settings import require
 
 SHAPELESS = ("heads", "position")
 """Fields of `ViTConfig` that may leave every weight its shape, and never its meaning. Others that change no
@@ -48,9 +47,7 @@ def adapted(
         InputError: the size does not fit the patches, a change or the channels do not fit the weights, a
             field does not exist, or the head to keep has another number of classes.
     """
-    fields = [field.name for field in dataclasses.fields(ViTConfig)]
-    for key in changes.keys() - set(fields):
-        raise unknown_name("option of the model", key, fields)
+    learnt = vars(model.config)
     if keep_head and num_classes != model.config.num_classes:
         raise InputError(
             f"keep_head with {num_classes} classes: expected {model.config.num_classes}, as many as the "
@@ -59,21 +56,22 @@ def adapted(
     decided: dict[str, Any] = {"image_size": image_size, "num_classes": num_classes}
     decided |= {"channels": channels or model.config.channels}
     decided |= {} if keep_head else {"representation_size": None}
-    for key in changes.keys() & decided.keys():
-        raise InputError(f"model.{key} = {changes[key]!r}: fine-tuning decides it; leave it out.")
-    for key in (*SHAPELESS, *(("pool",) if keep_head else ())):  # a new head learns to read another pool
-        learnt = getattr(model.config, key)
-        if changes.get(key, learnt) != learnt:
+    kept = (*SHAPELESS, "pool") if keep_head else SHAPELESS  # a new head learns to read another pool
+    for key, value in changes.items():
+        if key not in learnt:
+            raise unknown_name("option of the model", key, learnt)
+        if key in decided:
+            raise InputError(f"model.{key} = {value!r}: fine-tuning decides it; leave it out.")
+        if key in kept and value != learnt[key]:
             raise InputError(
-                f"the pre-trained weights do not fit model.{key} = {changes[key]!r}: expected {learnt!r}, "
+                f"the pre-trained weights do not fit model.{key} = {value!r}: expected {learnt[key]!r}, "
                 "with which they were learnt. Leave it out."
             )
-    config = dataclasses.replace(model.config, **decided, **changes)
+    config = replace(model.config, **decided, **changes)
     if not takes_channels(model, config.channels):
         raise InputError(
             f"channels = {config.channels} for a model of {model.config.channels}: expected as many, or 1 "
-            "for a "
-            "model with plain patches. Convert the images, or begin from other weights."
+            "for a model with plain patches. Convert the images, or begin from other weights."
         )
     weights = {
         name: tensor.detach().cpu().float() if tensor.is_floating_point() else tensor.cpu()
@@ -89,9 +87,7 @@ def adapted(
     try:
         return built_around(config, weights).train()
     except InputError as problems:
-        others = {
-            key: value for key, value in changes.items() if vars(config)[key] != vars(model.config)[key]
-        }
+        others = {key: value for key, value in changes.items() if value != learnt[key]}
         raise InputError(
             f"the pre-trained weights do not fit {others} ({problems}): expected only changes that leave "
             "every weight its shape. Leave the others out."
@@ -110,10 +106,8 @@ def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> Visi
     Raises:
         InputError: the size does not fit the patches.
     """
-    config = dataclasses.replace(model.config, image_size=image_size)
-    own = model.state_dict()
-    weights = {name: tensor.to(own[name].dtype) for name, tensor in _weights_on_grid(model, config).items()}
-    return built_around(config, weights).train(model.training)
+    config = replace(model.config, image_size=image_size)
+    return built_around(config, _weights_on_grid(model, config)).train(model.training)
 
 
 def between(start: VisionTransformer, end: VisionTransformer, share: float) -> VisionTransformer:
@@ -125,37 +119,31 @@ def between(start: VisionTransformer, end: VisionTransformer, share: float) -> V
         start: what training began from; of the same configuration, its head kept.
         end: what training made of it.
         share: how far along the line, 0 for the start and 1 for the end.
-
-    Raises:
-        InputError: a share outside of 0 to 1, or models of two configurations.
     """
-    require(0 <= share <= 1, "share", share, "a share from 0 to 1")
-    if start.config != end.config:
-        raise InputError(
-            f"weights between {start.config} and {end.config}: expected two models of one configuration, one "
-            "trained from the other. Take the checkpoint that training began from."
-        )
-    first, last = start.state_dict(), end.state_dict()
+    first = start.state_dict()
     weights = {
         name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
-        for name, value in last.items()  # a count, such as a BatchNorm's of batches, is not a weight
+        for name, value in end.state_dict().items()  # BatchNorm's count of batches is not a weight
     }
     return built_around(end.config, weights).train(end.training)
-
-
-def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:
-    """Return a model's weights with learned positions interpolated over the grid of another configuration."""
-    weights = dict(model.state_dict())
-    if "tokens.position" in weights:
-        position = weights["tokens.position"].float()
-        weights["tokens.position"] = resize_positions(position, model.config.grid, config.grid)
-    for name, axis in (("tokens.row_position", 0), ("tokens.column_position", 1)):
-        if name in weights:  # (gh, D) or (gw, D): a grid of one column
-            old, wanted = (model.config.grid[axis], 1), (config.grid[axis], 1)
-            weights[name] = resize_positions(weights[name].float()[None], old, wanted)[0]
-    return weights
 
 
 def takes_channels(model: VisionTransformer, channels: int) -> bool:
     """Say whether a model can be adapted to images of so many channels: as many as its own, or grey ones."""
     return channels == model.config.channels or (channels == 1 and model.config.stem.kind == "patch")
+
+
+def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:
+    """Return a model's weights with learned positions interpolated over the grid of another configuration."""
+    weights, (rows, columns), (gh, gw) = dict(model.state_dict()), model.config.grid, config.grid
+    for name, old, new in (
+        ("tokens.position", (rows, columns), (gh, gw)),
+        ("tokens.row_position", (rows, 1), (gh, 1)),  # (gh, D): a grid of one column
+        ("tokens.column_position", (columns, 1), (gw, 1)),
+    ):
+        if name in weights:
+            position = weights[name]
+            vectors = position.float().reshape(1, -1, position.shape[-1])  # (1, T, D)
+            found = resize_positions(vectors, old, new).to(position.dtype)
+            weights[name] = found if position.ndim == 3 else found[0]
+    return weights

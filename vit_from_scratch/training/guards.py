@@ -1,4 +1,4 @@
-"""What stops a run: settings that fit neither the model nor the data, and numbers that are not finite."""
+"""What stops a run: settings that do not fit the model or the data, and numbers that are not finite."""
 
 import math
 from typing import TYPE_CHECKING
@@ -23,10 +23,17 @@ HUGE = 1000
 
 def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
+    batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:
         if (found := misfit(vit.config, data)) is not None:
             raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
-        check_batch_norm(vit.config, data, config)
+        side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
+        single = side <= vit.config.patch_size and batch // config.accumulation == 1
+        if vit.config.stem.kind == "conv" and single:  # batch norm needs two values
+            raise InputError(
+                f"train.batch_size = {config.batch_size} with stem='conv' and a single patch leaves batch "
+                "norm one value: expected pieces of 2 images or more. Take a larger batch or smaller patches."
+            )
     if isinstance(model, SetsOwnTask):
         check_unlabelled(model, data, config)
     if len(data.normalise.mean) not in (1, data.image_shape[0]):
@@ -34,19 +41,19 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
             f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
             f"{data.config.name} {data.image_shape[0]}: expected 'half'."
         )
-    side = min(data.image_shape[1:])
+    smallest = min(data.image_shape[1:])
+    expected = f"fewer pixels than the images' side, {smallest}"
     for name in ("shift", "jitter"):
         pixels = getattr(config.augmentation, name)
-        expected = f"fewer pixels than the images' side, {side}"
-        require(pixels < side, f"train.augmentation.{name}", pixels, expected)
+        require(pixels < smallest, f"train.augmentation.{name}", pixels, expected)
     if config.curriculum:
         check_curriculum(model, data, config)
     data.check_augmentation(config.augmentation)
     watched = not config.patience or data.size_of("validation") > 0
     expected = "held-out images to watch, and there are none; set data.validation_size, or patience = 0"
     require(watched, "train.patience", config.patience, expected)
-    expected = f"at most the batch of {config.batch_size}"
-    require(config.accumulation <= config.batch_size, "train.accumulation", config.accumulation, expected)
+    expected = f"at most the batch of {batch}"
+    require(config.accumulation <= batch, "train.accumulation", config.accumulation, expected)
 
 
 def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
@@ -56,19 +63,17 @@ def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> 
         for _, side in config.curriculum:
             vit.resize_input(side)
             if isinstance(model, SetsOwnTask):
-                rows, columns = (pixels // vit.config.patch_size for pixels in vit.image_shape)
-                model.check_grid(rows * columns)
+                model.check_grid((side // vit.config.patch_size) ** 2)
     finally:
         vit.resize_input(data.image_shape[1:])
 
 
 def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -> None:
-    """Refuse what makes no sense where no label is read, and images that are scaled otherwise."""
-    for name, amount in (
-        ("label_smoothing", config.label_smoothing),
-        ("augmentation.mixup", config.augmentation.mixup),
-        ("augmentation.cutmix", config.augmentation.cutmix),
-    ):
+    """Refuse what changes labels where none is read, and images that are scaled otherwise."""
+    changes = config.augmentation
+    amounts = {"label_smoothing": config.label_smoothing}
+    amounts |= {"augmentation.mixup": changes.mixup, "augmentation.cutmix": changes.cutmix}
+    for name, amount in amounts.items():
         if amount:
             raise InputError(
                 f"train.{name} = {amount} with objective = {model.objective!r}: expected 0, since it changes "
@@ -83,28 +88,12 @@ def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -
 
 def misfit(model: "ViTConfig", data: "DataSet") -> str | None:
     """Say which of a ViT's shapes is not that of the data; None if all are."""
-    channels, height, width = data.image_shape
-    for name, given, there in (
-        ("channels", model.channels, channels),
-        ("image_size", model.image_shape, (height, width)),
-        ("num_classes", model.num_classes, data.num_classes),
-    ):
-        if given != there:
-            return f"model.{name} = {given}: expected {there} for {data.config.name}"
+    channels, *side = data.image_shape
+    given = {"channels": model.channels, "image_size": model.image_shape, "num_classes": model.num_classes}
+    for (name, own), there in zip(given.items(), (channels, tuple(side), data.num_classes), strict=True):
+        if own != there:
+            return f"model.{name} = {own}: expected {there} for {data.config.name}"
     return None
-
-
-def check_batch_norm(model: "ViTConfig", data: "DataSet", config: TrainConfig) -> None:
-    """Refuse to train a convolutional stem on single images of one patch: batch norm needs two values."""
-    batch = min(config.batch_size, data.training_size)
-    piece = math.ceil(batch / config.accumulation)
-    smallest = batch % piece or piece
-    side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
-    if model.stem.kind == "conv" and side <= model.patch_size and smallest == 1:
-        raise InputError(
-            f"train.batch_size = {config.batch_size} with stem='conv' and a single patch leaves batch norm "
-            "one value: expected pieces of 2 images or more. Take a larger batch, or smaller patches."
-        )
 
 
 def reading_interval(device: torch.device) -> int:

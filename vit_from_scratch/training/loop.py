@@ -17,13 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_from_scratch.data.random_changes import blend
-from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
 from vit_from_scratch.training.optimisers import set_learning_rate
 from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.schedules import schedule_factor
-from vit_from_scratch.training.state import Engine, EpochMetrics, TrainingState, as_vit
+from vit_from_scratch.training.state import Callback, Engine, EpochMetrics, TrainingState, as_vit
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.dataset import DataSet
@@ -39,8 +38,8 @@ def train(
     """Train a model, in place, on the device that it is on.
 
     The randomness of an epoch comes from the seed and the epoch's number alone, so a run that was stopped
-    after any epoch and resumed ends with the same weights, to the bit, as one that was not. (To keep a run in
-    a folder and to resume it, or to train in several processes, see `vit_lab.runs.train`.)
+    after any epoch and resumed ends with the same weights, to the bit, as one that was not.
+    (`vit_lab.runs.train` keeps a run in a folder, resumes it, or trains in several processes.)
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.
@@ -143,7 +142,8 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor 
     set_learning_rate(state.optimiser, factor)
     state.optimiser.zero_grad()
     mean, outputs = torch.zeros((), device=state.device), []
-    pieces = cut(images, targets, state)
+    count = config.accumulation
+    pieces = list(zip(images.tensor_split(count), targets.tensor_split(count), strict=True))
     for part, target in pieces:
         with engine.gradients(state.model, last=len(outputs) + 1 == len(pieces)):
             with precision(state):
@@ -160,15 +160,6 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor 
         state.average.update_parameters(state.model)
     state.step += 1
     return joined(outputs)
-
-
-def cut(images: Tensor, targets: Tensor, state: TrainingState) -> list[tuple[Tensor, Tensor]]:
-    """Cut a batch into the pieces that go through the model one after another."""
-    count = state.config.accumulation
-    if state.engine.alone:
-        return list(zip(images.chunk(count), targets.chunk(count), strict=True))
-    # as many in every process, since sharded models compute in step
-    return list(zip(images.tensor_split(count), targets.tensor_split(count), strict=True))
 
 
 def shrink(state: TrainingState, images: Tensor) -> Tensor:

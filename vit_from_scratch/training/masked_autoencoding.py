@@ -5,7 +5,6 @@ small decoder paints what is hidden. It asks for pixels where `masked_patches` a
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +20,7 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.self_supervised import (
+    GREY,
     SelfSupervised,
     choose_patches,
     hidden_count,
@@ -30,16 +30,9 @@ from vit_from_scratch.training.self_supervised import (
 SMALLEST_VARIANCE = 1e-6
 """Added to a patch's variance, so that a patch of one colour does not divide by zero."""
 
-GREY = 0.5
-"""What a hidden patch looks like in a picture."""
-
 
 def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Bring the pixels of each patch to mean 0 and variance 1, all channels together.
-
-    Args:
-        images: (B, C, H, W) floats.
-        patch_size: side P of a patch in pixels.
+    """Bring the pixels of each patch to mean 0 and variance 1, all channels of (B, C, H, W) together.
 
     Returns:
         The patches (B, N, P^2 C), and their means and standard deviations, (B, N, 1) each.
@@ -107,7 +100,7 @@ class MaskedAutoencoder(SelfSupervised):
         require(fits, "decoder_dim", decoder_dim, expected)
         require(decoder_depth >= 1, "decoder_depth", decoder_depth, "at least 1")
         sizes = {"dim": decoder_dim, "depth": decoder_depth, "heads": decoder_heads}
-        self._settings = {"share": share} | {f"decoder_{name}": size for name, size in sizes.items()}
+        self.settings |= {f"decoder_{name}": size for name, size in sizes.items()}
         places = {"image_size": config.image_size, "patch_size": config.patch_size, "position": "sincos_2d"}
         decoder = ViTConfig.from_dict({"mlp_dim": 4 * decoder_dim} | places | sizes)
         self.to_decoder = nn.Linear(config.dim, decoder_dim)
@@ -118,11 +111,6 @@ class MaskedAutoencoder(SelfSupervised):
         for layer in (self.to_decoder, self.to_pixels):
             lecun_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the module was built with."""
-        return dict(self._settings)
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> Outcome:
         """Hide patches of images (B, C, H, W), paint them, and say how far off they are, image by image.

@@ -1,29 +1,163 @@
 """Masked patch prediction: the paper's pre-training without labels (appendix B.1.2).
 
-Half of the patch embeddings are corrupted (`patch_corruption`), and the model is asked for the mean colour of
-each corrupted patch, cut to 3 bits a channel (`patch_colours`): a choice among 512. BERT does so with words.
+Half of the patch embeddings are corrupted, and the model is asked for the mean colour of each corrupted
+patch, cut to 3 bits a channel: a choice among 512. BERT does so with words.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from einops import repeat
+from einops import rearrange, repeat
 from torch import Tensor, nn
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.inputs import holds, require_tensor
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
-from vit_from_scratch.training.patch_colours import COLOURS, colour_numbers, mean_colours, target_colours
-from vit_from_scratch.training.patch_corruption import Corruption, draw_corruption
-from vit_from_scratch.training.self_supervised import SelfSupervised, mean_over
+from vit_from_scratch.training.self_supervised import GREY, SelfSupervised, choose_patches, mean_over, uniform
 
-GREY = 0.5
-"""What the mask token looks like in a picture."""
+MASKED, REPLACED = 0.8, 0.1
+"""Shares of the corrupted patches: the mask token, another patch; the rest stay as they are."""
+
+LEVELS = 8
+"""Bins of a colour channel: 3 bits."""
+
+COLOURS = LEVELS**3
+"""Colours to choose from, 512."""
+
+BIN = 256 / LEVELS
+"""The width of a bin, in the levels of bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corruption:
+    """What happens to each patch of a batch.
+
+    Attributes:
+        which: (B, N), true where a patch is corrupted, which is where its colour is asked for.
+        masked: (B, N), true where the mask token is put.
+        source: (B, N), the number in the batch, 0 to B N - 1, of the patch that is put there otherwise: its
+            own, unless it was replaced.
+    """
+
+    which: Tensor
+    masked: Tensor
+    source: Tensor
+
+    def apply(self, patches: Tensor, mask: Tensor) -> Tensor:
+        """Corrupt embeddings, or the pixels of patches (B, N, D), with a mask (D,)."""
+        standing = patches.flatten(0, 1)[self.source]  # (B, N, D)
+        return torch.where(self.masked[..., None], mask.to(patches.dtype), standing)
+
+
+def draw_corruption(
+    batch: int,
+    num_patches: int,
+    share: float = 0.5,
+    generator: torch.Generator | None = None,
+    device: torch.device | str = "cpu",
+) -> Corruption:
+    """Decide at random what happens to each of N patches of B images (appendix B.1.2).
+
+    In each image exactly `round(share * N)` patches are chosen. Each of them becomes the mask token with
+    80 %, a random other patch of the batch with 10 %, or stays as it is.
+
+    Args:
+        batch: B.
+        num_patches: N.
+        share: how many of them are corrupted, between 0 and 1.
+        generator: the source of randomness; torch's global one if None.
+        device: where the result is wanted.
+
+    Raises:
+        InputError: a share out of its range, or a single patch in the whole batch.
+    """
+    total = batch * num_patches
+    require(total >= 2, "patches of the batch", total, "at least 2, so that there is another")
+    which = choose_patches(batch, num_patches, share, generator, device)
+    fate = uniform(batch, num_patches, generator, device)
+    own = torch.arange(total, device=device).view(batch, num_patches)
+    # 1 to B N - 1 patches further, round and round: any other patch, and never its own.
+    further = 1 + (uniform(batch, num_patches, generator, device) * (total - 1)).long().clamp(max=total - 2)
+    replaced = which & (fate >= MASKED) & (fate < MASKED + REPLACED)
+    return Corruption(which, which & (fate < MASKED), torch.where(replaced, (own + further) % total, own))
+
+
+def mean_colours(images: Tensor, patch_size: int) -> Tensor:
+    """Average each channel of images (B, 3, H, W), bytes or floats, over each patch of side P: (B, N, 3).
+
+    Raises:
+        InputError: images without three channels, or that P does not divide.
+    """
+    require_tensor(images, "images", "(B, 3, H, W)")
+    if images.ndim == 4 and images.shape[1] != 3:
+        raise InputError(
+            f"images of shape {tuple(images.shape)}: expected (B, 3, H, W), red, green and blue; "
+            "a mean colour needs colours."
+        )
+    patches = patchify(images.float(), patch_size)  # (B, N, P^2 3)
+    return rearrange(patches, "b n (p c) -> b n p c", c=3).mean(dim=2)
+
+
+def colour_targets(images: Tensor, patch_size: int) -> Tensor:
+    """Number the mean colour of each patch: eight equal bins a channel, 64 r + 8 g + b.
+
+    Args:
+        images: (B, 3, H, W), bytes or floats from 0 to 255.
+        patch_size: side P of a patch in pixels.
+
+    Returns:
+        (B, N) int64, 0 to 511.
+
+    Raises:
+        InputError: images of another shape or another range.
+    """
+    means = mean_colours(images, patch_size)
+    if means.numel() and not holds((images.min() >= 0) & (images.max() <= 255)):
+        raise InputError(
+            f"images from {images.min().item():.4g} to {images.max().item():.4g}: expected the range of "
+            "bytes, 0 to 255; undo the normalisation first."
+        )
+    return colour_numbers(means)
+
+
+def colour_numbers(means: Tensor) -> Tensor:
+    """Number mean colours (B, N, 3) from 0 to 255 by their bins, (B, N)."""
+    red, green, blue = means.div(BIN).long().clamp(max=LEVELS - 1).unbind(-1)
+    return LEVELS**2 * red + LEVELS * green + blue
+
+
+def target_colours(targets: Tensor) -> Tensor:
+    """Return the colours (..., 3) in the middle of numbered bins (...), 16 to 240: the way back, to draw."""
+    bins = torch.stack([targets // LEVELS**2, targets // LEVELS % LEVELS, targets % LEVELS], dim=-1)
+    return BIN * (bins + 0.5)
+
+
+def neighbour_colours(means: Tensor, visible: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Guess each patch's mean colour by the visible ones around it: what a model has to beat.
+
+    Args:
+        means: (B, N, 3), the mean colours.
+        visible: (B, N), true where a patch may be looked at; a patch is never its own neighbour.
+        grid: rows and columns (gh, gw) of the patches, N = gh gw.
+
+    Returns:
+        (B, N, 3), the mean over the visible patches among the eight around it; over all visible patches of
+        the image where there is none, and mid-grey where the image has none.
+    """
+    weight = visible.to(means.dtype)[..., None]  # (B, N, 1)
+    both = torch.cat([means * weight, weight], dim=-1)  # (B, N, 4)
+    squares = F.pad(rearrange(both, "b (i j) c -> b c i j", i=grid[0]), (1, 1, 1, 1))
+    around = rearrange(9 * F.avg_pool2d(squares, 3, stride=1), "b c i j -> b (i j) c") - both
+    everywhere = both.sum(dim=1, keepdim=True)  # (B, 1, 4)
+    everywhere = torch.where(everywhere[..., 3:] > 0, everywhere, everywhere.new_tensor([128, 128, 128, 1]))
+    chosen = torch.where(around[..., 3:] > 0.5, around, everywhere)
+    return chosen[..., :3] / chosen[..., 3:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +208,6 @@ class MaskedPatchPrediction(SelfSupervised):
         nn.init.normal_(self.mask_token, std=0.02)  # like the positions; the paper does not say
         lecun_normal_(self.head.weight)  # through zeros no gradient would reach the mask token
         nn.init.zeros_(self.head.bias)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the module was built with."""
-        return {"share": self.share}
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> Outcome:
         """Corrupt images (B, 3, H, W), ask for the colours, and say how the answers were, image by image.

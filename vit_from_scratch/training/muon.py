@@ -1,19 +1,18 @@
 """Muon (Jordan et al., 2024): momentum made orthogonal, for the weight matrices inside the blocks.
 
 A gradient matrix is mostly made of a few strong directions, and a step along it moves little else. Muon
-replaces the momentum by the nearest matrix whose singular values are all 1: every direction of the matrix
-moves by the same amount. The nearest such matrix would need a singular value decomposition; five rounds of
-a polynomial (Newton and Schulz) come close enough, and are matrix products alone.
+replaces the momentum by the nearest matrix whose singular values are all 1, so that every direction moves by
+the same amount. Five rounds of a polynomial (Newton and Schulz) come close enough to a singular value
+decomposition, and are matrix products alone.
 
-A matrix that holds several, as the fused queries, keys and values do, is made orthogonal part by part.
-Taken as one, the part with the largest gradient would get most of the step.
+A matrix that holds several, as the fused queries, keys and values do, is made orthogonal part by part:
+taken as one, the part with the largest gradient would get most of the step.
 """
 # pyright: reportPrivateImportUsage=false
 # torch._foreach_* treat a list of tensors at once, on a GPU in a kernel or two: torch.optim's own way.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,25 +53,17 @@ class Muon(torch.optim.Optimizer):
         super().__init__(list(weights), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        """Take a step along the gradients; a weight without one stays where it is.
-
-        Args:
-            closure: computes loss and gradients anew first, as any optimiser of torch takes it.
-
-        Returns:
-            What the closure returned, or None.
-        """
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Take a step along the gradients; a weight without one stays where it is. There is no closure."""
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if not weights:
                 continue
             gradients = [weight.grad for weight in weights]
-            momenta = [self._momentum_of(weight) for weight in weights]
+            for weight in weights:
+                if not self.state[weight]:
+                    self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+            momenta = [self.state[weight]["momentum_buffer"] for weight in weights]
             torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
             updates = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
@@ -83,22 +74,11 @@ class Muon(torch.optim.Optimizer):
                     by_shape[pair[0].shape].append(pair)
             for (rows, columns), pairs in by_shape.items():
                 targets, directions = zip(*pairs, strict=True)
-                dtype = self.dtype or fast_dtype(str(targets[0].device))
+                fast = has_bfloat16_units(str(targets[0].device))
+                dtype = self.dtype or (torch.bfloat16 if fast else torch.float32)
                 steps = orthogonalise(torch.stack(directions), dtype=dtype).to(targets[0].dtype).unbind()
                 rate = group["lr"] * max(1.0, rows / columns) ** 0.5
                 torch._foreach_add_(list(targets), list(steps), alpha=-rate)
-        return loss
-
-    def _momentum_of(self, weight: Tensor) -> Tensor:
-        state = self.state[weight]
-        if not state:
-            state["momentum_buffer"] = torch.zeros_like(weight)
-        return state["momentum_buffer"]
-
-
-def fast_dtype(device: str) -> torch.dtype:
-    """Return the type in which a device multiplies matrices fastest."""
-    return torch.bfloat16 if has_bfloat16_units(device) else torch.float32
 
 
 def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = torch.bfloat16) -> Tensor:
@@ -107,11 +87,7 @@ def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = t
     Args:
         matrices: (n, rows, columns), of any scale.
         rounds: of the polynomial. Five bring singular values that are not tiny to between 0.7 and 1.2.
-        dtype: of the work. The result need not be exact, and where a device has units for bfloat16, half the
-            bits take half the time.
-
-    Returns:
-        (n, rows, columns) in that type.
+        dtype: of the work and of the result, (n, rows, columns), which need not be exact.
     """
     a, b, c = COEFFICIENTS
     wide = matrices.shape[-2] <= matrices.shape[-1]
@@ -126,25 +102,23 @@ def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = t
 class MuonBesideAdamW:
     """Two optimisers that look like one: Muon for the matrices of the blocks, AdamW for everything else.
 
+    Args:
+        model: what is trained.
+        groups: its parameters, as `decay_groups` sorts them.
+        config: the settings.
+        dtype: as in `Muon`.
+
     Attributes:
         optimisers: the two.
         param_groups: the groups of both, Muon's first.
+
+    Raises:
+        InputError: the model has no blocks with weight matrices.
     """
 
     def __init__(
         self, model: nn.Module, groups: list[dict], config: TrainConfig, dtype: torch.dtype | None = None
     ) -> None:
-        """Share the model's parameters out.
-
-        Args:
-            model: what is trained.
-            groups: its parameters, as `decay_groups` sorts them.
-            config: the settings.
-            dtype: as in `Muon`.
-
-        Raises:
-            InputError: the model has no blocks with weight matrices.
-        """
         matrices = block_matrices(model)
         if not matrices:
             raise InputError(
@@ -169,11 +143,9 @@ class MuonBesideAdamW:
 
 
 def block_matrices(model: nn.Module) -> dict[Tensor, int]:
-    """Find the weights of the dense layers inside the model's blocks: what Muon is meant for.
+    """Find the weights of the dense layers inside the model's blocks, and how many matrices each holds.
 
-    Returns:
-        For each weight, how many matrices it holds one above the other: 3 where queries, keys and values are
-        one layer, else 1.
+    That is 3 where queries, keys and values are one layer, else 1.
     """
     blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
     inside = [module for block in blocks for module in block.modules()]

@@ -1,7 +1,6 @@
 """What a step of training asks a model for: a loss and how much was right, with labels and without.
 
-A classifier returns logits, and its loss is the cross-entropy of the labels. A self-supervised model sets its
-own task, so it returns an `Outcome`. These few functions are all that the training loop tells apart.
+A classifier returns logits. A self-supervised model sets its own task, so it returns an `Outcome`.
 """
 
 import typing
@@ -65,10 +64,10 @@ class SetsOwnTask(Protocol):
 
 
 def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float) -> Tensor:
-    """Return the loss of a batch: a self-supervised model's own, a classifier's cross-entropy.
+    """Return the loss of a batch: a self-supervised model's own, or the cross-entropy of logits (B, K).
 
     Args:
-        output: logits (B, K), or what a self-supervised model returns, which reads no targets.
+        output: what the model returned.
         targets: (B,) class numbers, or (B, K) shares of the classes.
         label_smoothing: share of the target that is spread over all classes.
     """
@@ -78,12 +77,7 @@ def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float
 
 
 def share_right(output: Tensor | Outcome, labels: Tensor) -> Tensor | None:
-    """Return the share of right answers in a batch, a scalar; None where nothing is right or wrong.
-
-    Args:
-        output: as in `batch_loss`.
-        labels: (B,) class numbers.
-    """
+    """Return the share of right answers to labels (B,), a scalar; None where nothing is right or wrong."""
     if isinstance(output, Outcome):
         return None if output.right is None else output.right.mean()
     return (output.argmax(dim=1) == labels).float().mean()

@@ -1,7 +1,7 @@
 """What a model may be trained for, by name; and pre-training's whole module in a file, never pickle.
 
-A run's model.safetensors is the ViT alone, which is what fine-tuning takes. The parts that only the task
-needs, such as a decoder, are kept beside it, so that figures can be drawn later.
+A run's model.safetensors is the ViT alone, which is what fine-tuning takes; this file also holds the parts
+that only the task needs, such as a decoder.
 """
 
 import json
@@ -24,7 +24,6 @@ PRETRAINING = "pretraining.safetensors"
 """The file in a run's folder."""
 
 OURS = "a file that save_pretraining wrote; copy or train it again"
-"""What the messages about a file expect."""
 
 TASKS: dict[str, type[SelfSupervised]] = {
     task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)
@@ -53,21 +52,16 @@ def with_objective(
 
 
 def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> None:
-    """Write a self-supervised model, weights and settings, to one file, all or nothing.
-
-    Args:
-        path: where to write; by custom it ends in ``.safetensors``.
-        module: the model; its weights keep their type.
+    """Write a self-supervised model, weights and settings, to one ``.safetensors`` file, all or nothing.
 
     Raises:
         InputError: nothing can be written there.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-    scaling = {"mean": module.normalise.mean, "std": module.normalise.std}
     about = {
         "objective": module.objective,
         "vit_config": module.vit.config.to_dict(),
-        "normalise": scaling,
+        "normalise": {"mean": module.normalise.mean, "std": module.normalise.std},
         "settings": module.settings,
     }
     # One entry: several would come in another order each time, and equal runs should leave equal bytes.
@@ -89,26 +83,18 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
     tensors, metadata = read_safetensors(path, OURS)
     if "pretraining" not in metadata:
         raise InputError(f"{path} holds no pre-training: expected {OURS}.")
-    wrong = (ValueError, TypeError, KeyError, AttributeError, RuntimeError)
     try:
         about = json.loads(metadata["pretraining"])
         task, settings = TASKS[about["objective"]], about["settings"]
         scaling = {name: tuple(map(float, values)) for name, values in about["normalise"].items()}
-        normalise, vit_config = Normalisation(**scaling), json.dumps(about["vit_config"])
-    except wrong as error:
-        raise _wrong_settings(path, error) from None
-    config = config_of_checkpoint(path, vit_config)
-    try:
+        normalise = Normalisation(**scaling)
+        config = config_of_checkpoint(path, json.dumps(about["vit_config"]))
         with torch.device("meta"):  # no memory yet: shapes are compared first
             expected = task(VisionTransformer(config), normalise, **settings).state_dict()
-    except wrong as error:
-        raise _wrong_settings(path, error) from None
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+        raise InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.") from None
     if problems := misfits(tensors, expected):
         raise InputError(f"{path} does not fit its own settings ({problems}): expected {OURS}.")
     module = task(VisionTransformer(config), normalise, **settings)
     module.load_state_dict(tensors)
     return module.eval()
-
-
-def _wrong_settings(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.")

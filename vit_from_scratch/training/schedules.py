@@ -1,8 +1,7 @@
 """Learning-rate schedules: a linear warm-up, then a decay.
 
 The paper warms up linearly over 10,000 steps. It decays linearly in pre-training on the large data sets,
-and as a cosine on ImageNet and in fine-tuning (section 4.1, Tables 3 and 4). Schedules count steps, never
-seconds, so a run that was stopped and resumed sees the rates that it would have seen.
+and as a cosine on ImageNet and in fine-tuning (section 4.1, Tables 3 and 4).
 """
 
 import math
@@ -24,18 +23,11 @@ def schedule_factor(step: int, total_steps: int, warmup_steps: int = 0, decay: D
         total_steps: steps of the whole run.
         warmup_steps: length of the warm-up; 0 for none. A run that is shorter ends while it climbs.
         decay: "cosine", "linear" or "constant".
-
-    Raises:
-        InputError: an unknown decay.
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
     progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
-    match decay:
-        case "cosine":
-            return 0.5 * (1 + math.cos(math.pi * progress))
-        case "linear":
-            return 1 - progress
-        case "constant":
-            return 1.0
-    raise unknown_name("decay", decay, ["cosine", "linear", "constant"])
+    factors = {"cosine": 0.5 * (1 + math.cos(math.pi * progress)), "linear": 1 - progress, "constant": 1.0}
+    if decay not in factors:
+        raise unknown_name("decay", decay, factors)
+    return factors[decay]

@@ -1,7 +1,7 @@
 """Models that set their own task: part of each image is hidden, and they are asked for it. No label is read.
 
-The training loop asks such a model for its loss and trains it like any other. What differs from one task to
-the next is in a file of its own: `masked_patches` is the paper's, `masked_autoencoding` is not.
+The training loop trains such a model like any other. The tasks differ: `masked_patches` is the paper's,
+`masked_autoencoding` is not.
 """
 
 from abc import ABC, abstractmethod
@@ -16,6 +16,9 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 from vit_from_scratch.training.outcomes import Outcome
 
+GREY = 0.5
+"""What a hidden patch looks like in a picture."""
+
 
 class SelfSupervised(nn.Module, ABC):
     """A ViT with what a task of its own needs beside it.
@@ -24,6 +27,9 @@ class SelfSupervised(nn.Module, ABC):
         vit: what is pre-trained; its head is not used and stays as it is.
         normalise: how images were scaled for it, usually `data.normalise`.
         share: how much of each image is hidden, between 0 and 1.
+
+    Attributes:
+        settings: what it was built with beside the ViT and the normalisation, by the arguments' names.
 
     Raises:
         InputError: not a plain ViT, or a share that hides nothing or leaves nothing.
@@ -35,10 +41,9 @@ class SelfSupervised(nn.Module, ABC):
         self, vit: VisionTransformer, normalise: Normalisation = NORMALISATIONS["half"], share: float = 0.5
     ) -> None:
         super().__init__()
-        if not isinstance(vit, VisionTransformer) or vit.config.stem.kind != "patch":
-            given = (
-                f"stem {vit.config.stem.kind!r}" if isinstance(vit, VisionTransformer) else type(vit).__name__
-            )
+        plain = isinstance(vit, VisionTransformer)
+        if not plain or vit.config.stem.kind != "patch":
+            given = f"stem {vit.config.stem.kind!r}" if plain else type(vit).__name__
             raise InputError(
                 f"{self.objective} for a model with {given}: expected a VisionTransformer with "
                 "stem = 'patch', where a token is one patch and nothing else; choose that stem."
@@ -46,6 +51,7 @@ class SelfSupervised(nn.Module, ABC):
         self.vit = vit
         self.normalise = normalise
         self.share = share
+        self.settings: dict[str, Any] = {"share": share}
         self.check_grid(vit.config.num_patches)
 
     @abstractmethod
@@ -56,11 +62,6 @@ class SelfSupervised(nn.Module, ABC):
             images: (B, C, H, W) floats, normalised.
             generator: what decides what is hidden; torch's global random numbers if None.
         """
-
-    @property
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """What the module was built with beside the ViT and the normalisation, by the arguments' names."""
 
     def check_grid(self, num_patches: int) -> None:
         """Raise an `InputError` unless something is hidden of so many patches, and something left."""
@@ -101,24 +102,9 @@ def uniform(
 
 
 def choose_patches(
-    batch: int,
-    num_patches: int,
-    share: float,
-    generator: torch.Generator | None = None,
-    device: torch.device | str = "cpu",
+    batch: int, num_patches: int, share: float, generator: torch.Generator | None, device: torch.device | str
 ) -> Tensor:
-    """Choose patches at random, exactly `round(share * N)` in each image.
-
-    Args:
-        batch: images, B.
-        num_patches: patches of an image, N.
-        share: how many of them are chosen.
-        generator: the source of randomness; torch's global one if None.
-        device: where the result is wanted.
-
-    Returns:
-        (B, N), true where a patch is chosen.
-    """
+    """Choose patches at random, exactly `round(share * N)` in each image: true in (B, N)."""
     order = uniform(batch, num_patches, generator, device).argsort(dim=1, stable=True)  # 0 to N - 1
     return order < hidden_count(share, num_patches)
 

@@ -2,17 +2,19 @@
 
 import contextlib
 import math
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.training.compiling import compiled
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from vit_from_scratch.data.config import Part
     from vit_from_scratch.data.dataset import DataSet
     from vit_from_scratch.model.vit import VisionTransformer
-    from vit_from_scratch.training.callbacks import Callback
     from vit_from_scratch.training.optimisers import Optimiser
 
 T = TypeVar("T")
+
+COMPILERS = ("g++", "clang++", "cl")
+"""The C++ compilers that torch.compile looks for on a CPU; CXX may name another."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,11 @@ class EpochMetrics:
         epoch: epochs finished, counted from 1.
         step: optimiser steps taken since the start of the run.
         learning_rate: the rate of the epoch's last step.
-        train_loss: mean loss of the epoch's batches as they were trained on: augmented, with dropout and
-            label smoothing.
-        train_accuracy: share of those images classified correctly. Of a self-supervised model it is the share
-            of what was asked, such as colours of corrupted patches; None where nothing is right or wrong.
-        validation_loss: mean loss on the validation images, without label smoothing; None when none are held
-            out.
-        validation_accuracy: share of them classified correctly; None likewise, or as in training.
+        train_loss: mean loss of its batches as they were trained on: augmented, with dropout and smoothing.
+        train_accuracy: share of right answers in them, to labels or to what a self-supervised model was
+            asked; None where nothing is right or wrong.
+        validation_loss: mean loss on the validation images, without label smoothing; None without any.
+        validation_accuracy: share of right answers there; None likewise.
         seconds: wall time of the epoch, validation included.
     """
 
@@ -61,10 +63,7 @@ class TrainingState:
     """Everything that a step changes; callbacks read it, and a checkpoint holds it.
 
     Attributes:
-        model: being trained.
         data: on the model's device.
-        config: the settings.
-        optimiser: over the model's parameters.
         average: the moving average of the model's weights; None without `config.average_decay`.
         best: the measured weights of the epoch with the lowest validation loss; None without
             `config.patience`.
@@ -74,7 +73,6 @@ class TrainingState:
         loss: of the last step, a scalar.
         gradient_norm: global norm of the last step's gradient before clipping, a scalar.
         last_checkpoint: where the last finished epoch is kept, in words; None if nowhere.
-        engine: how one process, or several, work.
     """
 
     model: nn.Module
@@ -92,7 +90,7 @@ class TrainingState:
     engine: "Engine" = field(default_factory=lambda: Engine())
 
     def __post_init__(self) -> None:
-        """Begin the moving average, if there is to be one."""
+        """Begin the moving average."""
         if self.config.average_decay and self.average is None:
             decay = get_ema_multi_avg_fn(self.config.average_decay)
             self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
@@ -110,17 +108,12 @@ class TrainingState:
 
     @property
     def finished(self) -> bool:
-        """Whether the run is at its end: all epochs, or out of patience."""
-        return self.epoch >= self.epochs or self.out_of_patience
-
-    @property
-    def out_of_patience(self) -> bool:
-        """Whether the validation loss has not been lower than before for `config.patience` epochs.
+        """Whether all epochs are done, or the validation loss was not lowered for `config.patience` epochs.
 
         With a curriculum these are epochs of its last stage: before, full-sized images are still to come.
         """
-        if not self.config.patience or not self.history:
-            return False
+        if self.epoch >= self.epochs or not self.config.patience or not self.history:
+            return self.epoch >= self.epochs
         last_stage = self.config.curriculum[-1][0] * self.total_steps if self.config.curriculum else 0
         at_full_size = sum(epoch.step > last_stage for epoch in self.history)
         waited = len(self.history) - 1 - best_epoch(self.history)
@@ -153,24 +146,19 @@ class TrainingState:
         return next(self.model.parameters()).device
 
     @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; at least one, if smaller."""
-        return max(1, self.data.training_size // self.config.batch_size)
-
-    @property
     def images_per_step(self) -> int:
         """Images in a step, of all processes together."""
         return min(self.config.batch_size, self.data.training_size)
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run."""
-        return self.config.steps or self.config.epochs * self.steps_per_epoch
+        """Steps of the whole run; an epoch has one for each whole batch."""
+        return self.config.steps or self.config.epochs * (self.data.training_size // self.images_per_step)
 
     @property
     def epochs(self) -> int:
         """Epochs of the whole run; the last one may end early, if steps are counted."""
-        return math.ceil(self.total_steps / self.steps_per_epoch)
+        return math.ceil(self.total_steps / (self.data.training_size // self.images_per_step))
 
     @property
     def learning_rate(self) -> float:
@@ -178,10 +166,24 @@ class TrainingState:
         return self.optimiser.param_groups[0]["lr"]
 
 
+class Callback:
+    """Override what you need; the loop calls each at its moment, with the state as it is then."""
+
+    def on_start(self, state: TrainingState) -> None:
+        """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
+
+    def on_step(self, state: TrainingState) -> None:
+        """After a step of the optimiser."""
+
+    def on_epoch(self, state: TrainingState) -> None:
+        """After an epoch, its metrics already in `state.history`."""
+
+    def on_end(self, state: TrainingState) -> None:
+        """After the last epoch."""
+
+
 class Engine:
     """How one process trains alone; several override these methods (`vit_lab.runs.distributed`)."""
-
-    alone: ClassVar[bool] = True
 
     def start(self, model: nn.Module, data: Any, config: TrainConfig) -> TrainingState:
         """Return the state in which training starts, with the data on the model's device."""
@@ -189,8 +191,8 @@ class Engine:
         return TrainingState(model, data, config, build_optimiser(model, config), engine=self)
 
     def hooks(
-        self, model: nn.Module, state: TrainingState, callbacks: "Sequence[Callback]"
-    ) -> "Sequence[Callback]":
+        self, model: nn.Module, state: TrainingState, callbacks: Sequence[Callback]
+    ) -> Sequence[Callback]:
         """Return what is called at the start, after each step and epoch, and at the end."""
         return callbacks
 
@@ -231,6 +233,18 @@ class Engine:
         return measure(model, data.batches(part, workers=workers))
 
 
+def compiled(network: nn.Module, device: torch.device) -> nn.Module:
+    """Return a network with its operations fused, or as it is, with a sentence on stderr."""
+    if device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX") or "g++", *COMPILERS))):
+        print(
+            f"train.compile = true: no C++ compiler ({', '.join(COMPILERS)}) is at hand, so the model is "
+            "trained as it is. Install one to have it compiled.",
+            file=sys.stderr,
+        )
+        return network
+    return torch.compile(network, dynamic=False)  # type: ignore[return-value]
+
+
 def best_epoch(history: Sequence[EpochMetrics]) -> int:
     """Return the place of the epoch with the lowest validation loss, the first of several."""
     losses = [math.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in history]
@@ -244,11 +258,7 @@ def vit_of(model: nn.Module) -> "VisionTransformer | None":
 
 
 def as_vit(model: nn.Module, purpose: str) -> "VisionTransformer":
-    """Return the ViT that a purpose needs: the model itself, or the one inside a self-supervised model.
-
-    Raises:
-        InputError: it is another module.
-    """
+    """Return the ViT that a model is or holds; raise an `InputError` with the purpose if there is none."""
     if (vit := vit_of(model)) is None:
         raise InputError(
             f"{purpose} was asked of a {type(model).__name__}: expected a VisionTransformer; leave it out "

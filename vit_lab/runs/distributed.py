@@ -23,12 +23,11 @@ from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.sharing import WHOLE
 from vit_from_scratch.precisions import has_bfloat16_units
-from vit_from_scratch.training.callbacks import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
-from vit_from_scratch.training.state import Engine, TrainingState
+from vit_from_scratch.training.state import Callback, Engine, TrainingState
 from vit_lab.runs.processes import Processes, check_processes
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
 from vit_lab.runs.sharding import is_sharded, local, local_average, shard, whole
@@ -44,8 +43,6 @@ def current_engine() -> Engine:
 
 class SeveralProcesses(Engine):
     """Processes that train one model together, as one of them sees them."""
-
-    alone = False
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
