@@ -16,7 +16,7 @@ from vit_from_scratch.model import attention as ours
     'chapter 3, "Queries, keys and values"',
     ours.explicit_attention,
     [(3, 4), (2, 5, 6), (2, 3, 7, 8)],
-    answers=[ours.explicit_attention, ours.fused_attention],
+    answers=[ours.fused_attention],
 )
 def attention(shape: tuple[int, ...]) -> Case:
     """Check a function of q, k and v, each (..., T, Dh), like ``explicit_attention``."""
@@ -190,7 +190,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     'chapter 3, exercise "One key at a time"',
     ours.explicit_attention,
     [((4, 5), 1), ((2, 3, 6, 8), 1), ((5, 4), 150), ((6, 4), -150)],
-    answers=[ours.explicit_attention, ours.fused_attention],
+    answers=[ours.fused_attention],
 )
 def streamed_attention(shape: tuple[int, ...], size: int) -> Case:
     """Check attention that goes over the keys one at a time: ``(q, k, v)``, each (..., T, Dh).

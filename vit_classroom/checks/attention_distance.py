@@ -42,7 +42,6 @@ MANHATTAN = (
     'chapter 14, "A weighted mean"',
     inspected.patch_distances,
     [(2, 3), (4, 4), (3, 2), (5, 3)],
-    answers=[inspected.patch_distances],
     gradients=False,
 )
 def patch_distances(grid: tuple[int, int]) -> Case:
@@ -180,7 +179,6 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     'chapter 14, "The class token lies nowhere"',
     inspected.mean_attention_distance,
     [((2, 3), (3, 4), 1), ((2, 2), (4, 4), 1), ((3, 2), (2, 5), 0), ((1, 4), (3, 2), 1)],
-    answers=[inspected.mean_attention_distance],
     gradients=False,
     call="attention_distance(A, grid, patch_size)",
 )

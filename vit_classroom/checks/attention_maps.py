@@ -36,7 +36,6 @@ def _shares(raw: Tensor) -> Tensor:
     'chapter 13, "Rollout"',
     attention_maps.attention_rollout,
     [(3, 2, 3, 5), (2, 3, 2, 4), (4, 1, 4, 6)],
-    answers=[attention_maps.attention_rollout],
     call="rollout(attentions)",
     gradients=False,
 )
@@ -108,7 +107,6 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
     'chapter 13, "Is it on the object?"',
     attention_maps.object_share,
     [(3, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
-    answers=[attention_maps.object_share],
     gradients=False,
 )
 def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
@@ -181,7 +179,6 @@ def _painted(images: Tensor, places: list[list[tuple[int, int]]], size: int, col
     'chapter 13, exercise "Hide what a map points at"',
     masking.mask_patches,
     [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (3, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
-    answers=[masking.mask_patches],
     gradients=False,
 )
 def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> Case:

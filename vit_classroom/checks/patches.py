@@ -74,7 +74,6 @@ def _reshaped(images: Tensor, size: int) -> dict[str, Tensor]:
     'chapter 1, "Without the loop"',
     patches.patchify,
     _shapes,
-    answers=[patches.patchify],
     exact=True,
 )
 def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
@@ -94,7 +93,6 @@ def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> C
     'chapter 1, "Without the loop"',
     patches.unpatchify,
     _shapes,
-    answers=[patches.unpatchify],
     exact=True,
 )
 def unpatchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:

@@ -53,7 +53,6 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
     'chapter 15, "One patch, by hand"',
     position_similarity,
     [((2, 3), 5), ((4, 4), 8), ((5, 2), 3)],
-    answers=[position_similarity],
     gradients=False,
     call="similarity_maps(vectors, grid)",
 )
@@ -93,7 +92,6 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
     'chapter 15, "Smoothness that nobody learned"',
     resize_positions,
     [((3, 4), (5, 7), 1, 6), ((4, 4), (7, 6), 0, 5), ((6, 5), (3, 2), 1, 4), ((2, 3), (2, 3), 1, 3)],
-    answers=[resize_positions],
     call="resize_table(table, old_grid, new_grid)",
 )
 def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: int) -> Case:

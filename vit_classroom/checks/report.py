@@ -180,6 +180,12 @@ def randomise(module: Layers, seed: int = 0) -> Layers:
     return module.eval()
 
 
+def normalised(values: Tensor, axes: int | tuple[int, ...], eps: float, correction: int = 0) -> Tensor:
+    """Bring values to mean 0 and variance 1 over some axes; eps is added to the variance."""
+    variance = values.var(axes, keepdim=True, correction=correction)
+    return (values - values.mean(axes, keepdim=True)) / (variance + eps).sqrt()
+
+
 def number(value: float) -> Tensor:
     """Return a number in the form in which plain numbers are judged."""
     return torch.tensor(float(value), dtype=torch.float64)

@@ -136,9 +136,7 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
     [()] * 4,
     answers=[cost.parameters_of, cost.count_parameters],
     call=f"predicted_parameters({SIZES})",
-    exact=True,
     number=True,
-    gradients=False,
 )
 def predicted_parameters() -> Case:
     """Check a function that counts a ViT's parameters from its sizes, all of them integers.
@@ -159,9 +157,7 @@ def predicted_parameters() -> Case:
     [()] * 4,
     answers=[cost.forward_flops],
     call=f"predicted_operations({SIZES})",
-    exact=True,
     number=True,
-    gradients=False,
 )
 def predicted_operations() -> Case:
     """Check a function that counts the operations of a ViT's forward pass for one image, from its sizes.
