@@ -76,6 +76,8 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
     def scaled(factors: Tensor) -> Tensor:
         return right * factors[:, None, None, None]
 
+    shares, largest = sizes.square() / sizes.square().sum(), right.flatten(1).amax(1)
+
     spread, columns = flat / flat.std(0), torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
     mistakes = {
         "the mean filter is not taken away": of(flat),
@@ -90,12 +92,8 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
         "the weakest components come first: eigh sorts upwards": rows.flip(0)[:k].unflatten(1, shape),
         "the strongest component comes last: eigh sorts upwards": right.flip(0),
         "the components are multiplied by their sizes; they have length 1": scaled(sizes[:k]),
-        "the components are multiplied by their shares; they have length 1": scaled(
-            sizes[:k] ** 2 / sizes.square().sum()
-        ),
-        "the components are divided by their largest entry; they have length 1": scaled(
-            1 / right.flatten(1).amax(1)
-        ),
+        "the components are multiplied by their shares; they have length 1": scaled(shares[:k]),
+        "the components are divided by their largest entry; they have length 1": scaled(1 / largest),
         "the components are flat: the result is (k, C, P, P)": right.flatten(1),
         "channels come last: the result is (k, C, P, P)": right.movedim(1, 3),
         "the size of each entry is returned, its sign is lost": right.abs(),
@@ -231,7 +229,7 @@ def principal_angles(k: int, width: int) -> Case:
     cosines = torch.linalg.svdvals(products)
     squared, sines = cosines.square().acos().rad2deg(), cosines.asin().rad2deg()
     singly, by_size = (d.acos().rad2deg() for d in (products.diagonal(), products.diagonal().abs()))
-    partners, lengths = products.abs().amax(1), products.norm(dim=1).clamp(max=1)
+    partners, lengths = products.abs().amax(1).acos(), products.norm(dim=1).clamp(max=1).acos()
     one_by_one = "the patterns are compared one by one; the angles lie between the spaces"
     mistakes = {
         "the angles are in radians; turn them into degrees": right.deg2rad(),
@@ -248,9 +246,9 @@ def principal_angles(k: int, width: int) -> Case:
         f"{one_by_one} (sorted)": singly.sort().values,
         f"{one_by_one} (by size)": by_size,
         f"{one_by_one} (by size, sorted)": by_size.sort().values,
-        "only the best partner of each pattern counts; the angles lie between the spaces": partners.acos().rad2deg(),
+        "only the best partner of each pattern counts; the angles lie between the spaces": partners.rad2deg(),
         "these are the angles of all pairs; k lie between the spaces": products.acos().rad2deg(),
-        "the lengths of the rows stand for cosines; singular values do": lengths.acos().rad2deg(),
+        "the lengths of the rows stand for cosines; singular values do": lengths.rad2deg(),
     }
     return Case((one, other), right, mistakes)
 
@@ -343,7 +341,7 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
     one, other = _first(even, k), _first(odd, k)
     diagonal, signed = (one * other).sum(1), (_with_signs(one) * _with_signs(other)).sum(1)
     one_by_one = "the patterns are compared one by one; the spaces are what counts"
-    every = _first(flat, k)
+    all_filters = [_space_overlap(half, _first(flat, k)) for half in (one, other)]
 
     def moved(centre: Tensor | float) -> Tensor:
         return _space_overlap(_leading(even - centre, k), _leading(odd - centre, k))
@@ -357,10 +355,8 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
         "the list is cut in the middle; take every second filter": firsts(
             k, flat[: count // 2], flat[count // 2 :]
         ),
-        "one half is compared with all filters; compare the halves": _space_overlap(one, every),
-        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": _space_overlap(
-            other, every
-        ),
+        "one half is compared with all filters; compare the halves": all_filters[0],
+        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": all_filters[1],
         "a half is compared with itself": torch.ones_like(right),
         one_by_one: diagonal.square().mean(),
         f"{one_by_one} (by size)": diagonal.abs().mean(),
