@@ -134,7 +134,9 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         "each place takes its nearest neighbour; bilinear is asked for": nearest,
         "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
         "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
-        "rows and columns of the old grid are swapped: patches come row by row": resized(grid=old[::-1]),
+        "rows and columns of the old grid are swapped: patches come row by row": resized(
+            grid=(old[1], old[0])
+        ),
         "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
         as_line: line,
         f"{as_line}, and let corners stay corners": loose,

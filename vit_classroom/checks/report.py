@@ -122,9 +122,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if not isinstance(got, Tensor):
         return Verdict(plain=_other_kind(piece, got, printed))
     if got.device != expected.device:
-        return Verdict(
-            plain=f"it returned a tensor on {got.device}: expected {expected.device}, where its input is."
-        )
+        where = f"expected {expected.device}, where its input is"
+        return Verdict(plain=f"it returned a tensor on {got.device}: {where}.")
     if not piece.gradients:
         got = got.to(expected.dtype)
     if got.dtype != expected.dtype:
