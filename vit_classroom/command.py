@@ -55,22 +55,13 @@ def add_parser(commands: Any) -> None:
     grading.add_argument(
         "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
     )
-    grading.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the inputs that are drawn (default: 0)"
-    )
-    grading.add_argument(
-        "--memory", type=int, default=4000, metavar="MB", help="for a student's code (default: 4000)"
-    )
-    grading.add_argument(
-        "--seconds", type=float, default=30, metavar="S", help="for a student's cell (default: 30)"
-    )
-    grading.add_argument(
-        "--jobs",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="at the same time (default: one a processor)",
-    )
+    for name, default, letter, purpose in (
+        ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
+        ("memory", 4000, "MB", "for a student's code (default: 4000)"),
+        ("seconds", 30.0, "S", "for a student's cell (default: 30)"),
+        ("jobs", os.cpu_count() or 1, "N", "at the same time (default: one a processor)"),
+    ):
+        grading.add_argument(f"--{name}", type=type(default), default=default, metavar=letter, help=purpose)
     grading.set_defaults(run=grade_command)
 
 
@@ -79,12 +70,11 @@ def list_command(_options: argparse.Namespace) -> None:
     chapters = [read_chapter(name) for name in chapter_names()]
     width = max(len(chapter.name) for chapter in chapters)
     for chapter in chapters:
-        checked = [task for task in chapter.tasks if task.check]
-        questions = [task for task in chapter.tasks if not task.check]
+        checked = [task.points for task in chapter.tasks if task.check]
+        read = [task.points for task in chapter.tasks if not task.check]
         print(
-            f"{chapter.name:{width}}  {len(checked):2} answers that are checked, "
-            f"{sum(task.points for task in checked):3g} points; {len(questions)} that are read, "
-            f"{sum(task.points for task in questions):2g} points"
+            f"{chapter.name:{width}}  {len(checked):2} answers that are checked, {sum(checked):3g} points; "
+            f"{len(read)} that are read, {sum(read):2g} points"
         )
 
 

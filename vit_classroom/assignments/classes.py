@@ -11,9 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -27,14 +26,8 @@ from vit_from_scratch.progress import progress_shown
 OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")
 
 
-@dataclass(frozen=True)
-class Submission:
-    """A notebook that was handed in.
-
-    Attributes:
-        student: the name of the file, or of the folder that it is in.
-        path: where it is.
-    """
+class Submission(NamedTuple):
+    """A notebook that was handed in; the student goes by the name of the file, or of its folder."""
 
     student: str
     path: Path
@@ -168,13 +161,8 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str,
         "remarks": marks.remarks,
         "limits": marks.held,
         "marks": [
-            {
-                "name": mark.task.name,
-                "points": mark.points,
-                "of": mark.task.points,
-                "state": mark.state,
-                "message": mark.message,
-            }
+            {"name": mark.task.name, "of": mark.task.points}
+            | {name: getattr(mark, name) for name in ("points", "state", "message")}
             for mark in marks.marks
         ],
     }
@@ -191,20 +179,15 @@ def marks_table(records: list[dict[str, Any]]) -> str:
     writer.writerow(header)
     for record in records:
         marks = {(record["chapter"], mark["name"]): mark for mark in record["marks"]}
-        cells = []
-        for key in names:
-            mark = marks.get(key)
-            cells.append("" if mark is None or mark["state"] == "to read" else f"{mark['points']:g}")
+        found = [marks.get(key, {"state": "to read"}) for key in names]
+        look_at = "; ".join(record.get("suspicions", []))
         writer.writerow(
             [
                 _harmless(record["student"]),
                 record["chapter"],
-                f"{record['points']:g}",
-                f"{record['of']:g}",
-                f"{record.get('to_read', 0):g}",
-                _harmless("; ".join(record.get("suspicions", []))),
-                _harmless(record.get("problem", "")),
-                *cells,
+                *(f"{record.get(name, 0):g}" for name in ("points", "of", "to_read")),
+                *map(_harmless, (look_at, record.get("problem", ""))),
+                *("" if mark["state"] == "to read" else f"{mark['points']:g}" for mark in found),
             ]
         )
     return text.getvalue()

@@ -108,19 +108,15 @@ class _Session:
 
     def again(self) -> None:
         """Start a new process, and run what ran before; a cell that does not run again is left out."""
-        complete = False
-        while not complete:
-            self.process.close()
-            self.process = StudentProcess(self.limits)
-            self.process.start()
-            complete = True
-            for number, (source, place) in enumerate(self.ran):
-                try:
-                    self.process.ask({"do": "run", "source": source, "place": place})
-                except (TimeoutError, ProcessEnded):
-                    del self.ran[number]
-                    complete = False
-                    break
+        self.process.close()
+        self.process = StudentProcess(self.limits)
+        self.process.start()
+        for number, (source, place) in enumerate(self.ran):
+            try:
+                self.process.ask({"do": "run", "source": source, "place": place})
+            except (TimeoutError, ProcessEnded):
+                del self.ran[number]
+                return self.again()
 
     def judge(self, task: Task, seeds: tuple[int, ...]) -> str:
         """Check an answer, and return what is wrong with it, "" if nothing is."""
@@ -235,13 +231,10 @@ def _judged(
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
     """Say what runs of each cell: all of a student's own, and of what is given the part that these need."""
     known = {source.strip() for source in chapter.given}
-    code = [place for place, cell in enumerate(cells) if cell.kind == "code"]
-    given = [place for place in code if cells[place].source.strip() in known]
-    own = {
-        place: plain_python(cells[place].source)
-        for place in code
-        if place not in given and not is_check(cells[place])
-    }
+    code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
+    given = [place for place, cell in code.items() if cell.source.strip() in known]
+    rest = {place: cell for place, cell in code.items() if place not in given and not is_check(cell)}
+    own = {place: plain_python(cell.source) for place, cell in rest.items()}
     answers = [task.answer for task in chapter.tasks if task.check]
     parts = needed([brought_in(cells[place].source) for place in given], [*own.values(), *answers])
     sources = own | dict(zip(given, parts, strict=True))

@@ -20,6 +20,8 @@ TO_WRITE = "*Your answer.*"
 """What students find in place of an answer in words."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What reading code ends in that is not Python, or far too deep."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def read_chapter(name: str) -> Chapter:
         InputError: there is none.
     """
     names = chapter_names()
-    wanted = [known for known in names if known == name or (name.isdigit() and int(known[:2]) == int(name))]
+    wanted = [known for known in names if known == name or (name.isdecimal() and int(known[:2]) == int(name))]
     if not wanted:
         raise unknown_name("chapter", name, names)
     return Chapter(wanted[0], (CHAPTERS / f"{wanted[0]}.ipynb").read_text(encoding="utf-8"))
@@ -167,16 +169,11 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     """Read the cells of a notebook of format 4."""
     found = []
     for cell in notebook["cells"]:
-        metadata = cell.get("metadata", {})
-        about, ours = metadata.get("nbgrader"), metadata.get("assignment")
-        found.append(
-            Cell(
-                str(cell["cell_type"]),
-                _joined(cell["source"]),
-                about if isinstance(about, dict) else {},
-                ours if isinstance(ours, dict) else {},
-            )
-        )
+        source, metadata = cell["source"], cell.get("metadata", {})
+        text = "".join(map(str, source)) if isinstance(source, list) else str(source)
+        given = [metadata.get(name) for name in ("nbgrader", "assignment")]
+        about, ours = (one if isinstance(one, dict) else {} for one in given)
+        found.append(Cell(str(cell["cell_type"]), text, about, ours))
     return found
 
 
@@ -189,10 +186,6 @@ def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:
     ]
 
 
-def _joined(text: object) -> str:
-    return "".join(map(str, text)) if isinstance(text, list) else str(text)
-
-
 def without_marks(source: str) -> str:
     """Return an answer without the lines that mark it."""
     return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))
@@ -202,47 +195,28 @@ def plain_python(source: str) -> str:
     """Return a cell without what only IPython knows: lines that begin with % or !, and cells of %%magic."""
     if source.lstrip().startswith("%%"):
         return ""
-    lines = source.splitlines()
-    return "\n".join(
-        line[: len(line) - len(line.lstrip())] + "pass" if line.lstrip()[:1] in ("%", "!") else line
-        for line in lines
-    )
+    return re.sub(r"^([^\S\n]*)[%!].*", r"\1pass", source, flags=re.MULTILINE)
 
 
 def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """Of given cells, keep the statements that bind names which other code uses, and what these use.
+    """Of given cells, keep the statements that bind names which the wanted code uses, and what these use.
 
-    Args:
-        given: the sources of the given cells, in order.
-        wanted: the sources of the code that uses names.
-
-    Returns:
-        What is left of each given cell. Statements that bind nothing, such as a call that draws, are gone.
+    Statements that bind nothing, such as a call that draws, are gone.
     """
     names = set().union(*(globals_of(source) for source in wanted))
     cells = [_parsed(plain_python(source)) for source in given]
     taken: set[ast.stmt] = set()
-    while True:
-        fresh = [
-            statement
-            for statements in cells
-            for statement in statements
-            if statement not in taken and not names.isdisjoint(bound_by(statement))
-        ]
-        if not fresh:
-            break
+    every = [statement for statements in cells for statement in statements]
+    while fresh := [one for one in every if one not in taken and not names.isdisjoint(bound_by(one))]:
         taken.update(fresh)
-        names.update(*(globals_of(ast.unparse(statement)) for statement in fresh))
-    return [
-        "\n".join(ast.unparse(statement) for statement in statements if statement in taken)
-        for statements in cells
-    ]
+        names.update(*(globals_of(ast.unparse(one)) for one in fresh))
+    return ["\n".join(ast.unparse(one) for one in statements if one in taken) for statements in cells]
 
 
 def _parsed(source: str) -> list[ast.stmt]:
     try:
         return ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError):
+    except UNREADABLE:
         return []
 
 
@@ -250,14 +224,12 @@ def bound_by(statement: ast.stmt) -> set[str]:
     """Return the names that a statement at the top of a cell binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
-    bound = {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    }
+    bound: set[str] = set()
     for node in ast.walk(statement):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound.add(node.id)
+        elif isinstance(node, ast.alias):
+            bound.add(node.asname or node.name.partition(".")[0])
     return bound
 
 
@@ -265,7 +237,7 @@ def globals_of(source: str) -> set[str]:
     """Return the global names that code uses, in its functions too; none where it is not Python."""
     try:
         return set(_global_names(symtable.symtable(source, "cell", "exec")))
-    except (SyntaxError, ValueError, RecursionError):
+    except UNREADABLE:
         return set()
 
 

@@ -17,6 +17,8 @@ from vit_classroom.assignments import wire
 from vit_classroom.assignments.limits import limit_memory
 from vit_classroom.checks.sandbox import Sandbox, place_of, takes
 
+Reply = tuple[dict[str, Any], list[Tensor]]
+
 
 class Student:
     """The student's names, and what was made of them.
@@ -32,24 +34,18 @@ class Student:
         self.modules: list[nn.Module] = []
         self.graph: tuple[list[Tensor], list[Tensor]] = ([], [])  # of the last call: its leaves, its results
 
-    def answer(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def answer(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Do what a message asks for."""
-        ways: dict[str, Callable[..., tuple[dict[str, Any], list[Tensor]]]] = {
-            "start": self.start,
-            "run": self.run,
-            "look": self.look,
-            "make": self.make,
-            "call": self.call,
-            "backward": self.backward,
-        }
-        return ways[message["do"]](message, given)
+        ways: tuple[Callable[[dict[str, Any], list[Tensor]], Reply], ...]
+        ways = (self.start, self.run, self.look, self.make, self.call, self.backward)
+        return next(way for way in ways if way.__name__ == message["do"])(message, given)
 
-    def start(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def start(self, message: dict[str, Any], _given: list[Tensor]) -> Reply:
         """Go to a folder, and say which limits hold."""
         os.chdir(message["folder"])
         return {"held": self.held}, []
 
-    def run(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def run(self, message: dict[str, Any], _given: list[Tensor]) -> Reply:
         """Run a cell; what it prints goes nowhere."""
         try:
             exec(compile(message["source"], message["place"], "exec"), self.namespace)
@@ -58,7 +54,7 @@ class Student:
             return {"error": last[:500]}, []
         return {}, []
 
-    def look(self, message: dict[str, Any], _given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def look(self, message: dict[str, Any], _given: list[Tensor]) -> Reply:
         """Say what a name stands for."""
         name = message["name"]
         value = self.namespace.get(name)
@@ -67,7 +63,7 @@ class Student:
         tensors: list[Tensor] = []
         return {"missing": name not in self.namespace, "packed": wire.pack(value, tensors)}, tensors
 
-    def make(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def make(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Call a class, and describe the module that comes of it."""
         arguments, named = wire.unpack(message["arguments"], given), message["named"]
         reply, tensors, module = self._outcome(
@@ -80,7 +76,7 @@ class Student:
             tensors = [*tensors, *weights]
         return reply, tensors
 
-    def call(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def call(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Call a function, or a module with the weights that come along."""
         number, gradients = message["module"], message["gradients"]
         function: Callable[..., Any] = (
@@ -113,7 +109,7 @@ class Student:
         reply["moved"] = [[place, len(tensors) + count] for count, place in enumerate(moved)]
         return reply, [*tensors, *(now[place] for place in moved)]
 
-    def backward(self, message: dict[str, Any], given: list[Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    def backward(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Send gradients back through the last call."""
         leaves, results = self.graph
         pairs = [
@@ -162,7 +158,7 @@ def _weights(module: nn.Module) -> list[tuple[str, Tensor]]:
     ]
 
 
-def _described(module: nn.Module) -> tuple[dict[str, Any], list[Tensor]]:
+def _described(module: nn.Module) -> Reply:
     """Describe a module: its weights, and what looks like one and is none."""
     weights = _weights(module)
     count = len(list(module.named_parameters(remove_duplicate=False)))

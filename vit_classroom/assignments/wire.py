@@ -22,7 +22,7 @@ class BrokenWire(Exception):
 
 def send(stream: IO[bytes], message: dict[str, Any], tensors: list[Tensor]) -> None:
     """Write a message with its tensors."""
-    text = json.dumps(message).encode()
+    text = json.dumps(message, ensure_ascii=False).encode(errors="replace")  # of half a character
     copies = {str(n): t.detach().clone(memory_format=torch.contiguous_format) for n, t in enumerate(tensors)}
     blob = safetensors.torch.save(copies)  # copies, because it refuses tensors that share memory
     stream.write(struct.pack(">QQ", len(text), len(blob)) + text + blob)

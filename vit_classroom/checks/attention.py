@@ -1,6 +1,7 @@
 """Checks of chapter 3: scaled dot-product attention and its multi-head form."""
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -16,35 +17,37 @@ from vit_from_scratch.model import attention as ours
     'chapter 3, "Queries, keys and values"',
     ours.explicit_attention,
     [(3, 4), (2, 5, 6), (2, 3, 7, 8)],
-    answers=[ours.explicit_attention, ours.fused_attention],
+    answers=[ours.fused_attention],
 )
 def attention(shape: tuple[int, ...]) -> Case:
     """Check a function of q, k and v, each (..., T, Dh), like ``explicit_attention``."""
     q, k, v = torch.randn(3, *shape).unbind()
     scores, width, count = q @ k.mT, shape[-1], shape[-2]
     right = scores / math.sqrt(width)
-    mistakes = {
-        "the scores are not divided by sqrt(Dh)": scores.softmax(-1) @ v,
-        "the scores are multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(-1)
-        @ v,
-        "the scores are divided by Dh; equation 6 divides by its square root": (scores / width).softmax(-1)
-        @ v,
-        "the scores are divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": (
-            (scores / math.sqrt(count)).softmax(-1) @ v
+    weights = right.softmax(-1)
+    scale, axis = "the scores are", "rows must sum to 1, so take dim=-1"
+    of_values = {
+        f"{scale} not divided by sqrt(Dh)": scores.softmax(-1),
+        f"{scale} multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(-1),
+        f"{scale} divided by Dh; equation 6 divides by its square root": (scores / width).softmax(-1),
+        f"{scale} divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": (
+            (scores / math.sqrt(count)).softmax(-1)
         ),
-        "the softmax runs over the queries; rows must sum to 1, so take dim=-1": right.softmax(-2) @ v,
-        "the softmax runs over the first axis; rows must sum to 1, so take dim=-1": right.softmax(0) @ v,
-        "the softmax is missing": right @ v,
-        "the division comes after the softmax; equation 6 divides the scores": scores.softmax(-1)
-        / math.sqrt(width)
-        @ v,
-        "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1) @ v,
-        "the weights are transposed before they meet the values": right.softmax(-1).mT @ v,
-        "the keys stand where the values belong: equation 7 is A v": right.softmax(-1) @ k,
-        "the queries stand where the values belong: equation 7 is A v": right.softmax(-1) @ q,
-        "these are the weights A; equation 7 applies them to the values": right.softmax(-1),
+        f"the softmax runs over the queries; {axis}": right.softmax(-2),
+        f"the softmax runs over the first axis; {axis}": right.softmax(0),
+        "the softmax is missing": right,
+        "the division comes after the softmax; equation 6 divides the scores": (
+            scores.softmax(-1) / math.sqrt(width)
+        ),
+        "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1),
+        "the weights are transposed before they meet the values": weights.mT,
+        "a sigmoid stands in place of the softmax": right.sigmoid(),
+    }
+    mistakes = {sentence: wrong @ v for sentence, wrong in of_values.items()} | {
+        "the keys stand where the values belong: equation 7 is A v": weights @ k,
+        "the queries stand where the values belong: equation 7 is A v": weights @ q,
+        "these are the weights A; equation 7 applies them to the values": weights,
         "every token looks at itself in full: the values come out as they went in": v,
-        "a sigmoid stands in place of the softmax": right.sigmoid() @ v,
     }
     return Case((q, k, v), ours.explicit_attention(q, k, v), mistakes)
 
@@ -71,58 +74,48 @@ def multi_head_attention(reference: ours.MultiHeadSelfAttention, batch: int, cou
 def _multi_head_mistakes(
     reference: ours.MultiHeadSelfAttention, tokens: Tensor, heads: int
 ) -> dict[str, Tensor]:
-    def parts(pattern: str, count: int = heads) -> tuple[Tensor, ...]:
-        return tuple(rearrange(reference.qkv(tokens), f"b t ({pattern}) -> qkv b h t dh", qkv=3, h=count))
+    dim = tokens.shape[-1]
+    right = 1 / math.sqrt(dim // heads)
 
-    def gather(pattern: str, scale: float, count: int = heads) -> Tensor:
-        q, k, v = parts(pattern, count)
-        return (q @ k.mT * scale).softmax(-1) @ v
+    def gather(pattern: str = "qkv h dh", scale: float = right, count: int = heads, axis: int = -1) -> Tensor:
+        q, k, v = rearrange(reference.qkv(tokens), f"b t ({pattern}) -> qkv b h t dh", qkv=3, h=count)
+        return (q @ k.mT * scale).softmax(axis) @ v
 
     def join(gathered: Tensor, pattern: str = "(h dh)") -> Tensor:
         return reference.projection(rearrange(gathered, f"b h t dh -> b t {pattern}"))
 
-    dim = tokens.shape[-1]
-    right = 1 / math.sqrt(dim // heads)
-    q, k, v = parts("qkv h dh")
-    result = join(gather("qkv h dh", right))
+    q, k, v = rearrange(reference.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=heads)
+    result = join(gather())
+    unmoved, mean = gather().reshape(tokens.shape), gather().mean(1).repeat(1, 1, heads)
     order = "the heads are joined in the wrong order; put each head's Dh values together: (h dh)"
-    return {
-        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh), the width of one head": join(
-            gather("qkv h dh", 1 / math.sqrt(dim))
+    as_one, axis = "all heads work as one of width D", "rows must sum to 1, so take dim=-1"
+    wrong = {
+        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh), the width of one head": (
+            gather(scale=1 / math.sqrt(dim))
         ),
-        "the scores are not divided by sqrt(Dh)": join(gather("qkv h dh", 1.0)),
-        "the scores are divided by Dh; equation 6 divides by its square root": join(
-            gather("qkv h dh", right**2)
+        "the scores are not divided by sqrt(Dh)": gather(scale=1.0),
+        "the scores are divided by Dh; equation 6 divides by its square root": gather(scale=right**2),
+        f"{as_one}; split queries, keys and values into heads": gather(scale=dim**-0.5, count=1),
+        f"{as_one}, with the scale of a small one": gather(count=1),
+        "q, k and v are interleaved head by head; the result of qkv is all q, then all k, then all v": (
+            gather("h qkv dh")
         ),
-        "all heads work as one of width D; split queries, keys and values into heads": join(
-            gather("qkv h dh", 1 / math.sqrt(dim), 1)
+        f"the softmax runs over the queries; {axis}": gather(axis=-2),
+        f"the softmax runs over the heads; {axis}": gather(axis=1),
+        "queries and keys have changed places": (k @ q.mT * right).softmax(-1) @ v,
+        "the keys stand where the values belong": (q @ k.mT * right).softmax(-1) @ k,
+        "the values come before the keys; the order is q, k, v": (q @ v.mT * right).softmax(-1) @ k,
+    }
+    return {sentence: join(gathered) for sentence, gathered in wrong.items()} | {
+        "a head takes every h-th value; give each head Dh neighbouring values: (h dh), not (dh h)": (
+            join(gather("qkv dh h"), "(dh h)")
         ),
-        "all heads work as one of width D, with the scale of a small one": join(gather("qkv h dh", right, 1)),
-        "a head takes every h-th value; give each head Dh neighbouring values: (h dh), not (dh h)": join(
-            gather("qkv dh h", right), "(dh h)"
-        ),
-        "q, k and v are interleaved head by head; the result of qkv is all q, then all k, then all v": join(
-            gather("h qkv dh", right)
-        ),
-        order: join(gather("qkv h dh", right), "(dh h)"),
+        order: join(gather(), "(dh h)"),
         "heads and tokens are joined without moving the heads' axis back: (B, h, T, Dh) has to become "
-        "(B, T, h, Dh) first": reference.projection(gather("qkv h dh", right).reshape(tokens.shape)),
-        "the output projection (U_msa of equation 8) is missing": rearrange(
-            gather("qkv h dh", right), "b h t dh -> b t (h dh)"
-        ),
-        "the softmax runs over the queries; rows must sum to 1, so take dim=-1": join(
-            (q @ k.mT * right).softmax(-2) @ v
-        ),
-        "the softmax runs over the heads; rows must sum to 1, so take dim=-1": join(
-            (q @ k.mT * right).softmax(1) @ v
-        ),
-        "queries and keys have changed places": join((k @ q.mT * right).softmax(-1) @ v),
-        "the keys stand where the values belong": join((q @ k.mT * right).softmax(-1) @ k),
-        "the values come before the keys; the order is q, k, v": join((q @ v.mT * right).softmax(-1) @ k),
+        "(B, T, h, Dh) first": reference.projection(unmoved),
+        "the output projection (U_msa of equation 8) is missing": gather().transpose(1, 2).flatten(2),
         "the input is added; that is the block's part, equation 2": result + tokens,
-        "the heads are averaged; equation 8 puts them side by side": reference.projection(
-            gather("qkv h dh", right).mean(1).repeat(1, 1, heads)
-        ),
+        "the heads are averaged; equation 8 puts them side by side": reference.projection(mean),
     }
 
 
@@ -190,7 +183,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     'chapter 3, exercise "One key at a time"',
     ours.explicit_attention,
     [((4, 5), 1), ((2, 3, 6, 8), 1), ((5, 4), 150), ((6, 4), -150)],
-    answers=[ours.explicit_attention, ours.fused_attention],
+    answers=[ours.fused_attention],
 )
 def streamed_attention(shape: tuple[int, ...], size: int) -> Case:
     """Check attention that goes over the keys one at a time: ``(q, k, v)``, each (..., T, Dh).
@@ -238,22 +231,28 @@ def _stream(
 def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     gathered, total = _stream(q, k, v)
-    neither, values_only, sums_only = (
-        _stream(q, k, v, rescale=which) for which in ((False, False), (True, False), (False, True))
-    )
-    unscaled, over = _stream(q, k, v, scale=1.0), _stream(q, k, v, upside_down=True)
+
+    def divided(**changes: Any) -> Tensor:
+        gathered, total = _stream(q, k, v, **changes)
+        return gathered / total
+
     grown = "when a larger score arrives"
     return {
         f"what was gathered so far is not rescaled {grown}: multiply both sums by exp(old - new maximum)": (
-            neither[0] / neither[1]
+            divided(rescale=(False, False))
         ),
-        f"the sum of weights is not rescaled {grown}; the gathered values are": values_only[0]
-        / values_only[1],
-        f"the gathered values are not rescaled {grown}; the sum of weights is": sums_only[0] / sums_only[1],
-        f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": over[0] / over[1],
+        f"the sum of weights is not rescaled {grown}; the gathered values are": divided(
+            rescale=(True, False)
+        ),
+        f"the gathered values are not rescaled {grown}; the sum of weights is": divided(
+            rescale=(False, True)
+        ),
+        f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": divided(
+            upside_down=True
+        ),
         "the gathered values are not divided by the sum of the weights": gathered,
         "the sum of the weights is not returned, it divides": total.expand_as(v),
-        "the scores are not divided by sqrt(Dh)": unscaled[0] / unscaled[1],
+        "the scores are not divided by sqrt(Dh)": divided(scale=1.0),
         "the last key is left out": scores[..., :-1].softmax(-1) @ v[..., :-1, :],
         "the first key is left out": scores[..., 1:].softmax(-1) @ v[..., 1:, :],
         "the values are averaged without weights": v.mean(-2, keepdim=True).expand_as(v),

@@ -1,6 +1,6 @@
 """Checks of chapter 14: distances between patches, and how far attention reaches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -11,22 +11,18 @@ from vit_classroom.checks.report import Case
 from vit_from_scratch.inspection import attention_distance as inspected
 
 
-def _places(grid: tuple[int, int]) -> Tensor:
-    """Row and column of each patch, (N, 2)."""
-    return torch.tensor([(r, c) for r in range(grid[0]) for c in range(grid[1])], dtype=torch.float64)
-
-
-def _steps(places: Tensor) -> Tensor:
+def _steps(grid: tuple[int, int], by_column: bool = False) -> Tensor:
     """How many rows and columns are between two patches, (N, N, 2)."""
+    counts = (torch.arange(n, dtype=torch.float64) for n in (grid[::-1] if by_column else grid))
+    places = torch.cartesian_prod(*counts)
+    places = places.flip(1) if by_column else places
     return (places[:, None] - places).abs()
 
 
-def _by_column(grid: tuple[int, int]) -> Tensor:
-    """Row and column of each patch where the columns are counted first, (N, 2)."""
-    return torch.tensor([(r, c) for c in range(grid[1]) for r in range(grid[0])], dtype=torch.float64)
-
-
 BY_COLUMN = "the patches are numbered column by column; they come row by row: patch i lies in row i // gw"
+
+
+UNSCALED = "the class token is cut, and the rows do not sum to 1 any more: scale them back"
 
 
 IN_PATCHES = "the distance is counted in patches; multiply by the patch size"
@@ -42,7 +38,6 @@ MANHATTAN = (
     'chapter 14, "A weighted mean"',
     inspected.patch_distances,
     [(2, 3), (4, 4), (3, 2), (5, 3)],
-    answers=[inspected.patch_distances],
     gradients=False,
 )
 def patch_distances(grid: tuple[int, int]) -> Case:
@@ -52,10 +47,11 @@ def patch_distances(grid: tuple[int, int]) -> Case:
     distances between the middles of all pairs, patches row by row.
     """
     size = int(torch.randint(2, 33, ()))
-    step = _steps(_places(grid))
-    right = size * step.square().sum(-1).sqrt()
+    step = _steps(grid)
+    right, edges = size * step.norm(dim=-1), (step - 1).clamp(min=0)
     along = size * torch.arange(len(right)).double()
     mistakes: dict[str, Tensor] = {
+        BY_COLUMN: size * _steps(grid, by_column=True).norm(dim=-1),
         IN_PATCHES: right / size,
         MANHATTAN: size * step.sum(-1),
         f"{MANHATTAN}; and the patch size is missing": step.sum(-1),
@@ -70,58 +66,55 @@ def patch_distances(grid: tuple[int, int]) -> Case:
         "this is the difference of the patches' numbers; their places have two axes": (
             along[:, None] - along
         ).abs(),
-        "the distance is measured between the nearest edges; take the middles": size
-        * (step - 1).clamp(min=0).square().sum(-1).sqrt(),
+        "the distance is measured between the nearest edges; take the middles": size * edges.norm(dim=-1),
         "these are the distances from the first patch alone; every patch has a row": right[0],
         "the axes of the grid are still apart: one row for each patch, (N, N)": right.view(*grid, *grid),
         "these are the steps, two numbers for each pair; take their length": size * step,
     }
-    mistakes[BY_COLUMN] = size * _steps(_by_column(grid)).norm(dim=-1)
     return Case((grid, size), right, mistakes)
 
 
-def _of_weights(weights: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+def _mean_of(weights: Tensor, distances: Tensor) -> Tensor:
     """The mean distance of weights (..., N, N), whatever their rows sum to."""
-    distances = size * _steps(_places(grid)).square().sum(-1).sqrt()
     return (weights.double() * distances).sum(-1).mean(-1)
+
+
+def _of_weights(weights: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    return _mean_of(weights, size * _steps(grid).norm(dim=-1))
 
 
 def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[str, Tensor]:
     """What is done wrong with weights (..., N, N) whose rows sum to 1."""
-    weights = weights.double()
-    step = _steps(_places(grid))
-    distances = size * step.square().sum(-1).sqrt()
-    right = (weights * distances).sum(-1).mean(-1)
-    own = torch.eye(len(distances), dtype=torch.bool)
-    others = weights.masked_fill(own, 0)
+    weights, step = weights.double(), _steps(grid)
+    distances = size * step.norm(dim=-1)
+    right, each = _mean_of(weights, distances), (weights * distances).sum(-1)
+    others = weights.masked_fill(torch.eye(len(distances), dtype=torch.bool), 0)
     others = others / others.sum(-1, keepdim=True)
     strongest = distances.expand_as(weights).gather(-1, weights.argmax(-1, keepdim=True))
     mistakes = {
         IN_PATCHES: right / size,
-        MANHATTAN: (weights * size * step.sum(-1)).sum(-1).mean(-1),
-        "the distances are squared": (weights * distances**2).sum(-1).mean(-1),
-        "this is the root of the mean square; take the mean of the distances": (weights * distances**2)
-        .sum(-1)
-        .mean(-1)
-        .sqrt(),
-        "the patches are added up; average over them": right * len(distances),
-        "the mean runs over both axes; over j the weights already average, so sum there": right
-        / len(distances),
-        "every patch counts alike: the weights play no part": distances.mean().expand(right.shape),
-        "only the patch with the largest weight counts; all do, each by its weight": strongest[..., 0].mean(
-            -1
+        MANHATTAN: _mean_of(weights, size * step.sum(-1)),
+        BY_COLUMN: _mean_of(weights, size * _steps(grid, by_column=True).norm(dim=-1)),
+        "the distances are squared": _mean_of(weights, distances**2),
+        "this is the root of the mean square; take the mean of the distances": (
+            _mean_of(weights, distances**2).sqrt()
         ),
-        "a patch's look at itself is left out; it counts, with distance 0": (others * distances)
-        .sum(-1)
-        .mean(-1),
-        "this is one number for each patch: average over them": (weights * distances).sum(-1),
-        "this is the first patch alone: average over all": (weights * distances).sum(-1)[..., 0],
+        "the patches are added up; average over them": each.sum(-1),
+        "the mean runs over both axes; over j the weights already average, so sum there": (
+            right / len(distances)
+        ),
+        "every patch counts alike: the weights play no part": distances.mean().expand(right.shape),
+        "only the patch with the largest weight counts; all do, each by its weight": (
+            strongest[..., 0].mean(-1)
+        ),
+        "a patch's look at itself is left out; it counts, with distance 0": _mean_of(others, distances),
+        "this is one number for each patch: average over them": each,
+        "this is the first patch alone: average over all": each[..., 0],
     }
     if right.ndim:
         mistakes["heads and images are averaged as well: keep the axes in front"] = right.mean()
     if right.ndim > 1:
         mistakes["the heads are averaged as well: keep the axes in front"] = right.mean(-1)
-    mistakes[BY_COLUMN] = (weights * size * _steps(_by_column(grid)).norm(dim=-1)).sum(-1).mean(-1)
     return mistakes
 
 
@@ -147,31 +140,25 @@ def mean_distance(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     return Case((weights, grid, size), _of_weights(weights, grid, size), mistakes)
 
 
+def _scaled(weights: Tensor, axis: int = -1) -> Tensor:
+    return weights / weights.sum(axis, keepdim=True)
+
+
 def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -> Mapping[str, Tensor]:
     """What is done wrong with the class token, T = N + 1."""
     cut, first = attention[..., 1:, 1:], attention[..., :-1, :-1]
-    own_weight = _of_weights(cut, grid, size)
-    own_sum = cut.double().sum(-1)
-
-    def scaled(weights: Tensor) -> Tensor:
-        return weights / weights.sum(-1, keepdim=True)
-
-    return {
-        "the class token is cut, and the rows do not sum to 1 any more: scale them back": own_weight,
-        "the class token counts as one more patch at distance 0; it lies nowhere": own_weight
-        * cut.shape[-1]
-        / attention.shape[-1],
-        "all rows are scaled by one sum; each has its own": own_weight / own_sum.mean(-1),
-        "the columns are scaled; rows must sum to 1, so take dim=-1": _of_weights(
-            cut / cut.sum(-2, keepdim=True), grid, size
-        ),
-        "the last token is cut; the class token is the first": _of_weights(scaled(first), grid, size),
-        "the last token is cut, and the rows are not scaled back; the class token is the first": _of_weights(
-            first, grid, size
-        ),
-        "a second softmax scales the rows; divide them by their sums": _of_weights(
-            cut.softmax(-1), grid, size
-        ),
+    unscaled = _of_weights(cut, grid, size)
+    of_patches = cut.shape[-1] / attention.shape[-1]
+    wrong = {
+        UNSCALED: cut,
+        "the class token counts as one more patch at distance 0; it lies nowhere": cut * of_patches,
+        "the columns are scaled; rows must sum to 1, so take dim=-1": _scaled(cut, -2),
+        "the last token is cut; the class token is the first": _scaled(first),
+        "the last token is cut, and the rows are not scaled back; the class token is the first": first,
+        "a second softmax scales the rows; divide them by their sums": cut.softmax(-1),
+    }
+    return {sentence: _of_weights(weights, grid, size) for sentence, weights in wrong.items()} | {
+        "all rows are scaled by one sum; each has its own": unscaled / cut.double().sum(-1).mean(-1),
     }
 
 
@@ -180,7 +167,6 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     'chapter 14, "The class token lies nowhere"',
     inspected.mean_attention_distance,
     [((2, 3), (3, 4), 1), ((2, 2), (4, 4), 1), ((3, 2), (2, 5), 0), ((1, 4), (3, 2), 1)],
-    answers=[inspected.mean_attention_distance],
     gradients=False,
     call="attention_distance(A, grid, patch_size)",
 )
@@ -195,10 +181,8 @@ def attention_distance(shape: tuple[int, int], grid: tuple[int, int], extra: int
     attention = attention_like(*shape, count, count)
     if extra:  # a class token that many look at, each patch in its own measure
         attention[..., 0] = 2 * torch.rand(*shape, count)
-        attention = attention / attention.sum(-1, keepdim=True)
-    weights = attention[..., extra:, extra:]
-    weights = weights / weights.sum(-1, keepdim=True)
-    mistakes = _mean_mistakes(weights, grid, size)
+        attention = _scaled(attention)
+    mistakes = _mean_mistakes(_scaled(attention[..., extra:, extra:]), grid, size)
     if extra:
         mistakes |= _class_token_mistakes(attention, grid, size)
     right = inspected.mean_attention_distance(attention, grid, size)
@@ -210,7 +194,7 @@ def _by_ring(weights: Tensor, ring: Tensor, count: int) -> Tensor:
 
 
 def _share_by_ring(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-    return _by_ring(weights, _steps(_places(grid)).amax(-1), max(grid)).float()
+    return _by_ring(weights, _steps(grid).amax(-1), max(grid)).float()
 
 
 @function_check(
@@ -229,24 +213,24 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     rows or columns, is k.
     """
     weights = attention_like(*shape, grid[0] * grid[1], grid[0] * grid[1])
-    step, count = _steps(_places(grid)), max(grid)
-    right, line = _share_by_ring(weights, grid), step.square().sum(-1).sqrt()
+    step, count = _steps(grid), max(grid)
+    right, line = _share_by_ring(weights, grid), step.norm(dim=-1)
     ring = step.amax(-1)
+
+    def by(rings: Tensor) -> Tensor:
+        return _by_ring(weights, rings, count)
+
     patches = torch.stack([(ring == k).sum(-1) for k in range(count)], -1)  # (N, K)
     each = torch.stack([(weights * (ring == k)).sum(-1) for k in range(count)], -1)
     straight = "the rings go by the straight distance; take the larger of the two steps"
     mistakes = {
-        "rows and columns are added; a ring goes by the larger of the two steps": _by_ring(
-            weights, step.sum(-1), count
-        ),
-        "a ring goes by the smaller of the two steps; take the larger": _by_ring(
-            weights, step.amin(-1), count
-        ),
-        f"{straight} (rounded)": _by_ring(weights, line.round(), count),
-        f"{straight} (rounded down)": _by_ring(weights, line.floor(), count),
-        f"{straight} (rounded up)": _by_ring(weights, line.ceil(), count),
-        "only rows are counted; take the larger of the two steps": _by_ring(weights, step[..., 0], count),
-        "only columns are counted; take the larger of the two steps": _by_ring(weights, step[..., 1], count),
+        "rows and columns are added; a ring goes by the larger of the two steps": by(step.sum(-1)),
+        "a ring goes by the smaller of the two steps; take the larger": by(step.amin(-1)),
+        f"{straight} (rounded)": by(line.round()),
+        f"{straight} (rounded down)": by(line.floor()),
+        f"{straight} (rounded up)": by(line.ceil()),
+        "only rows are counted; take the larger of the two steps": by(step[..., 0]),
+        "only columns are counted; take the larger of the two steps": by(step[..., 1]),
         "the patches that look are added up; average over them": right * len(ring),
         "the mean runs over all pairs; the shares of one patch are added up": right / len(ring),
         "each ring is divided by the number of its patches; a share is the whole of it": right
@@ -256,7 +240,7 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         "a ring holds all that lies inside it as well; take what lies in it alone": right.cumsum(-1),
         "this is the first patch alone: average over all": each[..., 0, :],
         "these are the rings of each patch: average over the patches": each,
-        "the first ring is missing: ring 0 is the patch itself": _by_ring(weights, ring - 1, count),
+        "the first ring is missing: ring 0 is the patch itself": by(ring - 1),
         "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[..., 1:],
         "the last ring is missing: there are max(grid) of them": right[..., :-1],
         "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),
@@ -265,14 +249,13 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         mistakes["heads and images are averaged as well: keep the axes in front"] = right.flatten(0, -2).mean(
             0
         )
-    mistakes[BY_COLUMN] = _by_ring(weights, _steps(_by_column(grid)).amax(-1), count)
+    mistakes[BY_COLUMN] = by(_steps(grid, by_column=True).amax(-1))
     return Case((weights, grid), right, mistakes)
 
 
 def _distance(attention: Tensor, grid: tuple[int, int], size: int) -> Tensor:
     extra = attention.shape[-1] - grid[0] * grid[1]
-    weights = attention[..., extra:, extra:]
-    return _of_weights(weights / weights.sum(-1, keepdim=True), grid, size)
+    return _of_weights(_scaled(attention[..., extra:, extra:]), grid, size)
 
 
 def _reach(attentions: Tensor, grid: tuple[int, int], patch_size: int) -> Tensor:
@@ -298,34 +281,33 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
     attentions = attention_like(depth, batch, heads, count, count)
     if extra:
         attentions[..., 0] = torch.rand(depth, batch, heads, count)
-        attentions = attentions / attentions.sum(-1, keepdim=True)
+        attentions = _scaled(attentions)
     fused, skip = attentions.mean(2), torch.eye(count)
     steps = (fused + skip) / 2
-    so_far = [steps[: n + 1] for n in range(depth)]
     right = _reach(attentions, grid, size)
     single = _distance(attentions, grid, size).mean(-1)  # (L, B)
-    cut = torch.stack([_of_weights(rolled(part)[:, extra:, extra:], grid, size) for part in so_far])
+    of_layer = _distance(fused, grid, size)
+
+    def reached(steps: Tensor, parts: Iterable[slice]) -> Tensor:
+        return torch.stack([_distance(rolled(steps[part]), grid, size) for part in parts])
+
+    up_to, from_on = [slice(n + 1) for n in range(depth)], [slice(n, None) for n in range(depth)]
+    late = "the rollout begins with the last layer"
+    backwards = [_distance(rolled(steps[part].flip(0)), grid, size) for part in up_to]
     mistakes = {
-        "each layer is measured by itself; roll out all layers up to it": _distance(fused, grid, size),
+        "each layer is measured by itself; roll out all layers up to it": of_layer,
         "each head of each layer is measured by itself; roll out all layers up to it": single,
         "each layer is measured by itself, with its skip connection; multiply it with those "
         "before": _distance(steps, grid, size),
-        "the distances of the layers are added up; multiply the layers, then measure": _distance(
-            fused, grid, size
-        ).cumsum(0),
+        "the distances of the layers are added up; multiply the layers, then measure": of_layer.cumsum(0),
         "the distances of the heads are added up layer by layer; multiply the layers, then "
         "measure": single.cumsum(0),
-        "the layers stand in the wrong order: the later one belongs on the left": torch.stack(
-            [_distance(rolled(part.flip(0)), grid, size) for part in so_far]
+        "the layers stand in the wrong order: the later one belongs on the left": torch.stack(backwards),
+        "the identity is missing: rollout adds it for the skip connection": reached(fused, up_to),
+        f"{late} and goes down; it begins with the first": reached(steps, from_on),
+        f"{late}, and the result comes upside down; it begins with the first": (
+            reached(steps, from_on[::-1])
         ),
-        "the identity is missing: rollout adds it for the skip connection": torch.stack(
-            [_distance(rolled(fused[: n + 1]), grid, size) for n in range(depth)]
-        ),
-        "the rollout begins with the last layer and goes down; it begins with the first": torch.stack(
-            [_distance(rolled(steps[n:]), grid, size) for n in range(depth)]
-        ),
-        "the rollout begins with the last layer, and the result comes upside down; it begins with the "
-        "first": torch.stack([_distance(rolled(steps[n:]), grid, size) for n in reversed(range(depth))]),
         "this is the reach after the last layer; return that after each": right[-1],
         "one layer is missing: after the first there is one, too": right[1:],
         "the last layer is missing": right[:-1],
@@ -334,5 +316,6 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         IN_PATCHES: right / size,
     }
     if extra:
-        mistakes["the class token is cut, and the rows do not sum to 1 any more: scale them back"] = cut
+        cut = [_of_weights(rolled(steps[part])[:, extra:, extra:], grid, size) for part in up_to]
+        mistakes[UNSCALED] = torch.stack(cut)
     return Case((attentions, grid, size), right, mistakes)

@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from einops import reduce
 from torch import Tensor
 
 from vit_classroom.checks.judging import function_check
@@ -23,10 +24,6 @@ def rolled(steps: Tensor) -> Tensor:
     return result
 
 
-def _upside_down(steps: Tensor) -> Tensor:
-    return rolled(steps.flip(0))
-
-
 def _shares(raw: Tensor) -> Tensor:
     return raw / raw.sum(-1, keepdim=True)
 
@@ -36,7 +33,6 @@ def _shares(raw: Tensor) -> Tensor:
     'chapter 13, "Rollout"',
     attention_maps.attention_rollout,
     [(3, 2, 3, 5), (2, 3, 2, 4), (4, 1, 4, 6)],
-    answers=[attention_maps.attention_rollout],
     call="rollout(attentions)",
     gradients=False,
 )
@@ -50,26 +46,26 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
     fused = attentions.mean(2)  # (L, B, T, T)
     steps = (fused + skip) / 2
     right = rolled(steps)
-    by_head = torch.stack([rolled(_shares(one + skip)) for one in attentions.unbind(2)])
-    product = steps.prod(0)
+    by_head = torch.stack([rolled((one + skip) / 2) for one in attentions.unbind(2)])
+    product, columns = steps.prod(0), (fused + skip).sum(-2, keepdim=True)
+
+    def with_skip(layers: Tensor) -> Tensor:
+        return rolled(_shares(layers + skip))
+
     mistakes = {
-        "the layers stand in the wrong order: the later one belongs on the left, step @ result": _upside_down(
-            steps
+        "the layers stand in the wrong order: the later one belongs on the left, step @ result": rolled(
+            steps.flip(0)
         ),
         "the identity is missing: add it for the skip connection": rolled(fused),
         "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
-        "the maximum over the heads is taken; the first move is their mean": rolled(
-            _shares(attentions.amax(2) + skip)
-        ),
-        "the minimum over the heads is taken; the first move is their mean": rolled(
-            _shares(attentions.amin(2) + skip)
-        ),
-        "the heads are added up; the first move is their mean": rolled(_shares(attentions.sum(2) + skip)),
+        "the maximum over the heads is taken; the first move is their mean": with_skip(attentions.amax(2)),
+        "the minimum over the heads is taken; the first move is their mean": with_skip(attentions.amin(2)),
+        "the heads are added up; the first move is their mean": with_skip(attentions.sum(2)),
         "every head is rolled out by itself, and their mean comes last; it comes first, for a token "
         "takes in all heads before the next layer": by_head.mean(0),
         "only the first head counts; the first move is the mean of all": by_head[0],
         "the columns are divided by their sums; rows must sum to 1, so take dim=-1": rolled(
-            (fused + skip) / (fused + skip).sum(-2, keepdim=True)
+            (fused + skip) / columns
         ),
         "the layers are averaged; rollout multiplies them": steps.mean(0),
         "the layers are added; rollout multiplies them": steps.sum(0),
@@ -80,7 +76,7 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
         "this is the first layer alone: multiply all of them": steps[0],
         "the first layer is missing in the product": rolled(steps[1:]),
         "the last layer is missing in the product": rolled(steps[:-1]),
-        "the weights are transposed: row i holds what token i looks at": rolled(_shares(fused.mT + skip)),
+        "the weights are transposed: row i holds what token i looks at": with_skip(fused.mT),
         "the result is transposed: row i says where token i comes from": right.mT,
         "the identity is added to the result; each layer has its own skip connection": _shares(
             rolled(fused) + skip
@@ -108,7 +104,6 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
     'chapter 13, "Is it on the object?"',
     attention_maps.object_share,
     [(3, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
-    answers=[attention_maps.object_share],
     gradients=False,
 )
 def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
@@ -119,41 +114,40 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
     """
     maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns)
     mask = _boxes(batch, rows * size, columns * size)
-    covered = mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
-    right = (maps * covered).sum((1, 2)) / maps.sum((1, 2))
+    covered, most = (reduce(mask, "b (r p) (c q) -> b r c", how, p=size, q=size) for how in ("mean", "max"))
+    rounded = reduce((mask > 0.5).float(), "b (r p) (c q) -> b r c", "mean", p=size, q=size)
+    on_it, everything, area = (maps * covered).sum((1, 2)), maps.sum((1, 2)), mask.mean((1, 2))
+    right = on_it / everything
 
     def share(weights: Tensor) -> Tensor:
-        return (maps * weights).sum((1, 2)) / maps.sum((1, 2))
+        return (maps * weights).sum((1, 2)) / everything
 
     soft = maps.flatten(1).softmax(1).view_as(maps)
     smooth = F.interpolate(mask[:, None], (rows, columns), mode="bilinear")[:, 0]
+    middle = mask[:, size // 2 :: size, size // 2 :: size]
     one_pixel = "the mask is read at one pixel of each patch; take its mean over the patch"
     touched = "a patch that the object only touches counts in full; take the mean of the mask over it"
     half = "the mask is rounded, so a patch counts in full or not at all; take the mean of the mask"
     mistakes = {
-        "the result is not divided by all of the attention: a share is a part of the whole": right
-        * maps.sum((1, 2)),
+        "the result is not divided by all of the attention: a share is a part of the whole": on_it,
         "this is the mean attention on the object; the share divides by all attention, not by the "
-        "object's size": (maps * covered).sum((1, 2)) / covered.sum((1, 2)),
-        "the share is divided by the part of the photo that the object covers": right / mask.mean((1, 2)),
+        "object's size": on_it / covered.sum((1, 2)),
+        "the share is divided by the part of the photo that the object covers": right / area,
         "the mask is added up in each patch; take its mean, or a full patch counts P P times": share(
             covered * size**2
         ),
-        touched: share(mask.unflatten(1, (rows, size)).unflatten(3, (columns, size)).amax((2, 4))),
+        touched: share(most),
         f"{touched} (a threshold at 0)": share((covered > 0).float()),
         one_pixel: share(mask[:, ::size, ::size]),
-        f"{one_pixel} (the middle one)": share(mask[:, size // 2 :: size, size // 2 :: size]),
+        f"{one_pixel} (the middle one)": share(middle),
         f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
         half: share((covered > 0.5).float()),
         "the mask is rounded pixel by pixel; its values from 0 to 1 say how much of each counts": share(
-            (mask > 0.5).float().unflatten(1, (rows, size)).unflatten(3, (columns, size)).mean((2, 4))
+            rounded
         ),
-        "all photos are divided by one sum; divide each by its own": (maps * covered).sum((1, 2))
-        / maps.sum(),
+        "all photos are divided by one sum; divide each by its own": on_it / maps.sum(),
         "this is the share beside the object: 1 less what is asked": 1 - right,
-        "this is the part of the photo that the object covers; the maps play no part in it": mask.mean(
-            (1, 2)
-        ),
+        "this is the part of the photo that the object covers; the maps play no part in it": area,
         "a softmax is taken of the maps; divide by their sum": (soft * covered).sum((1, 2)),
         "the photos are averaged: return one share for each": right.mean(),
         "the photos are added up: return one share for each": right.sum(),
@@ -161,27 +155,11 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
     return Case((maps, mask), right, mistakes)
 
 
-def _painted(images: Tensor, places: list[list[tuple[int, int]]], size: int, colour: Tensor) -> Tensor:
-    """Paint patches (row, column) of each image; colour (B, C, 1, 1) or of the images' shape."""
-    result, colour = images.clone(), colour.expand_as(images)
-    for number, chosen in enumerate(places):
-        for row, column in chosen:
-            part = (
-                number,
-                slice(None),
-                slice(row * size, (row + 1) * size),
-                slice(column * size, (column + 1) * size),
-            )
-            result[part] = colour[part]
-    return result
-
-
 @function_check(
     "(B, C, H, W)",
     'chapter 13, exercise "Hide what a map points at"',
     masking.mask_patches,
     [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (3, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
-    answers=[masking.mask_patches],
     gradients=False,
 )
 def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> Case:
@@ -193,43 +171,43 @@ def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> 
     images = torch.randn(batch, 3, rows * size, columns * size) + torch.randn(batch, 3, 1, 1)
     scores = torch.randn(batch, rows, columns)
     mean = images.mean((2, 3), keepdim=True)
-    order = scores.flatten(1).argsort(1, descending=True).tolist()
-    chosen = [[divmod(i, columns) for i in one[:count]] for one in order]
-    others = [[divmod(i, columns) for i in one[count:]] for one in order]
-    wide = [[divmod(i, columns) for i in one[: count + 1]] for one in order]
-    narrow = [[divmod(i, columns) for i in one[: max(count - 1, 0)]] for one in order]
-    lowest = [[divmod(i, columns) for i in one[len(one) - count :]] for one in order]
-    divided = [[divmod(i, rows) for i in one[:count]] for one in order]
-    swapped = [[(c, r) for r, c in one] for one in chosen]
-    first = [chosen[0]] * batch
-    every = scores.flatten().argsort(descending=True)[:count].tolist()
-    together = [
-        [divmod(i % (rows * columns), columns) for i in every if i // (rows * columns) == n]
-        for n in range(batch)
-    ]
+
+    def patches(numbers: Tensor, width: int = columns) -> Tensor:
+        """Where patches of these numbers are, (B, gh, gw); those outside of the grid are nowhere."""
+        down, across = (numbers // width)[:, None, None], (numbers % width)[:, None, None]
+        return ((torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)).any(
+            -1
+        )
+
+    def paint(hidden: Tensor, colour: Tensor = mean) -> Tensor:
+        pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)
+        return torch.where(pixels[:, None], colour, images)
+
+    order, every = (z.argsort(descending=True) for z in (scores.flatten(1), scores.flatten()))
+    chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
+    together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True)
+    divided = patches(order[:, :count], rows)
+    swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
+    grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
-    left = _painted(images, chosen, size, torch.zeros_like(images))
+    left = paint(chosen, torch.zeros(()))
     visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
-
-    def paint(places: list[list[tuple[int, int]]], colour: Tensor = mean) -> Tensor:
-        return _painted(images, places, size, colour)
-
     axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
     mistakes = {
-        "the patches of lowest score are hidden; hide those of the highest": paint(lowest),
-        "the chosen patches are kept, and all others hidden": paint(others),
+        "the patches of lowest score are hidden; hide those of the highest": paint(
+            patches(order[:, rows * columns - count :])
+        ),
+        "the chosen patches are kept, and all others hidden": paint(~chosen),
         "the hidden patches are set to 0; paint them in the photo's mean colour": left,
         "the hidden patches are set to 1; paint them in the photo's mean colour": paint(
-            chosen, torch.ones_like(images)
+            chosen, torch.ones(())
         ),
         "the colour is a grey, the mean over channels as well; each channel has its own mean": paint(
-            chosen, images.mean((1, 2, 3), keepdim=True)
+            chosen, grey
         ),
-        "all photos get one colour, the mean of the batch; each has its own": paint(
-            chosen, images.mean((0, 2, 3), keepdim=True)
-        ),
+        "all photos get one colour, the mean of the batch; each has its own": paint(chosen, of_batch),
         "all photos get one value, the mean of everything; each photo and channel has its own": paint(
-            chosen, images.mean().reshape(1, 1, 1, 1)
+            chosen, images.mean()
         ),
         "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": paint(
             chosen, own
@@ -240,9 +218,11 @@ def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> 
         "every photo loses the patches that the first one's scores name; each has its own scores": paint(
             first
         ),
-        "so many patches are hidden in the batch as a whole; hide so many in each photo": paint(together),
-        "one patch too many is hidden": paint(wide),
-        "one patch too few is hidden": paint(narrow),
+        "so many patches are hidden in the batch as a whole; hide so many in each photo": paint(
+            together.view_as(chosen)
+        ),
+        "one patch too many is hidden": paint(patches(order[:, : count + 1])),
+        "one patch too few is hidden": paint(patches(order[:, : max(count - 1, 0)])),
         "nothing is hidden: is the changed copy what you return?": images,
     }
     return Case((images, scores, count, size), paint(chosen), mistakes)
@@ -272,6 +252,7 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
     total = maps.sum((1, 2))[:, None]
     brightest = maps.flatten(1).argmax(1)
     at = torch.stack([brightest // columns, brightest % columns], 1)
+    soft = maps.flatten(1).softmax(1).view_as(maps)
     middle = torch.tensor([rows * size / 2, columns * size / 2]).expand(batch, 2)
     half = "patches are counted at their corner; the middle lies half a patch further, P (r + 0.5)"
     mistakes = {
@@ -289,9 +270,7 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         "this is the brightest patch; all of them pull, each by its weight": size * (at + 0.5),
         "this is the corner of the brightest patch; all patches pull, each by its weight": 1.0 * size * at,
         "this is the middle of the photo; the maps play no part in it": middle,
-        "a softmax is taken of the maps; divide by their sum": _centre_of_mass(
-            maps.flatten(1).softmax(1).view_as(maps), size
-        ),
+        "a softmax is taken of the maps; divide by their sum": _centre_of_mass(soft, size),
         "this is the distance from the middle of the photo; count from the upper left corner": right - middle,
         "this is the column alone; return row and column": right[:, 1],
         "the photos are averaged: return one place for each": right.mean(0),
@@ -326,38 +305,31 @@ def best_head(photos: int, heads: int) -> Case:
         if len({int(best), int(of_all), int(of_odd), int(early.argmax())}) == 4:
             break
 
-    def pair(first: Tensor, second: Tensor) -> Tensor:
-        return torch.stack([first, second])
-
     right = _best_head(shares)
-    each = shares.amax(1)
+    each, halves = shares.amax(1), (shares[::2], shares[1::2])
     all_photos = "the head is chosen on all photos; those that judge it must have no part in the choice"
-    mistakes = {
-        all_photos: pair(even[of_all], odd[of_all]),
-        f"{all_photos} (and measured on all of them)": pair(everything[of_all], everything[of_all]),
-        "each half chooses its own best head; the rest has to judge the head that the first half chose": pair(
-            even.max(), odd.max()
+    odd_first = "the head is chosen on photos 1, 3, 5, ..."
+    of_one = "each half chooses its own best head; the rest has to judge the head that the first half chose"
+    pairs = {
+        all_photos: (even[of_all], odd[of_all]),
+        f"{all_photos} (and measured on all of them)": (everything[of_all], everything[of_all]),
+        of_one: (even.max(), odd.max()),
+        f"{odd_first}; choose on 0, 2, 4, ...": (odd.max(), even[of_odd]),
+        f"{odd_first}, and the other half comes first": (even[of_odd], odd.max()),
+        "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
+        "each photo chooses its own best head; choose one head by its mean over the photos": (
+            (each[::2].mean(), each[1::2].mean())
         ),
-        "the head is chosen on photos 1, 3, 5, ...; choose on 0, 2, 4, ...": pair(odd.max(), even[of_odd]),
-        "the head is chosen on photos 1, 3, 5, ..., and the other half comes first": pair(
-            even[of_odd], odd.max()
+        "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
+        "all heads are averaged; only the chosen one counts": (even.mean(), odd.mean()),
+        "the worst head is chosen": (even.min(), odd[even.argmin()]),
+        "the second number counts all photos; those of the choice may not judge": (
+            even[best],
+            everything[best],
         ),
-        "the two results have changed places: first the photos of the choice": right.flip(0),
-        "each photo chooses its own best head; choose one head by its mean over the photos": pair(
-            each[::2].mean(), each[1::2].mean()
-        ),
-        "the photos are cut in the middle; take every second one": pair(early.max(), late[early.argmax()]),
-        "all heads are averaged; only the chosen one counts": pair(even.mean(), odd.mean()),
-        "the worst head is chosen": pair(even.min(), odd[even.argmin()]),
-        "the second number counts all photos; those of the choice may not judge": pair(
-            even[best], everything[best]
-        ),
-        "the same photos choose and judge: the second number has to come from the others": pair(
-            even[best], even[best]
-        ),
-        "the numbers are sums over the photos; take means": pair(
-            shares[::2].sum(0)[best], shares[1::2].sum(0)[best]
-        ),
-        "this is the number of the head; return its two mean shares": pair(best, best).float(),
+        "the same photos choose and judge: the second number has to come from the others": (even[best],) * 2,
+        "the numbers are sums over the photos; take means": tuple(half.sum(0)[best] for half in halves),
+        "this is the number of the head; return its two mean shares": (1.0 * best, 1.0 * best),
     }
+    mistakes = {sentence: torch.stack(pair) for sentence, pair in pairs.items()}
     return Case((shares,), right, mistakes)

@@ -16,6 +16,11 @@ def _rows_at_right_angles(*shape: int) -> Tensor:
     return torch.linalg.qr(torch.randn(*shape).mT)[0].mT.contiguous()
 
 
+def _leading(matrix: Tensor, k: int) -> Tensor:
+    """The first k right singular vectors, (k, n)."""
+    return torch.linalg.svd(matrix, full_matrices=False).Vh[:k]
+
+
 def _clear_order(sizes: Tensor, count: int) -> bool:
     """Say whether the first singular values are far enough apart for a float32 decomposition."""
     return bool(((sizes[:count] - sizes[1 : count + 1]) / sizes[0]).min() > 0.05)
@@ -66,10 +71,14 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
     rows = _with_signs(all_rows)
 
     def of(matrix: Tensor) -> Tensor:
-        return _with_signs(torch.linalg.svd(matrix, full_matrices=False).Vh[:k]).unflatten(1, shape)
+        return _with_signs(_leading(matrix, k)).unflatten(1, shape)
 
-    upwards = "the weakest components come first: eigh sorts upwards"
-    spread = flat / flat.std(0)
+    def scaled(factors: Tensor) -> Tensor:
+        return right * factors[:, None, None, None]
+
+    shares, largest = sizes.square() / sizes.square().sum(), right.flatten(1).amax(1)
+
+    spread, columns = flat / flat.std(0), torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
     mistakes = {
         "the mean filter is not taken away": of(flat),
         "each filter's own mean is taken away (dim=1); take away the mean filter (dim=0)": of(
@@ -79,17 +88,12 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
         "the values are divided by their spread; only the mean filter is taken away": of(
             spread - spread.mean(0)
         ),
-        "the patterns are the columns of V^T; take its rows": _with_signs(
-            torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
-        ).unflatten(1, shape),
-        upwards: rows.flip(0)[:k].unflatten(1, shape),
+        "the patterns are the columns of V^T; take its rows": _with_signs(columns).unflatten(1, shape),
+        "the weakest components come first: eigh sorts upwards": rows.flip(0)[:k].unflatten(1, shape),
         "the strongest component comes last: eigh sorts upwards": right.flip(0),
-        "the components are multiplied by their sizes; they have length 1": right
-        * sizes[:k, None, None, None],
-        "the components are multiplied by their shares; they have length 1": right
-        * (sizes.square() / sizes.square().sum())[:k, None, None, None],
-        "the components are divided by their largest entry; they have length 1": right
-        / right.flatten(1).amax(1)[:, None, None, None],
+        "the components are multiplied by their sizes; they have length 1": scaled(sizes[:k]),
+        "the components are multiplied by their shares; they have length 1": scaled(shares[:k]),
+        "the components are divided by their largest entry; they have length 1": scaled(1 / largest),
         "the components are flat: the result is (k, C, P, P)": right.flatten(1),
         "channels come last: the result is (k, C, P, P)": right.movedim(1, 3),
         "the size of each entry is returned, its sign is lost": right.abs(),
@@ -100,7 +104,7 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
         if 0 < len(turned) < k:
             name = ("component " if len(turned) == 1 else "components ") + " and ".join(turned)
             sentence = f"{name}: the sign is to be turned, so that the entry of largest size is positive"
-            mistakes[sentence] = right * torch.tensor(signs)[:, None, None, None]
+            mistakes[sentence] = scaled(torch.tensor(signs))
     return Case((filters, k), right, mistakes)
 
 
@@ -122,30 +126,31 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
     """
     variance = 10 ** (2 * torch.rand(()) - 1) * torch.rand(shape) ** 2
     right, share = _effective(variance), variance / variance.sum(-1, keepdim=True)
+    entropy, by_largest = torch.special.entr(share).sum(-1), variance / variance.amax(-1, keepdim=True)
+
+    def of(shares: Tensor) -> Tensor:
+        return 1 / shares.square().sum(-1)
+
     mistakes = {
-        "the variances are not made shares first: divide by their sum": 1 / variance.square().sum(-1),
+        "the variances are not made shares first: divide by their sum": of(variance),
         "this is the sum of the squared shares; the number is 1 over it": share.square().sum(-1),
         "the squares are averaged; add them up": 1 / share.square().mean(-1),
         "the shares are not squared": 1 / share.sum(-1),
         "this is 1 over the largest share; all shares count": 1 / share.amax(-1),
-        "this is the exponential of the entropy; add up squared shares": torch.special.entr(share)
-        .sum(-1)
-        .exp(),
-        "this is the entropy; add up squared shares": torch.special.entr(share).sum(-1),
+        "this is the exponential of the entropy; add up squared shares": entropy.exp(),
+        "this is the entropy; add up squared shares": entropy,
         "the root of the sum is taken": share.square().sum(-1).rsqrt(),
         "the variances are squared before they become shares: they are no singular values": _effective(
-            variance.square()
+            variance**2
         ),
-        "the variances are divided by their largest; divide by their sum": 1
-        / (variance / variance.amax(-1, keepdim=True)).square().sum(-1),
+        "the variances are divided by their largest; divide by their sum": of(by_largest),
         "this is the share that counts; the number is not divided by n": right / shape[-1],
-        "a softmax makes the shares; divide by the sum": 1 / variance.softmax(-1).square().sum(-1),
+        "a softmax makes the shares; divide by the sum": of(variance.softmax(-1)),
         "this counts the shares above an even one": (share > 1 / shape[-1]).sum(-1).float(),
     }
     if len(shape) > 1:
         mistakes |= {
-            "all lists are divided by one sum; each has its own": 1
-            / (variance / variance.sum()).square().sum(-1),
+            "all lists are divided by one sum; each has its own": of(variance / variance.sum()),
             "everything is one list; return one number for each": _effective(variance.flatten()),
             "the lists are averaged: return one number for each": right.mean(),
             "the sums run over the first axis; the list is the last": _effective(variance.movedim(0, -1)),
@@ -172,7 +177,8 @@ def space_overlap(k: int, width: int) -> Case:
     """
     one, other = _rows_at_right_angles(2, k, width)
     products, right = one @ other.T, _space_overlap(one, other)
-    diagonal = products.diagonal()
+    diagonal, cosines = products.diagonal(), torch.linalg.svdvals(products)
+    across = (one.T @ other).square().sum() / k
     mistakes = {
         "the patterns are compared one by one; compare each with each": diagonal.square().mean(),
         "the patterns are compared one by one, and not squared; compare each with each": diagonal.mean(),
@@ -187,16 +193,11 @@ def space_overlap(k: int, width: int) -> Case:
         "only the best partner of each pattern counts, by size; all do, squared": products.abs()
         .amax(1)
         .mean(),
-        "the product runs over the patterns; `one @ other.T` compares each with each": (one.T @ other)
-        .square()
-        .sum()
-        / k,
+        "the product runs over the patterns; `one @ other.T` compares each with each": across,
         "the sum is divided by the number of values; divide by k": right * k / width,
-        "this is the spectral norm, the best direction alone; all count": torch.linalg.matrix_norm(
-            products, 2
-        ).square(),
+        "this is the spectral norm, the best direction alone; all count": cosines[0] ** 2,
         "this is the determinant; add up the squares": products.det().abs(),
-        "this is the sum of the principal cosines; take their squares": torch.linalg.svdvals(products).mean(),
+        "this is the sum of the principal cosines; take their squares": cosines.mean(),
         "this is 1 less the overlap": 1 - right,
     }
     return Case((one, other), right, mistakes)
@@ -224,8 +225,11 @@ def principal_angles(k: int, width: int) -> Case:
         angles = _principal_angles(one, other)
         if angles.min() > 10 and angles.max() < 85:  # an angle near 0 or 90 is all rounding
             break
-    products = one @ other.T
-    cosines, right = torch.linalg.svdvals(products), _principal_angles(one, other)
+    products, right = one @ other.T, _principal_angles(one, other)
+    cosines = torch.linalg.svdvals(products)
+    squared, sines = cosines.square().acos().rad2deg(), cosines.asin().rad2deg()
+    singly, by_size = (d.acos().rad2deg() for d in (products.diagonal(), products.diagonal().abs()))
+    partners, lengths = products.abs().amax(1).acos(), products.norm(dim=1).clamp(max=1).acos()
     one_by_one = "the patterns are compared one by one; the angles lie between the spaces"
     mistakes = {
         "the angles are in radians; turn them into degrees": right.deg2rad(),
@@ -233,28 +237,18 @@ def principal_angles(k: int, width: int) -> Case:
         "the angles are in radians, and the largest comes first": right.deg2rad().flip(0),
         "these are the cosines; take the angles": cosines,
         "these are the squared cosines; take the angles": cosines.square(),
-        "the cosines are squared before the angles are taken: eigenvalues of M M^T need a root": (
-            cosines.square().acos().rad2deg()
-        ),
+        "the cosines are squared before the angles are taken: eigenvalues of M M^T need a root": squared,
         "the cosines are squared before the angles are taken, and the largest angle comes first: "
-        "eigenvalues of M M^T need a root": cosines.square().acos().rad2deg().flip(0),
-        "the singular values are taken for sines; they are cosines": cosines.asin().rad2deg(),
-        "the singular values are taken for sines, in the other order; they are cosines": cosines.asin()
-        .rad2deg()
-        .flip(0),
-        one_by_one: products.diagonal().clamp(-1, 1).acos().rad2deg(),
-        f"{one_by_one} (sorted)": products.diagonal().clamp(-1, 1).acos().rad2deg().sort().values,
-        f"{one_by_one} (by size)": products.diagonal().abs().acos().rad2deg(),
-        f"{one_by_one} (by size, sorted)": products.diagonal().abs().acos().rad2deg().sort().values,
-        "only the best partner of each pattern counts; the angles lie between the spaces": products.abs()
-        .amax(1)
-        .acos()
-        .rad2deg(),
+        "eigenvalues of M M^T need a root": squared.flip(0),
+        "the singular values are taken for sines; they are cosines": sines,
+        "the singular values are taken for sines, in the other order; they are cosines": sines.flip(0),
+        one_by_one: singly,
+        f"{one_by_one} (sorted)": singly.sort().values,
+        f"{one_by_one} (by size)": by_size,
+        f"{one_by_one} (by size, sorted)": by_size.sort().values,
+        "only the best partner of each pattern counts; the angles lie between the spaces": partners.rad2deg(),
         "these are the angles of all pairs; k lie between the spaces": products.acos().rad2deg(),
-        "the lengths of the rows stand for cosines; singular values do": products.norm(dim=1)
-        .clamp(max=1)
-        .acos()
-        .rad2deg(),
+        "the lengths of the rows stand for cosines; singular values do": lengths.rad2deg(),
     }
     return Case((one, other), right, mistakes)
 
@@ -282,63 +276,46 @@ def redraw(count: int, k: int, width: int) -> Case:
     patches = 10 ** (torch.rand(()) - 0.5) * (torch.randn(count, width) + torch.randn(width))
     right, unit = _redraw(patches, patterns), F.normalize(patterns, dim=1)
     fitted = patches @ torch.linalg.pinv(patterns)
-    mean = patches.mean(0)
+    mean, products = patches.mean(0), patches @ patterns.T
+    moved, inverse = _redraw(patches - mean, patterns), torch.linalg.pinv(patterns.T @ patterns)
+    of_unit = patches @ unit.T
+    best = of_unit.abs().argmax(1, keepdim=True)
     mistakes = {
-        "the patterns are taken for orthonormal ones: what they share is drawn twice": patches
-        @ patterns.T
-        @ patterns,
-        "the patterns are brought to length 1, and are still not at right angles": patches @ unit.T @ unit,
-        "the patterns are divided by one length, that of all together": patches
-        @ patterns.T
+        "the patterns are taken for orthonormal ones: what they share is drawn twice": products @ patterns,
+        "the patterns are brought to length 1, and are still not at right angles": of_unit @ unit,
+        "the patterns are divided by one length, that of all together": products
         @ patterns
         / patterns.square().sum(),
         "these are the coordinates; draw the patches from them": fitted,
-        "these are the dot products with the patterns; draw the patches from them": patches @ patterns.T,
+        "these are the dot products with the patterns; draw the patches from them": products,
         "this is what is lost; return what is drawn": patches - right,
-        "the mean patch is taken away first, and not put back": _redraw(patches - mean, patterns),
-        "the mean patch is taken away first and put back; draw the patches as they are": _redraw(
-            patches - mean, patterns
-        )
-        + mean,
+        "the mean patch is taken away first, and not put back": moved,
+        "the mean patch is taken away first and put back; draw the patches as they are": moved + mean,
         "the patches come out as they went in": patches,
         "the dot products are mapped through the inverse of all products of values; the patterns' "
-        "products, patterns @ patterns.T, are what is needed": patches
-        @ torch.linalg.pinv(patterns.T @ patterns),
-        "each patch is drawn from the one pattern that fits best; all may take part": _from_best(
-            patches, unit
-        ),
+        "products, patterns @ patterns.T, are what is needed": patches @ inverse,
+        "each patch is drawn from the one pattern that fits best; all may take part": of_unit.gather(1, best)
+        * unit[best[:, 0]],
         "the coordinates are right, and meet patterns of length 1": fitted @ unit,
     }
     return Case((patches, patterns), right, mistakes)
 
 
-def _from_best(patches: Tensor, unit: Tensor) -> Tensor:
-    """Draw each patch from the one pattern of length 1 that comes nearest."""
-    products = patches @ unit.T
-    best = products.abs().argmax(1, keepdim=True)
-    return products.gather(1, best) * unit[best[:, 0]]
-
-
-def _first(flat: Tensor, k: int, centre: Tensor | None = None) -> Tensor:
-    moved = flat - (flat.mean(0) if centre is None else centre)
-    return torch.linalg.svd(moved, full_matrices=False).Vh[:k]
-
-
-def _between(one: Tensor, other: Tensor) -> Tensor:
-    return (one @ other.T).square().sum() / len(one)
+def _first(flat: Tensor, k: int) -> Tensor:
+    return _leading(flat - flat.mean(0), k)
 
 
 def _half_overlap(filters: Tensor, k: int) -> Tensor:
     flat = filters.double().flatten(1)
-    return _between(_first(flat[::2], k), _first(flat[1::2], k))
+    return _space_overlap(_first(flat[::2], k), _first(flat[1::2], k))
 
 
 def _is_clear(flat: Tensor, k: int) -> bool:
     """Say whether a wrong comparison gives another number, and rounding none."""
-    halves = [torch.linalg.svdvals(half - half.mean(0)) for half in (flat[::2], flat[1::2])]
     one, other = (_first(half, k) for half in (flat[::2], flat[1::2]))
-    apart = _between(one, other) < 0.9 and (one * other).sum(1).square().mean() > 0.02
-    return bool(apart) and all(_clear_order(sizes, k) for sizes in halves)
+    apart = _space_overlap(one, other) < 0.9 and (one * other).sum(1).square().mean() > 0.02
+    sizes = [torch.linalg.svdvals(half - half.mean(0)) for half in (flat[::2], flat[1::2])]
+    return bool(apart) and all(_clear_order(each, k) for each in sizes)
 
 
 @function_check(
@@ -361,36 +338,34 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
             break
     even, odd = flat[::2], flat[1::2]
     right = _half_overlap(filters, k)
-    both = (_first(even, k), _first(odd, k))
-    diagonal = (both[0] * both[1]).sum(1)
-    rows = [_with_signs(half) for half in both]
+    one, other = _first(even, k), _first(odd, k)
+    diagonal, signed = (one * other).sum(1), (_with_signs(one) * _with_signs(other)).sum(1)
     one_by_one = "the patterns are compared one by one; the spaces are what counts"
-    zero = torch.zeros_like(flat[0])
+    all_filters = [_space_overlap(half, _first(flat, k)) for half in (one, other)]
+
+    def moved(centre: Tensor | float) -> Tensor:
+        return _space_overlap(_leading(even - centre, k), _leading(odd - centre, k))
+
+    def firsts(k: int, one: Tensor = even, other: Tensor = odd) -> Tensor:
+        return _space_overlap(_first(one, k), _first(other, k))
+
     mistakes = {
-        "the mean filter of each half is not taken away": _between(
-            _first(even, k, zero), _first(odd, k, zero)
+        "the mean filter of each half is not taken away": moved(0.0),
+        "both halves lose the mean of all filters; each has its own": moved(flat.mean(0)),
+        "the list is cut in the middle; take every second filter": firsts(
+            k, flat[: count // 2], flat[count // 2 :]
         ),
-        "both halves lose the mean of all filters; each has its own": _between(
-            _first(even, k, flat.mean(0)), _first(odd, k, flat.mean(0))
-        ),
-        "the list is cut in the middle; take every second filter": _between(
-            _first(flat[: count // 2], k), _first(flat[count // 2 :], k)
-        ),
-        "one half is compared with all filters; compare the halves": _between(both[0], _first(flat, k)),
-        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": _between(
-            both[1], _first(flat, k)
-        ),
+        "one half is compared with all filters; compare the halves": all_filters[0],
+        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": all_filters[1],
         "a half is compared with itself": torch.ones_like(right),
         one_by_one: diagonal.square().mean(),
         f"{one_by_one} (by size)": diagonal.abs().mean(),
-        f"{one_by_one} (with signs)": (rows[0] * rows[1]).sum(1).mean(),
+        f"{one_by_one} (with signs)": signed.mean(),
         "the overlap is not divided by k": right * k,
         "the overlap is divided by k twice": right / k,
         "the root is taken of the overlap": right.sqrt(),
-        "one component too many is taken": _between(_first(even, k + 1), _first(odd, k + 1)),
-        "only the strongest components are compared; take k": _between(_first(even, 1), _first(odd, 1)),
-        "all components are compared; take the first k": _between(
-            _first(even, min(flat.shape)), _first(odd, min(flat.shape))
-        ),
+        "one component too many is taken": firsts(k + 1),
+        "only the strongest components are compared; take k": firsts(1),
+        "all components are compared; take the first k": firsts(min(flat.shape)),
     }
     return Case((filters, k), right, mistakes)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_classroom.checks.judging import class_check, function_check, judge_function
-from vit_classroom.checks.report import Case, Piece, randomise
+from vit_classroom.checks.report import Case, Piece, normalised, randomise
 from vit_classroom.checks.starts import spread_like_linear
 from vit_from_scratch.model import encoder as ours
 from vit_from_scratch.model.config import ViTConfig
@@ -71,12 +71,10 @@ def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
         for name, function in OTHERS.items()
     }
     exact = "the package's default is the exact one"
-    approximate = second(F.gelu(hidden, approximate="tanh"))
+    tanh, sigmoid = F.gelu(hidden, approximate="tanh"), hidden * (1.702 * hidden).sigmoid()
     return mistakes | {
-        f"the GELU is the tanh approximation; {exact}": approximate,
-        f"the GELU is x sigmoid(1.702 x), an approximation; {exact}": second(
-            hidden * (1.702 * hidden).sigmoid()
-        ),
+        f"the GELU is the tanh approximation; {exact}": second(tanh),
+        f"the GELU is x sigmoid(1.702 x), an approximation; {exact}": second(sigmoid),
         "there is no non-linearity between the two layers": second(hidden),
         "a GELU follows the second layer, too": F.gelu(right),
         "the GELU stands at the end; it belongs between the two layers": F.gelu(second(hidden)),
@@ -120,6 +118,11 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     norm_1, norm_2, feed = reference.attention_norm, reference.mlp_norm, reference.mlp
     bare = attend(norm_1(tokens))
     middle = tokens + bare
+
+    def feeds(start: Tensor, read: Tensor | None = None) -> Tensor:
+        """Add what the MLP makes of these tokens, or of others."""
+        return start + feed(start if read is None else read)
+
     unnormed = tokens + attend(tokens)
     post = norm_1(unnormed)
     after = tokens + norm_1(attend(tokens))
@@ -136,29 +139,29 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
         "the residual around the attention is missing (the + z of equation 2)": bare + feed(norm_2(bare)),
         "the residual around the MLP is missing (the + z' of equation 3)": feed(norm_2(middle)),
         "both residuals are missing (the + z of equation 2, the + z' of equation 3)": feed(norm_2(bare)),
-        "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": (
-            tokens + feed(norm_2(middle))
+        "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": feeds(
+            tokens, norm_2(middle)
         ),
-        f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": (
-            norm_2(from_normed) + feed(norm_2(from_normed))
+        f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": feeds(
+            norm_2(from_normed)
         ),
-        f"the residual around the attention starts from the normalised tokens; {stream}, z": (
-            from_normed + feed(norm_2(from_normed))
+        f"the residual around the attention starts from the normalised tokens; {stream}, z": feeds(
+            from_normed
         ),
-        f"the residual around the MLP starts from the normalised tokens; {stream}, z'": (
-            norm_2(middle) + feed(norm_2(middle))
-        ),
+        f"the residual around the MLP starts from the normalised tokens; {stream}, z'": feeds(norm_2(middle)),
         "attention_norm is declared and never called": unnormed + feed(norm_2(unnormed)),
         "mlp_norm is declared and never called": middle + feed(middle),
         "both norms are declared and never called": unnormed + feed(unnormed),
         "the two norms have changed places": crossed + feed(norm_1(crossed)),
-        "the attention's norm is used for the MLP, too; equation 3 has its own": middle
-        + feed(norm_1(middle)),
-        "the MLP's norm is used for the attention, too; equation 2 has its own": crossed
-        + feed(norm_2(crossed)),
+        "the attention's norm is used for the MLP, too; equation 3 has its own": feeds(
+            middle, norm_1(middle)
+        ),
+        "the MLP's norm is used for the attention, too; equation 2 has its own": feeds(
+            crossed, norm_2(crossed)
+        ),
         "the MLP comes before the attention; equation 2 comes first": fed_first + attend(norm_1(fed_first)),
-        "the MLP reads the block's input; equation 3 feeds it the result of equation 2": (
-            middle + feed(norm_2(tokens))
+        "the MLP reads the block's input; equation 3 feeds it the result of equation 2": feeds(
+            middle, norm_2(tokens)
         ),
         "the MLP is missing": middle,
         "the attention is missing": fed_first,
@@ -202,43 +205,42 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     """What each wrong way through blocks and norm gives."""
     norm, blocks = reference.norm, list(reference.blocks)
 
-    def through(blocks: Iterable[nn.Module], start: Tensor, each: bool = False) -> Tensor:
+    def through(blocks: Iterable[nn.Module], start: Tensor = tokens, each: bool = False) -> Tensor:
         for block in blocks:
             start = block(start)[0]
             start = norm(start) if each else start
         return start
 
-    last = through(blocks, tokens)
-    right = norm(last)
+    last, each = through(blocks), through(blocks, each=True)
+    right, added_again, run = norm(last), tokens, "the tokens run through all L"
+    for block in blocks:
+        added_again = added_again + block(added_again)[0]
+    weights = norm.get_parameter("weight"), norm.get_parameter("bias")
     own_eps = {
-        sentence.replace("LayerNorm", "the last norm"): F.layer_norm(
-            last, (12,), norm.get_parameter("weight"), norm.get_parameter("bias"), eps
-        )
+        sentence.replace("LayerNorm", "the last norm"): F.layer_norm(last, (12,), *weights, eps)
         for eps, sentence in EPS.items()
     }
-    return {
+    normed_after = {
+        "the last norm follows every block, and once more the last of them; it comes once, at the end": each,
+        "the norm comes before the blocks as well as behind the last": through(blocks, norm(tokens)),
+        f"only the first block is called; {run}": through(blocks[:1]),
+        f"the last block is left out; {run}": through(blocks[:-1]),
+        f"the first block is left out; {run}": through(blocks[1:]),
+        "one and the same block is called L times; L different ones follow each other": (
+            through(blocks[:1] * len(blocks))
+        ),
+        "the blocks are called in reverse": through(blocks[::-1]),
+        "the blocks are not called": tokens,
+        "every block reads z_0: hand each one the result of the block before, `z = block(z)`": (
+            through(blocks[-1:])
+        ),
+        "every block's residual is added by the encoder as well; the blocks do that themselves": added_again,
+        "the encoder's input is added at the end; the residuals are inside the blocks": last + tokens,
+    }
+    return {sentence: norm(z) for sentence, z in normed_after.items()} | {
         "the last norm is missing, or never called; equation 4 needs it": last,
-        "the last norm follows every block; it comes once, at the end": through(blocks, tokens, each=True),
-        "the last norm follows every block, and once more the last of them; it comes once, at the end": norm(
-            through(blocks, tokens, each=True)
-        ),
+        "the last norm follows every block; it comes once, at the end": each,
         "the norm comes before the blocks; it belongs behind the last": through(blocks, norm(tokens)),
-        "the norm comes before the blocks as well as behind the last": norm(through(blocks, norm(tokens))),
-        "only the first block is called; the tokens run through all L": norm(through(blocks[:1], tokens)),
-        "the last block is left out; the tokens run through all L": norm(through(blocks[:-1], tokens)),
-        "the first block is left out; the tokens run through all L": norm(through(blocks[1:], tokens)),
-        "one and the same block is called L times; L different ones follow each other": norm(
-            through(blocks[:1] * len(blocks), tokens)
-        ),
-        "the blocks are called in reverse": norm(through(blocks[::-1], tokens)),
-        "the blocks are not called": norm(tokens),
-        "every block reads z_0: hand each one the result of the block before, `z = block(z)`": norm(
-            through(blocks[-1:], tokens)
-        ),
-        "every block's residual is added by the encoder as well; the blocks do that themselves": norm(
-            _added_again(blocks, tokens)
-        ),
-        "the encoder's input is added at the end; the residuals are inside the blocks": norm(last + tokens),
         "the encoder's input is added after the norm; the residuals are inside the blocks": right + tokens,
         "it returns the class token alone; picking it is the model's part, the encoder returns all tokens": (
             right[:, 0]
@@ -247,12 +249,6 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
         **own_eps,
         **{f"in all norms {sentence}": with_eps(reference, eps)(tokens) for eps, sentence in EPS.items()},
     }
-
-
-def _added_again(blocks: Iterable[nn.Module], tokens: Tensor) -> Tensor:
-    for block in blocks:
-        tokens = tokens + block(tokens)[0]
-    return tokens
 
 
 def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
@@ -277,51 +273,38 @@ def layer_norm(shape: tuple[int, ...], scale: float, eps: float) -> Case:
 
 
 def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[str, Tensor]:
-    mean = x.mean(-1, keepdim=True)
-    centred = x - mean
-    variance = centred.square().mean(-1, keepdim=True)
-    unbiased = x.var(-1, keepdim=True)
-    normal = centred / (variance + eps).sqrt()
-
-    def over(axis: int | tuple[int, ...]) -> Tensor:
-        off = x - x.mean(axis, keepdim=True)
-        return off / (off.square().mean(axis, keepdim=True) + eps).sqrt() * weight + bias
-
-    result = normal * weight + bias
-    return {
-        "the variance divides by D - 1; take unbiased=False": centred / (unbiased + eps).sqrt() * weight
-        + bias,
-        "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps) * weight
-        + bias,
+    centred = x - x.mean(-1, keepdim=True)
+    variance, unbiased = (x.var(-1, keepdim=True, correction=n) for n in (0, 1))
+    normal, everywhere = normalised(x, -1, eps), tuple(range(x.ndim))
+    mean_square = x.square().mean(-1, keepdim=True)
+    taken = "mean and variance are taken over"
+    normals = {
+        "the variance divides by D - 1; take unbiased=False": normalised(x, -1, eps, correction=1),
+        "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps),
         "eps stands outside of the root, and the variance divides by D - 1": (
-            centred / (unbiased.sqrt() + eps) * weight + bias
+            centred / (unbiased.sqrt() + eps)
         ),
-        "eps is missing": centred / variance.sqrt() * weight + bias,
-        "the root is missing: the deviation divides, not the variance": centred / (variance + eps) * weight
-        + bias,
-        "the mean is not taken off (that is another layer, RMSNorm)": (
-            x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
-        ),
-        "the mean is taken off, and nothing divides": centred * weight + bias,
-        "the mean is not taken off before the deviation divides": x / (variance + eps).sqrt() * weight + bias,
-        "mean and variance are taken over all values; each token has its own": over(tuple(range(x.ndim))),
-        "mean and variance are taken over the first axis; take the last, dim=-1": over(0),
-        "mean and variance are taken over the tokens; take the last axis, dim=-1": over(-2),
+        "eps is missing": centred / variance.sqrt(),
+        "the root is missing: the deviation divides, not the variance": centred / (variance + eps),
+        "the mean is not taken off (that is another layer, RMSNorm)": x / (mean_square + eps).sqrt(),
+        "the mean is taken off, and nothing divides": centred,
+        "the mean is not taken off before the deviation divides": x / (variance + eps).sqrt(),
+        f"{taken} all values; each token has its own": normalised(x, everywhere, eps),
+        f"{taken} the first axis; take the last, dim=-1": normalised(x, 0, eps),
+        f"{taken} the tokens; take the last axis, dim=-1": normalised(x, -2, eps),
+    }
+    return {sentence: wrong * weight + bias for sentence, wrong in normals.items()} | {
         "weight and bias are not used": normal,
         "the bias is not added": normal * weight,
         "the weight is not used": normal + bias,
         "the bias is added before the weight multiplies": (normal + bias) * weight,
         "weight and bias have changed places": normal * bias + weight,
-        "the weight is added to 1; it multiplies as it is": result + normal,
+        "the weight is added to 1; it multiplies as it is": normal * (1 + weight) + bias,
     }
 
 
 def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
-    """See that a block in training drops in all three places.
-
-    Raises:
-        CheckFailed: it does not.
-    """
+    """See that a block in training drops in all three places."""
     piece = dataclasses.replace(piece, gradients=False)
     everything = _in_training(cls, reference, 1 - 1e-8)  # not 1, for readers who divide by 1 - dropout
     z = torch.randn(2, 5, 12)
@@ -378,6 +361,7 @@ def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
     bias = reference.mlp.output.bias
     feed = reference.mlp(reference.mlp_norm(z))
     both = z + attended
+    of_zeros = reference.attention(torch.zeros_like(z))[0] + reference.mlp(torch.zeros_like(z))
     no_attention, no_output = "the attention's result is not dropped", "the MLP's result is not dropped"
     return {
         no_attention: both,
@@ -386,7 +370,5 @@ def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
         f"{no_attention}, and {no_output}": both + bias,
         "nothing is dropped in training": both + reference.mlp(reference.mlp_norm(both)),
         "the stream itself is dropped; drop what is added to it, z + dropout(...)": torch.zeros_like(z),
-        "the normalised tokens are dropped; drop what the layers return": z
-        + reference.attention(torch.zeros_like(z))[0]
-        + reference.mlp(torch.zeros_like(z)),
+        "the normalised tokens are dropped; drop what the layers return": z + of_zeros,
     }

@@ -1,6 +1,7 @@
 """Checks of chapter 10: what moves a trained model to other images, and classifiers on what it sees."""
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
@@ -22,13 +23,13 @@ def grey_weight(dim: int, size: int) -> Case:
     right = _grey_weight(weight, size)
     by_colour = weight.view(dim, 3, size * size)  # the wrong order
     colours = weight.view(dim, size * size, 3)
-    luma = torch.tensor([0.299, 0.587, 0.114])
+    luma = colours * torch.tensor([0.299, 0.587, 0.114])
+    turned = rearrange(right, "d (p q) -> d (q p)", p=size)
     mistakes = {
         "it is the mean over the colours; a grey image shows its value three times, so the weights are "
         "added": right / 3,
-        "the colours are weighed as the eye does; a photo of three equal channels gets the plain sum": (
-            colours * luma
-        ).sum(2),
+        "the colours are weighed as the eye does; a photo of three equal "
+        "channels gets the plain sum": luma.sum(2),
         "the weights are read colour by colour; a patch's values come pixel by pixel, each with three "
         "colours": by_colour.sum(1),
         "they are averaged, and read colour by colour; the values come pixel by pixel": by_colour.mean(1),
@@ -41,7 +42,7 @@ def grey_weight(dim: int, size: int) -> Case:
         ),
         "the colours' axis is still there: (D, P P)": right[..., None],
         "it is still a kernel: flatten its two axes to (D, P P)": right.view(dim, size, size),
-        "rows and columns of the patch have changed places": rearrange(right, "d (p q) -> d (q p)", p=size),
+        "rows and columns of the patch have changed places": turned,
         "it is transposed: (D, P P)": right.T,
     }
     return Case((weight, size), right, mistakes)
@@ -68,33 +69,35 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
     features = torch.randn(count, width, dtype=torch.float64)
     targets = torch.randn(count, classes, dtype=torch.float64)
     right = _least_squares(features, targets, penalty)
-    eye = torch.eye(width, dtype=torch.float64)
+    diagonal = penalty * torch.eye(width, dtype=torch.float64)
     gram, mixed = features.T @ features, features.T @ targets
-    all_ones = torch.ones(width, width, dtype=torch.float64)
-    centred = features - features.mean(0)
+
+    def with_penalty(penalty: float) -> Tensor:
+        return _least_squares(features, targets, penalty)
+
+    of_features = _least_squares(features - features.mean(0), targets, penalty)
+    of_targets = _least_squares(features, targets - targets.mean(0), penalty)
     mistakes = {
         "the penalty is missing": torch.linalg.pinv(features) @ targets,
-        "the penalty is squared": _least_squares(features, targets, penalty**2),
-        "the penalty acts on the mean of the errors; the equation has their sum": _least_squares(
-            features, targets, penalty * count
+        "the penalty is squared": with_penalty(penalty**2),
+        "the penalty acts on the mean of the errors; the equation has their sum": with_penalty(
+            penalty * count
         ),
-        "the penalty is divided by the number of images": _least_squares(features, targets, penalty / count),
-        "the penalty is taken twice": _least_squares(features, targets, 2 * penalty),
+        "the penalty is divided by the number of images": with_penalty(penalty / count),
+        "the penalty is taken twice": with_penalty(2 * penalty),
         "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve(
-            gram + penalty * all_ones, mixed
+            gram + penalty, mixed
         ),
-        "the penalty is subtracted": torch.linalg.solve(gram - penalty * eye, mixed),
+        "the penalty is subtracted": torch.linalg.solve(gram - diagonal, mixed),
         "these are features' @ targets; the matrix is still to be divided by": mixed,
-        "the matrix is not inverted: solve for W": (gram + penalty * eye) @ mixed,
+        "the matrix is not inverted: solve for W": (gram + diagonal) @ mixed,
         "only the diagonal of the matrix is inverted; features are correlated": mixed
-        / (gram.diagonal() + penalty)[:, None],
+        / (gram + diagonal).diagonal()[:, None],
         "it is transposed: (D, K)": right.T,
         "these are the predictions X W; return W": features @ right,
         "the sign is turned": -right,
-        "the features are centred first; leave that to the caller": _least_squares(centred, targets, penalty),
-        "the targets are centred first; leave that to the caller": _least_squares(
-            features, targets - targets.mean(0), penalty
-        ),
+        "the features are centred first; leave that to the caller": of_features,
+        "the targets are centred first; leave that to the caller": of_targets,
     }
     return Case((features, targets, penalty), right, mistakes)
 
@@ -127,26 +130,24 @@ def nearest_mean(count: int, width: int, classes: int, asked: int) -> Case:
     centres = _means(features, labels)
     distances = torch.cdist(queries, centres)
     single = torch.cdist(queries, features)
-    unit = [value / value.norm(dim=1, keepdim=True) for value in (queries, centres)]
+    cosines = F.cosine_similarity(queries[:, None], centres, dim=2)
     sums = torch.stack([features[labels == k].sum(0) for k in range(classes)])
+    to_sums, by_value = torch.cdist(queries, sums), torch.cdist(queries, centres, p=1)
+    to_all = torch.stack([single[:, labels == k].mean(1) for k in range(classes)], 1)
     mistakes = {
         "the nearest single image decides; take the mean of each class first": labels[single.argmin(1)],
         "the class whose mean is farthest is taken: argmin, not argmax": distances.argmax(1),
         "the largest dot product decides; take the distance": (queries @ centres.T).argmax(1),
-        "the cosine decides; take the distance": (unit[0] @ unit[1].T).argmax(1),
-        "the sums of the classes stand for their means": torch.cdist(queries, sums).argmin(1),
-        "distances are added up value by value (L1); take Euclid's": torch.cdist(
-            queries, centres, p=1
-        ).argmin(1),
+        "the cosine decides; take the distance": cosines.argmax(1),
+        "the sums of the classes stand for their means": to_sums.argmin(1),
+        "distances are added up value by value (L1); take Euclid's": by_value.argmin(1),
         "these are the distances; return the number of the nearest class": distances.long(),
-        "these are the distances to the nearest mean; return its class number": distances.min(
-            1
-        ).values.long(),
+        "these are the distances to the nearest mean; return its class number": distances.amin(1).long(),
         "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
         "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(1),
         "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
         "the class with the least mean distance to its images is taken; take the distance to its "
-        "mean": torch.stack([single[:, labels == k].mean(1) for k in range(classes)], 1).argmin(1),
+        "mean": to_all.argmin(1),
     }
     return Case((features, labels, queries), _nearest_mean(features, labels, queries), mistakes)
 
@@ -175,6 +176,8 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
     weights = torch.randn(shape)
     steps = shape[0]
     from_zero = _running(weights, decay, torch.zeros(shape[1:]))
+    whole = _running(weights / (1 - decay), decay, torch.zeros(shape[1:]))
+    two, each = _polyak(weights[-2:], decay), [_polyak(weights[: k + 1], decay) for k in range(steps)]
     mistakes = {
         "the shares have changed places: the mean keeps `decay`, the new weights bring the rest": _polyak(
             weights, 1 - decay
@@ -187,15 +190,10 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
         "these are the first weights": weights[0],
         "the last weights are left out": _polyak(weights[:-1], decay),
         "the first weights are left out": _polyak(weights[1:], decay),
-        "only the last two are mixed; the mean goes on from step to step": decay * weights[-2]
-        + (1 - decay) * weights[-1],
+        "only the last two are mixed; the mean goes on from step to step": two,
         "the steps are walked through backwards": _polyak(weights.flip(0), decay),
-        "the new weights come in whole; they bring 1 - decay": sum(
-            decay ** (steps - 1 - k) * weights[k] for k in range(steps)
-        ),
-        "the means after all steps are returned; the last one is wanted": torch.stack(
-            [_polyak(weights[: k + 1], decay) for k in range(steps)]
-        ),
+        "the new weights come in whole; they bring 1 - decay": whole,
+        "the means after all steps are returned; the last one is wanted": torch.stack(each),
     }
     return Case((weights, decay), _polyak(weights, decay), mistakes)
 
@@ -214,20 +212,20 @@ def decay_to_start(shape: tuple[int, ...], rate: float, decay: float) -> Case:
     """Check a function ``(weight, start, rate, decay)``: one step of a weight decay towards the start."""
     weight, start = torch.randn(shape), torch.randn(shape)
     apart = weight - start
+    step = rate * decay * apart
     mistakes = {
         "this is a decay towards zero; take the way to the start": weight - rate * decay * weight,
-        "it moves away from the start: the sign is turned": weight + rate * decay * apart,
+        "it moves away from the start: the sign is turned": weight + step,
         "the learning rate is missing": weight - decay * apart,
         "the decay is missing": weight - rate * apart,
-        "this is the step; return the new weight": -rate * decay * apart,
-        "this is the way to the start, without its sign; return the new weight": rate * decay * apart,
+        "this is the step; return the new weight": -step,
+        "this is the way to the start, without its sign; return the new weight": step,
         "it jumps to the start": start,
-        "it begins from the start; begin from the weight": start - rate * decay * apart,
-        "it moves the start towards the weight": start + rate * decay * apart,
+        "it begins from the start; begin from the weight": start - step,
+        "it moves the start towards the weight": start + step,
         "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
         "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
-        "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight
-        - 2 * rate * decay * apart,
+        "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight - 2 * step,
         "the way is shortened to its sign": weight - rate * decay * apart.sign(),
         "the weight comes back as it is": weight,
     }

@@ -25,43 +25,36 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
     logits, labels = scale * torch.randn(batch, classes), torch.randint(classes, (batch,))
     losses = F.cross_entropy(logits, labels, reduction="none")
     shares = logits.softmax(1)
-    of_label = shares.gather(1, labels[:, None])[:, 0]
-    logs = logits.log_softmax(1)
+    logs, picked = logits.log_softmax(1), (torch.arange(batch), labels)
     target = F.one_hot(labels, classes).float()
     right = losses.mean()
+    by_sigmoid = F.binary_cross_entropy_with_logits(logits, target)
+    by_batch = -logits.log_softmax(0)[picked].mean()
     mistakes = {
         "the losses are added; take their mean": losses.sum(),
         "there is a loss for each image, and no mean over the batch": losses,
         "the mean runs over all B x K values; there are B losses": right / classes,
         "the sign is turned: a loss is minus the logarithm": -right,
         "the logits go through a softmax twice; log_softmax takes logits": F.cross_entropy(shares, labels),
-        "the logarithm is missing: minus the mean probability is left": -of_label.mean(),
-        "that is the logarithm of a mean; take the mean of logarithms": -of_label.mean().log(),
-        "the softmax is missing: that is minus the mean logit of the right class": -logits.gather(
-            1, labels[:, None]
-        ).mean(),
-        "the softmax runs over the batch; it runs over the classes, dim=1": F.nll_loss(
-            logits.log_softmax(0), labels
-        ),
+        "the logarithm is missing: minus the mean probability is left": -shares[picked].mean(),
+        "that is the logarithm of a mean; take the mean of logarithms": -shares[picked].mean().log(),
+        "the softmax is missing: that is minus the mean logit of the right class": -logits[picked].mean(),
+        "the softmax runs over the batch; it runs over the classes, dim=1": by_batch,
         "the logarithm has base 2; nats are natural logarithms": right / torch.tensor(2.0).log(),
         "the logarithm has base 10; nats are natural logarithms": right / torch.tensor(10.0).log(),
-        "each class gets a sigmoid of its own; the classes share one softmax": (
-            F.binary_cross_entropy_with_logits(logits, target)
-        ),
+        "each class gets a sigmoid of its own; the classes share one softmax": by_sigmoid,
         "the logarithms of all classes are added; only the right class counts": -logs.sum(1).mean(),
-        "that is the entropy of the model's answer; weigh its logarithms with the labels": -(
-            (shares * logs).sum(1).mean()
-        ),
+        "that is the entropy of the model's answer; weigh its logarithms with the labels": -(shares * logs)
+        .sum(1)
+        .mean(),
     }
     if scale > 100:
-        mistakes[
+        mistakes |= {
             "large logits end in no number: exp overflows, or 0 meets the logarithm of 0; log_softmax "
-            "takes both at once"
-        ] = torch.tensor(torch.nan)
-        mistakes[
+            "takes both at once": torch.tensor(torch.nan),
             "large logits end in an infinite loss: exp overflows, or a probability rounds to 0; "
-            "log_softmax takes both at once"
-        ] = torch.tensor(torch.inf)
+            "log_softmax takes both at once": torch.tensor(torch.inf),
+        }
     return Case((logits, labels), right, mistakes)
 
 
@@ -83,24 +76,19 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float) -> Case:
     logs = logits.log_softmax(1)
     right = _smoothed(logits, labels, smoothing)
 
-    def against(target: Tensor) -> Tensor:
-        return -(target * logs).sum(1).mean()
-
-    smooth = (1 - smoothing) * hot + smoothing / classes
-    mistakes = {
-        "the smoothing goes to the wrong classes alone; all K share it": against(
-            (1 - smoothing) * hot + smoothing / (classes - 1) * (1 - hot)
+    kept, smooth = (1 - smoothing) * hot, (1 - smoothing) * hot + smoothing / classes
+    targets = {
+        "the smoothing goes to the wrong classes alone; all K share it": (
+            kept + smoothing / (classes - 1) * (1 - hot)
         ),
-        "the labels are not smoothed": against(hot),
-        "every class gets the whole smoothing; each gets smoothing / K": against(
-            (1 - smoothing) * hot + smoothing
-        ),
-        "the right class keeps its full 1; it gives away the smoothing": against(hot + smoothing / classes),
-        "the wrong classes get nothing; each class gets smoothing / K": against((1 - smoothing) * hot),
-        "the smoothing and what is left have changed places": against(
-            smoothing * hot + (1 - smoothing) / classes
-        ),
-        "the smoothing is always 0.1; take the one that is handed in": against(0.9 * hot + 0.1 / classes),
+        "the labels are not smoothed": hot,
+        "every class gets the whole smoothing; each gets smoothing / K": kept + smoothing,
+        "the right class keeps its full 1; it gives away the smoothing": hot + smoothing / classes,
+        "the wrong classes get nothing; each class gets smoothing / K": kept,
+        "the smoothing and what is left have changed places": smoothing * hot + (1 - smoothing) / classes,
+        "the smoothing is always 0.1; take the one that is handed in": 0.9 * hot + 0.1 / classes,
+    }
+    mistakes = {sentence: -(target * logs).sum(1).mean() for sentence, target in targets.items()} | {
         "the losses are added; take their mean": batch * right,
         "there is a loss for each image, and no mean over the batch": -(smooth * logs).sum(1),
         "the mean runs over all B x K values; there are B losses": right / classes,
@@ -115,6 +103,10 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float) -> Case:
 
 def _schedule(steps: Tensor, total: int, warmup: int, decay: Decay = "cosine") -> Tensor:
     return torch.tensor([schedule_factor(int(step), total, warmup, decay) for step in steps])
+
+
+def _half_wave(angles: Tensor) -> Tensor:
+    return 0.5 * (1 + angles.cos())
 
 
 @function_check(
@@ -133,45 +125,38 @@ def schedule(total: int, warmup: int) -> Case:
     """
     steps = torch.arange(float(total))
     right = _schedule(steps, total, warmup)
-    rising = steps < warmup
-    first = max(warmup, 1)
-    past = (steps - warmup) / (total - warmup)
-    whole = 0.5 * (1 + (torch.pi * steps / total).cos())
+    first, length = max(warmup, 1), total - warmup
+    turn, whole = torch.pi * (steps - warmup), _half_wave(torch.pi * steps / total)
+
+    def climb(factors: Tensor | float, then: Tensor = right) -> Tensor:
+        return torch.where(steps < warmup, factors, then)
 
     def fall(factors: Tensor) -> Tensor:
-        """The right warm-up, then these."""
-        return torch.where(rising, right, factors)
+        return climb(right, factors)
 
+    zero, last = "the warm-up begins at a rate of 0 and", "it is (step + 1) / warmup"
+    long = torch.where(steps <= warmup, (steps + 1) / first, right)
+    early = _half_wave(turn / max(length - 1, 1))
     mistakes = {
-        "the warm-up begins at a rate of 0 and wastes a step; it is (step + 1) / warmup": (
-            torch.where(rising, steps / first, right)
-        ),
-        "the warm-up begins at a rate of 0 and reaches 1 in its last step; it is (step + 1) / warmup": (
-            torch.where(rising, steps / max(warmup - 1, 1), right)
-        ),
-        "the warm-up is one step too long, and its last factor lies above 1": torch.where(
-            steps <= warmup, (steps + 1) / first, right
-        ),
+        f"{zero} wastes a step; {last}": climb(steps / first),
+        f"{zero} reaches 1 in its last step; {last}": climb(steps / max(warmup - 1, 1)),
+        "the warm-up is one step too long, and its last factor lies above 1": long,
         "there is no warm-up": whole,
-        "the factor is 1 during the warm-up; it climbs": torch.where(rising, 1.0, right),
+        "the factor is 1 during the warm-up; it climbs": climb(1.0),
         "the cosine counts from step 0; it begins where the warm-up ends": fall(whole),
-        "the cosine is stretched over `total` steps; it has total - warmup": fall(
-            0.5 * (1 + (torch.pi * (steps - warmup) / total).cos())
+        "the cosine is stretched over `total` steps; it has total - warmup": fall(_half_wave(turn / total)),
+        "the warm-up is multiplied by a cosine that began with it; one follows the other": (
+            climb(right * whole, whole)
         ),
-        "the warm-up is multiplied by a cosine that began with it; one follows the other": torch.where(
-            rising, right * whole, whole
-        ),
-        "the cosine falls to -1; half of (1 + cos) ends at 0": fall((torch.pi * past).cos()),
-        "the cosine begins at 2; take half of it": fall(1 + (torch.pi * past).cos()),
-        "a quarter of a wave; it is half a wave, from top to bottom": fall((torch.pi * past / 2).cos()),
+        "the cosine falls to -1; half of (1 + cos) ends at 0": fall((turn / length).cos()),
+        "the cosine begins at 2; take half of it": fall(2 * _half_wave(turn / length)),
+        "a quarter of a wave; it is half a wave, from top to bottom": fall((turn / length / 2).cos()),
         "the fall is linear; it follows a cosine": _schedule(steps, total, warmup, "linear"),
         "the factor stays at 1 after the warm-up": fall(torch.ones(total)),
-        "the cosine reaches 0 in the last step; it would do so at step `total`, one later": fall(
-            0.5 * (1 + (torch.pi * (steps - warmup) / max(total - warmup - 1, 1)).cos())
-        ),
-        "the cosine rises; it begins at 1 and falls": fall(0.5 * (1 - (torch.pi * past).cos())),
+        "the cosine reaches 0 in the last step; it would do so at step `total`, one later": fall(early),
+        "the cosine rises; it begins at 1 and falls": fall(1 - _half_wave(turn / length)),
         "the cosine is taken of degrees; torch.cos and math.cos take radians": fall(
-            0.5 * (1 + (180 * past).cos())
+            _half_wave(180 / torch.pi * turn / length)
         ),
     }
     return Case((steps, total, warmup), right, mistakes)
@@ -214,10 +199,7 @@ def _adam(
         if carried:
             m, s = m_hat, s_hat
         divisor = (s_hat + eps).sqrt() if eps_in_root else (s_hat.sqrt() if root else s_hat) + eps
-        if late:
-            weight = shrink * (weight - rate * m_hat / divisor)
-        else:
-            weight = shrink * weight - rate * m_hat / divisor
+        weight = shrink * weight - (shrink if late else 1.0) * rate * m_hat / divisor
     return weight
 
 
@@ -242,6 +224,9 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
     def variant(gradients: Tensor = gradients, decay: float = decay, **changes: object) -> Tensor:
         return _adam(weight, gradients, rate, decay, **changes)  # pyright: ignore[reportArgumentType]
 
+    first_only, descended = variant(always_first=True), weight
+    for gradient in gradients:  # SGD with L2
+        descended = descended - rate * (gradient + decay * descended)
     mistakes = {
         "the decay goes into the gradient, and is divided with it: that is Adam with L2; AdamW shrinks "
         "the weight itself": variant(coupled=True),
@@ -252,9 +237,7 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
         "the means are not corrected for their start at 0": variant(correct_m=False, correct_s=False),
         "m is not corrected for its start at 0": variant(correct_m=False),
         "s is not corrected for its start at 0": variant(correct_s=False),
-        "the correction is always that of step 1; take beta to the power of the step": variant(
-            always_first=True
-        ),
+        "the correction is always that of step 1; take beta to the power of the step": first_only,
         "the steps are counted from 0, and the first correction divides by 0; count from 1": variant(first=0),
         "the corrected means go on into the next step; go on with m and s": variant(carried=True),
         "the betas have changed places: 0.9 for m, 0.999 for s": variant(beta1=0.999, beta2=0.9),
@@ -269,19 +252,11 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
         "the weight climbs along the gradient; take the step away": variant(gradients=-gradients),
         "the gradients are used as they are, as in SGD; divide by the root of s": weight
         - rate * gradients.sum(0),
-        "the gradients are used as they are, with the decay in them, as SGD does; divide by sqrt(s)": (
-            _descended(weight, gradients, rate, decay)
-        ),
+        "the gradients are used as they are, with the decay in them, as "
+        "SGD does; divide by sqrt(s)": descended,
         "that is the sum of the steps; return the weight after them": right - weight,
     }
     return Case((weight, gradients, rate, decay), right, mistakes)
-
-
-def _descended(weight: Tensor, gradients: Tensor, rate: float, decay: float) -> Tensor:
-    """SGD with L2."""
-    for gradient in gradients:
-        weight = weight - rate * (gradient + decay * weight)
-    return weight
 
 
 def _clipped(gradient: Tensor, limit: float) -> Tensor:
@@ -299,31 +274,31 @@ def clipped(length: float, limit: float) -> Case:
     """Check a function ``(gradient, limit)`` that shortens a gradient (n,) which is longer than a limit."""
     gradient = length * F.normalize(torch.randn(9), dim=0)
     norm = gradient.norm()
-    powers = gradient.abs().sum(), gradient.abs().max(), norm**2, gradient.square().mean().sqrt()
+    long = bool(norm > limit)
 
     def by(size: Tensor) -> Tensor:
         return gradient * (limit / size).clamp(max=1.0)
 
-    total, largest, squared, usual = powers
     mistakes = {
-        "each value is cut off for itself, which turns the gradient; shorten it as a whole": (
-            gradient.clamp(-limit, limit)
+        "each value is cut off for itself, which turns the gradient; shorten it as a whole": gradient.clamp(
+            -limit, limit
         ),
         "a gradient shorter than the limit is made longer; it stays as it is": gradient * limit / norm,
-        "the result has length 1; a long gradient gets the limit's, a short one keeps its own": (
-            gradient / norm
+        "the result has length 1; a long gradient gets the limit's, a short one keeps its own": gradient
+        / norm,
+        "a long gradient is multiplied by the limit; divide it by its length, too": gradient
+        * (limit if long else 1),
+        "a long gradient is divided by the limit; it is multiplied by limit / length": gradient
+        / (limit if long else 1),
+        "the length is the sum of absolute values; it is the root of the sum of squares": by(
+            gradient.abs().sum()
         ),
-        "a long gradient is multiplied by the limit; divide it by its length, too": (
-            gradient * limit if norm > limit else gradient
+        "the length is the largest value; it is the root of the sum of squares": by(gradient.abs().max()),
+        "the length lacks its root: that is the sum of squares": by(norm**2),
+        "the length is the root of the mean square; add the squares, whatever their number": by(
+            gradient.square().mean().sqrt()
         ),
-        "a long gradient is divided by the limit; it is multiplied by limit / length": (
-            gradient / limit if norm > limit else gradient
-        ),
-        "the length is the sum of absolute values; it is the root of the sum of squares": by(total),
-        "the length is the largest value; it is the root of the sum of squares": by(largest),
-        "the length lacks its root: that is the sum of squares": by(squared),
-        "the length is the root of the mean square; add the squares, whatever their number": by(usual),
-        "a long gradient becomes zero; it is shortened": gradient if norm <= limit else 0 * gradient,
+        "a long gradient becomes zero; it is shortened": gradient * (not long),
         "nothing is shortened": gradient,
     }
     return Case((gradient, limit), _clipped(gradient, limit), mistakes)
@@ -352,12 +327,13 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
     flat, seen = images.flatten(1), train_images.flatten(1)
     distances = torch.cdist(flat, seen)
 
-    def shares(distances: Tensor, k: int = k, labels: Tensor = train_labels) -> Tensor:
-        nearest = distances.argsort(dim=1)[:, :k]
-        return F.one_hot(labels[nearest], classes).float().mean(dim=1)
+    def shares(distances: Tensor, k: int = k, first: int = 0) -> Tensor:
+        nearest = distances.argsort(dim=1)[:, first : first + k]
+        return F.one_hot(train_labels[nearest], classes).float().mean(dim=1)
 
     right = _votes(train_images, train_labels, images, k, classes)
-    norms = F.normalize(flat, dim=1), F.normalize(seen, dim=1)
+    cosines, signed = F.cosine_similarity(flat[:, None], seen, dim=2), (flat[:, None] - seen).sum(-1)
+    by_sum, by_largest = (torch.cdist(flat, seen, p) for p in (1, torch.inf))
     mistakes = {
         "these are the k farthest images; topk takes the largest unless largest=False": shares(-distances),
         "the votes are counted; divide by k": k * right,
@@ -366,25 +342,13 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
         "only the nearest image votes; k of them do": shares(distances, 1),
         "one image too few votes": shares(distances, max(k - 1, 1)),
         "one image too many votes": shares(distances, k + 1),
-        "the nearest image is left out, as if it were the image itself": F.one_hot(
-            train_labels[distances.argsort(dim=1)[:, 1 : k + 1]], classes
-        )
-        .float()
-        .mean(dim=1),
-        "the distance is a sum of absolute differences; add up their squares": shares(
-            torch.cdist(flat, seen, p=1)
-        ),
-        "the distance is the largest difference of a pixel; add up their squares": shares(
-            torch.cdist(flat, seen, p=float("inf"))
-        ),
+        "the nearest image is left out, as if it were the image itself": shares(distances, first=1),
+        "the distance is a sum of absolute differences; add up their squares": shares(by_sum),
+        "the distance is the largest difference of a pixel; add up their squares": shares(by_largest),
         "those with the largest dot product vote; these need not be the nearest": shares(-flat @ seen.T),
-        "the images at the smallest angle vote, which need not be the nearest": shares(
-            -norms[0] @ norms[1].T
-        ),
+        "the images at the smallest angle vote, which need not be the nearest": shares(-cosines),
         "the images with the smallest dot product vote; take distances": shares(flat @ seen.T),
-        "the differences are added up with their signs; square them first": shares(
-            (flat[:, None] - seen).sum(-1)
-        ),
+        "the differences are added up with their signs; square them first": shares(signed),
         "all training images vote": shares(distances, count),
     }
     return Case((train_images, train_labels, images, k, classes), right, mistakes)

@@ -1,7 +1,6 @@
 """Checks of chapter 7: norms, and the pieces of the hybrid's ResNet."""
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -12,7 +11,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vit_classroom.checks.judging import class_check, function_check
-from vit_classroom.checks.report import Case, randomise
+from vit_classroom.checks.report import Case, normalised, randomise
 from vit_classroom.checks.starts import starts_at_zero
 from vit_from_scratch.model import hybrid as ours
 from vit_from_scratch.model.config import ViTConfig
@@ -41,46 +40,38 @@ def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Cas
 def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]:
     """What each wrong choice of values gives."""
     shape, channels = features.shape, features.shape[1]
-    parts = rearrange(features, "b (g c) h w -> b g (c h w)", g=groups)
-    centred = parts - parts.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
     size = channels // groups
+    blocks = features.unflatten(1, (groups, size))
+    mean, variance = blocks.mean((2, 3, 4), keepdim=True), blocks.var((2, 3, 4), keepdim=True, correction=0)
+    centred, divisor = blocks - mean, (variance + eps).sqrt()
 
-    def over(*axes: int) -> Tensor:
+    def over(*axes: int, correction: int = 0) -> Tensor:
         """Normalise (B, g, c, H, W) over these axes."""
-        blocks = features.unflatten(1, (groups, size))
-        between = blocks - blocks.mean(axes, keepdim=True)
-        return (between / (between.square().mean(axes, keepdim=True) + eps).sqrt()).view(shape)
+        return normalised(blocks, axes, eps, correction).view(shape)
 
     mixed = rearrange(features, "b (c g) h w -> b (g c) h w", g=groups)
     strided = rearrange(F.group_norm(mixed, groups, eps=eps), "b (g c) h w -> b (c g) h w", g=groups)
-    right = centred / (variance + eps).sqrt()
+    as_size = F.group_norm(features, size, eps=eps)
+    outside, uncut = (centred / (variance.sqrt() + eps)).view(shape), (centred / divisor).flatten(2)
     return {
         "each place is normalised for itself, over the channels of its group; mean and variance of a group "
         "run over all places, too": over(2),
         "each place is normalised over its channels, as in LayerNorm; a group has one mean and variance, "
         "over some channels and all places": over(1, 2),
-        "each channel is normalised for itself; the channels of a group share one mean and one variance": (
-            over(3, 4)
-        ),
+        "each channel is normalised for itself; the channels of a group "
+        "share one mean and one variance": over(3, 4),
         "mean and variance run over the whole image; each group has its own": over(1, 2, 3, 4),
         "mean and variance run over the batch as well; each image has its own": over(0, 2, 3, 4),
         "this is BatchNorm, a channel over all images; GroupNorm stays within one image": over(0, 3, 4),
         "a group takes every g-th channel; it takes neighbours: (g c), not (c g)": strided,
-        "`groups` is taken for the channels of a group; it is how many groups there are": F.group_norm(
-            features, size, eps=eps
-        ),
-        "the variance divides by n - 1; take the mean square (unbiased=False)": (
-            centred / (parts.var(-1, keepdim=True) + eps).sqrt()
-        ).view(shape),
-        "eps is added to the deviation; it belongs to the variance, under the root": (
-            centred / (variance.sqrt() + eps)
-        ).view(shape),
+        "`groups` is taken for the channels of a group; it is how many groups there are": as_size,
+        "the variance divides by n - 1; take the mean square (unbiased=False)": over(2, 3, 4, correction=1),
+        "eps is added to the deviation; it belongs to the variance, under the root": outside,
         "eps is left out": (centred / variance.sqrt()).view(shape),
         "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
-        "the mean is not taken away": (parts / (variance + eps).sqrt()).view(shape),
+        "the mean is not taken away": (blocks / divisor).view(shape),
         "the mean is taken away, and nothing is divided by the deviation": centred.view(shape),
-        "the result is still cut into groups; give it the shape of the features": right,
+        "the result is still cut into groups; give it the shape of the features": uncut,
     }
 
 
@@ -101,13 +92,7 @@ def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> 
     The filters are (features, channels, kernel, kernel).
     """
     weight = scale * (torch.randn(shape[0], 1, 1, 1) + torch.randn(shape))
-    over_filters = weight - weight.mean(0)
-    mistakes = {
-        "the filters come back as they are": weight,
-        "mean and deviation run over the filters, axis 0; each filter has its own": over_filters
-        / (weight.std(0, unbiased=False) + eps),
-        **_wrong_filters(weight, eps),
-    }
+    mistakes = {"the filters come back as they are": weight, **_wrong_filters(weight, eps)}
     if eps != 1e-5:
         mistakes["eps is always 1e-5; take the one that is handed in"] = _standardise(weight, 1e-5)
     return Case((weight, eps), _standardise(weight, eps), mistakes)
@@ -115,23 +100,24 @@ def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> 
 
 def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
     """What each wrong way to standardise makes of filters (features, channels, kernel, kernel)."""
-    centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
-    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
-    by_channel = weight - weight.mean(dim=(2, 3), keepdim=True)
+
+    def over(*axes: int, correction: int = 0) -> Tensor:
+        spread = weight.std(axes, keepdim=True, correction=correction)
+        return (weight - weight.mean(axes, keepdim=True)) / (spread + eps)
+
+    centred = weight - weight.mean((1, 2, 3), keepdim=True)
+    deviation = weight.std((1, 2, 3), keepdim=True, correction=0)
+    adds = "the reference code adds"
     return {
         "the mean of the filters is not taken away": weight / (deviation + eps),
         "the filters are not divided by their deviation": centred,
-        "eps is added to the variance; the reference code adds it to the deviation": centred
-        / (deviation.square() + eps).sqrt(),
-        "the filters are divided by the variance; divide by the deviation": centred
-        / (deviation.square() + eps),
-        "there is no eps; the reference code adds one to the deviation": centred / deviation,
-        "the deviation divides by n - 1; take the mean square (unbiased=False)": centred
-        / (weight.std(dim=(1, 2, 3), keepdim=True) + eps),
-        "one mean and deviation for all filters; each filter has its own": (weight - weight.mean())
-        / (weight.std(unbiased=False) + eps),
-        "mean and deviation run over rows and columns alone; over the channels, too": by_channel
-        / (weight.std(dim=(2, 3), keepdim=True, unbiased=False) + eps),
+        f"eps is added to the variance; {adds} it to the deviation": centred / (deviation**2 + eps).sqrt(),
+        "the filters are divided by the variance; divide by the deviation": centred / (deviation**2 + eps),
+        f"there is no eps; {adds} one to the deviation": centred / deviation,
+        "the deviation divides by n - 1; take the mean square (unbiased=False)": over(1, 2, 3, correction=1),
+        "one mean and deviation for all filters; each filter has its own": over(0, 1, 2, 3),
+        "mean and deviation run over the filters, axis 0; each filter has its own": over(0),
+        "mean and deviation run over rows and columns alone; over the channels, too": over(2, 3),
     }
 
 
@@ -144,7 +130,6 @@ CONFIG = StemConfig("resnet", layers=(1, 1), width=8)
     'chapter 7, "A border with two sides"',
     ours.same_padding,
     [(8, 8, 3, 2), (14, 9, 7, 2), (7, 7, 3, 1), (9, 6, 1, 2), (7, 8, 5, 3)],
-    answers=[ours.same_padding],
     exact=True,
 )
 def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
@@ -152,6 +137,8 @@ def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
     images = torch.randn(2, 3, height, width)
     right = ours.same_padding(images, kernel, stride)
     before = ours.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
+    down, across = (new - old for new, old in zip(right.shape[2:], images.shape[2:], strict=True))
+    sides = (across // 2, across - across // 2, down // 2, down - down // 2)
     mistakes = {
         "it pads both sides alike; SAME pads as little as it can, and puts the odd row and column "
         "after the image": F.pad(images, [(kernel - 1) // 2] * 4),
@@ -160,20 +147,10 @@ def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
         "it does not pad": images,
         "the odd row and column stand before the image; SAME puts them after it": before,
         "rows and columns are swapped": ours.same_padding(images.mT, kernel, stride).mT,
-        "it repeats the border; SAME pads with zeros": F.pad(
-            images, _amounts(images, right), mode="replicate"
-        ),
-        "all of the padding stands after the image; SAME splits it": F.pad(
-            images, (0, right.shape[3] - width, 0, right.shape[2] - height)
-        ),
+        "it repeats the border; SAME pads with zeros": F.pad(images, sides, mode="replicate"),
+        "all of the padding stands after the image; SAME splits it": F.pad(images, (0, across, 0, down)),
     }
     return Case((images, kernel, stride), right, mistakes)
-
-
-def _amounts(images: Tensor, padded: Tensor) -> list[int]:
-    """Return how much SAME pads: left, right, top, bottom."""
-    rows, columns = (new - old for new, old in zip(padded.shape[2:], images.shape[2:], strict=True))
-    return [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2]
 
 
 def _small_conv(*sizes: int) -> ours.StandardisedConv:
@@ -199,12 +176,11 @@ def standardised_conv(reference: ours.StandardisedConv, side: int) -> Case:
     """
     images = torch.randn(2, 3, side, side)
     padded, filters = ours.same_padding(images, 3, 2), reference.standardised()
+    alike = F.conv2d(images, filters, stride=2, padding=1)
     wrong = {"the filters are used as they are; standardise them each time": reference.weight}
     wrong |= _wrong_filters(reference.weight, reference.eps)
     mistakes = {sentence: F.conv2d(padded, each, stride=2) for sentence, each in wrong.items()} | {
-        "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": F.conv2d(
-            images, filters, stride=2, padding=1
-        ),
+        "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": alike,
         "the images are not padded": F.conv2d(images, filters, stride=2),
         "the stride is 1": F.conv2d(ours.same_padding(images, 3, 1), filters),
     }
@@ -280,46 +256,44 @@ def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tens
     """What each wrong order, pool or stride gives."""
     normed = reference.root_norm(reference.root(images))
     root = F.relu(normed)
-    padded = ours.same_padding(root, 3, 2)
 
-    def staged(features: Tensor, stem: ours.ResNetStem = reference) -> Tensor:
-        for stage in stem.stages:
+    def pooled(features: Tensor) -> Tensor:
+        return F.max_pool2d(ours.same_padding(features, 3, 2), 3, 2)
+
+    def stem_with(stage: int, stride: int) -> nn.ModuleList:
+        """The same stages, with another stride in the first unit of one."""
+        stages = copy.deepcopy(reference.stages)
+        for name in ("conv2", "shortcut"):
+            layer = stages.get_submodule(f"{stage}.0.{name}")
+            setattr(layer, "stride", (stride, stride))  # noqa: B010 - typed as a module
+        return stages
+
+    def staged(features: Tensor, stages: nn.ModuleList = reference.stages) -> Tensor:
+        for stage in stages:
             features = stage(features)
         return features
-
-    def stem_with(stage: int, stride: int) -> ours.ResNetStem:
-        """The same weights, with another stride in the first unit of a stage."""
-        other = copy.deepcopy(reference)
-        unit = other.get_submodule(f"stages.{stage}.0")
-        for name in ("conv2", "shortcut"):
-            setattr(unit.get_submodule(name), "stride", (stride, stride))  # noqa: B010 - typed as a module
-        return other
 
     def tokens(features: Tensor, order: str = "gh gw") -> Tensor:
         return reference.projection(rearrange(features, f"b c gh gw -> b ({order}) c"))
 
-    features = staged(F.max_pool2d(padded, 3, 2))
+    features = staged(pooled(root))
     batch, channels = features.shape[:2]
-    return {
-        "the max pool after the root is missing": tokens(staged(root)),
-        "the max pool is padded on both sides alike; pad as SAME": tokens(
-            staged(F.max_pool2d(root, 3, 2, 1))
+    wrong = {
+        "the max pool after the root is missing": staged(root),
+        "the max pool is padded on both sides alike; pad as SAME": staged(F.max_pool2d(root, 3, 2, 1)),
+        "the max pool is not padded; pad as SAME": staged(F.max_pool2d(root, 3, 2)),
+        "the max pool looks at 2 x 2 places; it looks at 3 x 3": staged(F.max_pool2d(root, 2, 2)),
+        "a mean stands in place of the max pool": staged(F.avg_pool2d(ours.same_padding(root, 3, 2), 3, 2)),
+        "the ReLU after the root is missing": staged(pooled(normed)),
+        "the norm after the root is missing": staged(pooled(F.relu(reference.root(images)))),
+        "the first stage halves the map as well; the pool has done so, and it keeps the size": (
+            staged(pooled(root), stem_with(0, 2))
         ),
-        "the max pool is not padded; pad as SAME": tokens(staged(F.max_pool2d(root, 3, 2))),
-        "the max pool looks at 2 x 2 places; it looks at 3 x 3": tokens(staged(F.max_pool2d(root, 2, 2))),
-        "a mean stands in place of the max pool": tokens(staged(F.avg_pool2d(padded, 3, 2))),
-        "the ReLU after the root is missing": tokens(
-            staged(F.max_pool2d(ours.same_padding(normed, 3, 2), 3, 2))
+        "a later stage does not halve the map; its first unit has a stride of 2": (
+            staged(pooled(root), stem_with(1, 1))
         ),
-        "the norm after the root is missing": tokens(
-            staged(F.max_pool2d(ours.same_padding(F.relu(reference.root(images)), 3, 2), 3, 2))
-        ),
-        "the first stage halves the map as well; the pool has done so, and it keeps the size": tokens(
-            staged(F.max_pool2d(padded, 3, 2), stem_with(0, 2))
-        ),
-        "a later stage does not halve the map; its first unit has a stride of 2": tokens(
-            staged(F.max_pool2d(padded, 3, 2), stem_with(1, 1))
-        ),
+    }
+    return {sentence: tokens(each) for sentence, each in wrong.items()} | {
         "the places come column by column; they come row by row, as patches do": tokens(features, "gw gh"),
         "the projection to width D is missing": rearrange(features, "b c gh gw -> b (gh gw) c"),
         "the map is reshaped without moving its channels to the end; (B, C', gh, gw) has to become "
@@ -354,38 +328,30 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
     """
     places = torch.randint(0, 20, (len(layers) + 2,))
 
-    def edges(
-        step: Callable[[Tensor, Tensor, int, int, int], tuple[Tensor, Tensor]], layers: Layers = layers
-    ) -> Tensor:
-        first = last = places
-        for kernel, stride, padding in reversed(layers):
-            first, last = step(first, last, kernel, stride, padding)
-        return torch.stack([first, last], dim=1)
+    def changed(change: Callable[[int, int, int], tuple[int, int, int]]) -> Tensor:
+        return _window(places, [change(*layer) for layer in layers])
 
     right = _window(places, layers)
+    first, last = right.T
+    far = "each layer's last row is one too far; a kernel of k reaches k - 1 rows beyond its first"
+    centred = "the window lies evenly around the place; it begins at place * stride - padding"
+    multiplied = "the padding is multiplied by the stride; it counts rows of the finer map"
+    added = "the padding is added; it lies before the map, so it is taken away"
     mistakes = {
-        "the layers are followed from the photo on; start at the last map, so at the last layer": edges(
-            lambda a, b, k, s, p: (a * s - p, b * s - p + k - 1), layers[::-1]
+        "the layers are followed from the photo on; start at the last map, so at the last layer": (
+            _window(places, layers[::-1])
         ),
-        "each layer's last row is one too far; a kernel of k reaches k - 1 rows beyond its first": edges(
-            lambda a, b, k, s, p: (a * s - p, b * s - p + k)
+        far: changed(lambda k, s, p: (k + 1, s, p)),
+        added: changed(lambda k, s, p: (k, s, -p)),
+        "the padding is left out": changed(lambda k, s, p: (k, s, 0)),
+        "the stride is left out": changed(lambda k, s, p: (k, 1, p)),
+        multiplied: changed(lambda k, s, p: (k, s, p * s)),
+        "a layer's window grows from its first row alone; follow its last row, too": (
+            torch.stack([first, first + layers[0][0] - 1], dim=1)
         ),
-        "the padding is added; it lies before the map, so it is taken away": edges(
-            lambda a, b, k, s, p: (a * s + p, b * s + p + k - 1)
-        ),
-        "the padding is left out": edges(lambda a, b, k, s, p: (a * s, b * s + k - 1)),
-        "the stride is left out": edges(lambda a, b, k, s, p: (a - p, b - p + k - 1)),
-        "the padding is multiplied by the stride; it counts rows of the finer map": edges(
-            lambda a, b, k, s, p: ((a - p) * s, (b - p) * s + k - 1)
-        ),
-        "a layer's window grows from its first row alone; follow its last row, too": edges(
-            lambda a, b, k, s, p: (a * s - p, a * s - p + k - 1)
-        ),
-        "the window lies evenly around the place; it begins at place * stride - padding": edges(
-            lambda a, b, k, s, p: (a * s - (k - 1) // 2, b * s + k // 2)
-        ),
+        centred: changed(lambda k, s, p: (k, s, (k - 1) // 2)),
         "the first row and the side of the window; asked for are its first and its last row": torch.stack(
-            [right[:, 0], right[:, 1] - right[:, 0] + 1], dim=1
+            [first, last - first + 1], dim=1
         ),
         "last and first row have changed places": right.flip(1),
         "rows and edges have changed places; the result is (K, 2)": right.T,
@@ -394,28 +360,25 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
     return Case((places, layers), right, mistakes)
 
 
-def _crossings(
-    costs: Tensor,
-    accuracies: Tensor,
+def _crossings(costs: Tensor, accuracies: Tensor, wanted: Tensor) -> Tensor:
+    return _read_off(costs.log(), accuracies, wanted).exp()
+
+
+def _read_off(
+    prices: Tensor,
+    heights: Tensor,
     wanted: Tensor,
-    scale: Callable[[float], float] = math.log,
-    back: Callable[[float], float] = math.exp,
-    place: Callable[[float], float] = lambda share: share,
-    last: bool = False,
+    place: Callable[[Tensor], Tensor] = lambda share: share,
+    which: int = 0,
 ) -> Tensor:
-    """Where the line first (or last) rises to each accuracy; the rest are wrong ways to read it."""
+    """Where the line first (or last, -1) rises to each height; with another `place` it is read wrongly."""
+    low, high = torch.minimum(heights[1:], heights[:-1]), torch.maximum(heights[1:], heights[:-1])
     found = []
-    heights, prices = accuracies.tolist(), [scale(cost) for cost in costs.tolist()]
-    for height in wanted.tolist():
-        rises = [
-            i
-            for i in range(1, len(heights))
-            if min(heights[i - 1 : i + 1]) <= height <= max(heights[i - 1 : i + 1])
-        ]
-        i = rises[-1 if last else 0]
-        share = place((height - heights[i - 1]) / (heights[i] - heights[i - 1]))
-        found.append(back((1 - share) * prices[i - 1] + share * prices[i]))
-    return torch.tensor(found)
+    for height in wanted:
+        i = ((low <= height) & (height <= high)).nonzero()[which]
+        share = place((height - heights[i]) / (heights[i + 1] - heights[i]))
+        found.append((1 - share) * prices[i] + share * prices[i + 1])
+    return torch.cat(found)
 
 
 @function_check(
@@ -442,36 +405,33 @@ def first_cost(dips: bool) -> Case:
         wanted[0] = (accuracies[4] + accuracies[5]) / 2
         wanted[1] = (accuracies[2] + accuracies[3]) / 2  # the line has it three times
     right = _crossings(costs, accuracies, wanted)
-    logs = costs.log()
-    rank = np.argsort(accuracies.numpy())
+    logs, rank = costs.log(), accuracies.argsort()
+
+    def read(place: Callable[[Tensor], Tensor], which: int = 0) -> Tensor:
+        return _read_off(logs, accuracies, wanted, place, which).exp()
+
+    def interpolated(accuracies: Tensor, logs: Tensor) -> Tensor:
+        found = np.interp(wanted.numpy(), accuracies.numpy(), logs.numpy())
+        return torch.from_numpy(np.exp(found)).float()
+
+    of_first = "that is the cost of the first run that is good enough; the line reaches the accuracy before"
+    nearest = (accuracies - wanted[:, None]).abs().argmin(1)
     mistakes = {
-        "the line is straight in the cost; on a logarithmic axis it is straight in log(cost)": _crossings(
-            costs, accuracies, wanted, scale=lambda x: x, back=lambda x: x
+        "the line is straight in the cost; on a logarithmic axis it is straight in log(cost)": (
+            _read_off(costs, accuracies, wanted)
         ),
-        "that is the cost of the first run that is good enough; the line reaches the accuracy before": (
-            _crossings(costs, accuracies, wanted, place=lambda share: 1.0)
-        ),
-        "that is the cost of the run before; the line reaches the accuracy after it": _crossings(
-            costs, accuracies, wanted, place=lambda share: 0.0
-        ),
-        "that is the run whose accuracy is nearest; take the line between two runs": costs[
-            (accuracies - wanted[:, None]).abs().argmin(1)
-        ],
-        "the two ends of the piece of line have changed their shares": _crossings(
-            costs, accuracies, wanted, place=lambda share: 1 - share
-        ),
+        of_first: read(torch.ones_like),
+        "that is the cost of the run before; the line reaches the accuracy after it": read(torch.zeros_like),
+        "that is the run whose accuracy is nearest; take the line between two runs": costs[nearest],
+        "the two ends of the piece of line have changed their shares": read(lambda share: 1 - share),
         "that is the logarithm of the cost; take exp of it": right.log(),
         "that is the logarithm of the cost, to base 10; take 10 to its power": right.log10(),
-        "that is the last place at which the line has this accuracy; take the first": _crossings(
-            costs, accuracies, wanted, last=True
+        "that is the last place at which the line has this accuracy; take the first": read(lambda s: s, -1),
+        "np.interp needs accuracies that rise from run to run, and these do not": (
+            interpolated(accuracies, logs)
         ),
-        "np.interp needs accuracies that rise from run to run, and these do not": torch.from_numpy(
-            np.exp(np.interp(wanted.numpy(), accuracies.numpy(), logs.numpy()))
-        ).float(),
         "the runs are put in order of accuracy, which makes another line; they stay in order of cost": (
-            torch.from_numpy(
-                np.exp(np.interp(wanted.numpy(), accuracies.numpy()[rank], logs.numpy()[rank]))
-            ).float()
+            interpolated(accuracies[rank], logs[rank])
         ),
     }
     return Case((costs, accuracies, wanted), right, mistakes)
@@ -535,8 +495,8 @@ def pre_activation(reference: _PreActivation) -> Case:
             ),
         }
     else:
-        same = (
-            "what is added has been through the first norm and ReLU; without a convolution the path stays as "
-        )
-        mistakes[f"{same}it came"] = start + inner
+        mistakes[
+            "what is added has been through the first norm and ReLU; without a convolution the path stays "
+            "as it came"
+        ] = start + inner
     return Case((features,), reference(features), mistakes)

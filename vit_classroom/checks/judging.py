@@ -31,13 +31,7 @@ RAISES = "\n\nRaises:\n    CheckFailed: it differs; the message names the mistak
 
 
 def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], None]) -> Check:
-    """Make a check: with a seed, a line when all is right, and nothing left behind.
-
-    Args:
-        piece: what is asked.
-        described: what has the check's name and docstring.
-        judge: judges what a reader wrote.
-    """
+    """Make a check, with the name and docstring of `described`: it leaves nothing behind."""
 
     def checked(theirs: Any, /, *, seed: int | None = None) -> None:
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
@@ -78,22 +72,26 @@ def function_check(
     """Make a check of a function, which has the name of the check.
 
     Args:
-        result, where, exact, number, gradients: see `Piece`.
+        result, where, exact, number, gradients: see `Piece`; a plain number is exact and has no gradients.
         ours: gives the right results, and has the parameters that the reader's function has.
         settings: what the decorated function draws an input for, or what gives them.
-        answers: functions of the package that the reader may not call.
+        answers: more functions of the package that the reader may not call; ours is one wherever it is the
+            package's own.
         call: how the function is called, where `ours` has other parameters.
     """
+    forbidden = [*answers, *([ours] if ours.__module__.startswith("vit_from_scratch") else [])]
 
     def decorated(draw: Draw) -> Check:
         taken = inspect.signature(ours).parameters.values()
         names = ", ".join(one.name for one in taken if one.default is one.empty)
         call_ = call or f"{draw.__name__}({names})"
-        piece = Piece(call_, result, where, exact=exact, number=number, gradients=gradients)
+        piece = Piece(
+            call_, result, where, exact=exact or number, number=number, gradients=gradients and not number
+        )
 
         def judge(function: object) -> None:
             given = settings() if callable(settings) else settings
-            judge_function(piece, function, ours, _all_drawn(draw, given), answers)
+            judge_function(piece, function, ours, _all_drawn(draw, given), forbidden)
 
         return check(piece, draw, judge)
 
@@ -151,18 +149,7 @@ def judge_function(
     cases: Sequence[Case],
     answers: Sequence[Callable[..., Any]],
 ) -> None:
-    """Judge a function.
-
-    Args:
-        piece: what is asked.
-        function: the reader's.
-        ours: gives the right results.
-        cases: inputs, and the results of mistakes.
-        answers: functions of the package that the reader may not call.
-
-    Raises:
-        CheckFailed: it differs.
-    """
+    """Judge a reader's function by all cases; it may not call one of the package's `answers`."""
     _require_function(piece, function)
     assert callable(function)
     box = box_for(function, [answer.__code__ for answer in answers])
@@ -179,18 +166,9 @@ def judge_module(
     cases: Callable[[], Sequence[Case]],
     starts: Sequence[Start] = (),
 ) -> None:
-    """Judge a class of layers.
+    """Judge a reader's class, called with `arguments`, with the weights of our `reference`.
 
-    Args:
-        piece: what is asked.
-        cls: the reader's class.
-        arguments: what it is called with.
-        reference: ours, with random weights; the reader's gets the same.
-        cases: gives the inputs, and the results of mistakes.
-        starts: look at the reader's module as it was made, with its own first weights.
-
-    Raises:
-        CheckFailed: it differs.
+    `starts` look at the reader's module as it was made, with its own first weights.
     """
     if isinstance(cls, nn.Module):
         raise piece.failed(
@@ -257,13 +235,15 @@ def _value_of(
     raise piece.failed(f"it stopped with {type(error).__name__}: {error}{place}") from None
 
 
-def _copies(inputs: Sequence[object], gradients: bool = False) -> list[Any]:
-    copies = [value.clone() if isinstance(value, Tensor) else value for value in inputs]
-    if gradients:
-        for value in copies:
-            if isinstance(value, Tensor) and value.is_floating_point():
-                value.requires_grad_()
-    return copies
+def _copies(inputs: Sequence[object]) -> list[Any]:
+    return [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+
+
+def _with_leaves(inputs: Sequence[object]) -> tuple[list[Any], list[Tensor]]:
+    """Copy inputs, and return also those that a gradient can reach."""
+    copies = _copies(inputs)
+    leaves = [value for value in copies if isinstance(value, Tensor) and value.is_floating_point()]
+    return copies, [value.requires_grad_() for value in leaves]
 
 
 def _judge_values(
@@ -327,8 +307,8 @@ def _judge_gradients(
     of_ours: Mapping[str, nn.Parameter],
 ) -> None:
     """Send a random gradient back through both, and compare what arrives at inputs and parameters."""
-    leaves = _copies(case.inputs, gradients=True)
-    given = [value * 1 if isinstance(value, Tensor) and value.requires_grad else value for value in leaves]
+    copies, wanted = _with_leaves(case.inputs)
+    given = [value * 1 if isinstance(value, Tensor) and value.requires_grad else value for value in copies]
     outcome = box.call(function, *given)
     got = first_of(piece, _value_of(piece, outcome, function, given, {}))
     assert isinstance(got, Tensor)
@@ -336,24 +316,20 @@ def _judge_gradients(
     if not got.requires_grad:
         raise piece.failed(f"the result is right, and no gradient can flow back from it: {cut}")
     upstream = torch.randn(got.shape)
-    wanted = [value for value in leaves if isinstance(value, Tensor) and value.requires_grad]
     names = [f"input {number + 1}" for number in range(len(wanted))] + list(of_theirs)
     try:
-        received = torch.autograd.grad(
-            (got * upstream).sum(), [*wanted, *of_theirs.values()], allow_unused=True
-        )
+        wanted += of_theirs.values()
+        received = torch.autograd.grad((got * upstream).sum(), wanted, allow_unused=True)
     except RuntimeError as error:
         raise piece.failed(
             "the result is right, and the way back stops with an error: something that the gradient needs "
             f"was changed in place (`z += x` in place of `z = z + x`?). PyTorch says: {error}"
         ) from None
-    own = _copies(case.inputs, gradients=True)
-    right = first_of(piece, ours(*own))
+    copies, targets = _with_leaves(case.inputs)
+    right = first_of(piece, ours(*copies))
     assert isinstance(right, Tensor)
-    targets = [value for value in own if isinstance(value, Tensor) and value.requires_grad]
-    expected = torch.autograd.grad(
-        (right * upstream).sum(), [*targets, *(of_ours[name] for name in of_theirs)], allow_unused=True
-    )
+    targets += [of_ours[name] for name in of_theirs]
+    expected = torch.autograd.grad((right * upstream).sum(), targets, allow_unused=True)
     for name, gradient, should in zip(names, received, expected, strict=True):
         if should is None:
             continue
@@ -369,11 +345,7 @@ def _judge_gradients(
 
 
 def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:
-    """See that a reader's module has the reference's parameters: their names, shapes and kind.
-
-    Raises:
-        CheckFailed: it has not; the message lists both, and says why where that can be seen.
-    """
+    """See that a reader's module has the reference's parameters: their names, shapes and kind."""
     got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
     expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
     if got != expected:

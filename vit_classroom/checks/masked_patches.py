@@ -6,7 +6,7 @@ from einops import rearrange, reduce
 from torch import Tensor
 
 from vit_classroom.checks.judging import function_check
-from vit_classroom.checks.report import Case
+from vit_classroom.checks.report import Case, normalised
 
 
 def _numbered(levels: Tensor) -> Tensor:
@@ -18,8 +18,16 @@ def _pixels(images: Tensor, size: int) -> Tensor:
     return rearrange(images, "b c (i p) (j q) -> b (i j) (p q) c", p=size, q=size)
 
 
+def _levels(means: Tensor) -> Tensor:
+    return (means / 32).floor().clamp(max=7)
+
+
 def _cut(means: Tensor) -> Tensor:
-    return _numbered((means / 32).floor().clamp(max=7))
+    return _numbered(_levels(means))
+
+
+def _rounded(means: Tensor) -> Tensor:
+    return _numbered((means / 32).round().clamp(max=7))
 
 
 @function_check(
@@ -40,52 +48,39 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     patches = (patches + 120 * torch.randn(batch, rows * columns, size * size, 3)).clamp(0, 255)
     patches[:, 0], patches[:, 1] = 0.0, 255.0  # the first and the last colour
     images = rearrange(patches, "b (i j) (p q) c -> b c (i p) (j q)", i=rows, p=size)
-    means = _pixels(images, size).mean(2)
-    bins = (means / 32).floor().clamp(max=7)
-    right = _numbered(bins)
-    median = _pixels(images, size).median(2).values
+    pixels = _pixels(images, size)
+    means, levels = pixels.mean(2), _levels(pixels.mean(2))
+    right = _numbered(levels)
+    by_column = rearrange(right, "b (i j) -> b (j i)", i=rows)
+    as_tens, as_bytes = (
+        levels.long() * torch.tensor([100, 10, 1]),
+        (means / 16).long() * torch.tensor([256, 16, 1]),
+    )
     mistakes = {
-        "red counts least and blue most; it is 64 r + 8 g + b": _numbered(bins.flip(-1)),
-        "the channels are added without 64 and 8, so that colours share a number": bins.sum(-1).long(),
-        "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": (
-            bins.long() * torch.tensor([100, 10, 1])
-        ).sum(-1),
-        "the mean is rounded to a level; cut it: floor(mean / 32)": _numbered(
-            (means / 32).round().clamp(max=7)
-        ),
+        "red counts least and blue most; it is 64 r + 8 g + b": _numbered(levels.flip(-1)),
+        "the channels are added without 64 and 8, so that colours share a number": levels.sum(-1).long(),
+        "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": as_tens.sum(-1),
+        "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "the 255 is spread over 0 to 7 and rounded; the eight bins have the same width, 32": _numbered(
             (means / 255 * 7).round()
         ),
-        "each pixel is cut before the mean; average first": _numbered(
-            (_pixels(images, size) / 32).floor().clamp(max=7).mean(2).floor()
-        ),
-        "it is the median colour; take the mean": _numbered((median / 32).floor().clamp(max=7)),
-        "it is the first pixel of each patch; take the mean": _numbered(
-            (_pixels(images, size)[:, :, 0] / 32).floor().clamp(max=7)
-        ),
-        "the brightest value of each channel is taken; take the mean": _numbered(
-            (_pixels(images, size).amax(2) / 32).floor().clamp(max=7)
-        ),
-        "the patches come column by column; they come row by row": rearrange(
-            right, "b (i j) -> b (j i)", i=rows
-        ),
+        "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
+        "it is the median colour; take the mean": _cut(pixels.median(2).values),
+        "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
+        "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
+        "the patches come column by column; they come row by row": by_column,
         "it is still a grid: flatten it to (B, N)": right.view(batch, rows, columns),
-        "these are three levels a patch; make one number of them": bins.long(),
-        "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": (
-            (means / 16).floor().long() * torch.tensor([256, 16, 1])
-        ).sum(-1),
+        "these are three levels a patch; make one number of them": levels.long(),
+        "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": as_bytes.sum(-1),
         "the numbers begin at 1; they begin at 0": right + 1,
-        "the images are taken to be from 0 to 1; they are from 0 to 255": _numbered(
-            (means * 8).floor().clamp(max=7)
-        ),
+        "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
     }
     return Case((images, size), right, mistakes)
 
 
-def _by(
-    mask: Tensor, other: Tensor, embeddings: Tensor, token: Tensor, others: Tensor
-) -> Tensor:  # where each stands
-    return torch.where(mask[..., None], token, torch.where((other & ~mask)[..., None], others, embeddings))
+def _by(mask: Tensor, other: Tensor, embeddings: Tensor, token: Tensor, others: Tensor) -> Tensor:
+    """The mask token where `mask` is true, else the other patch where `other` is."""
+    return torch.where(mask[..., None], token, torch.where(other[..., None], others, embeddings))
 
 
 def _corrupted(
@@ -108,42 +103,36 @@ def corrupted(batch: int, count: int, dim: int) -> Case:
     chosen = torch.rand(batch, count).argsort(1) < count // 2
     fate = torch.rand(batch, count).argsort(1) / count  # every tenth is there
     values = (embeddings, token, others)
-    low, high = fate < 0.8, fate >= 0.9
+    low, middle, high = fate < 0.8, (fate >= 0.8) & (fate < 0.9), fate >= 0.9
     never = torch.zeros_like(chosen)
     right = _corrupted(*values, chosen, fate)
-    mistakes = {
-        "patches that were not chosen are corrupted, too": _by(low, ~low & ~high, *values),
-        "the patches that were not chosen are corrupted, and the chosen ones are left": _corrupted(
-            *values, ~chosen, fate
+    masked, replaced = (chosen & low)[..., None], (chosen & middle)[..., None]
+    stays = "no patch is left as it is"
+    kinds = {  # of patches: masked, and replaced by another
+        "patches that were not chosen are corrupted, too": (low, middle),
+        "the patches that were not chosen are corrupted, and the chosen ones are left": (
+            (~chosen & low, ~chosen & middle)
         ),
-        "every chosen patch is masked; one in ten is replaced and one in ten left": _by(
-            chosen, never, *values
+        "every chosen patch is masked; one in ten is replaced and one in ten left": (chosen, never),
+        "no patch is replaced by another": (chosen & low, never),
+        f"{stays}: those above 0.9 are replaced, too": (chosen & low, chosen & ~low),
+        f"{stays}: those above 0.9 are masked": (chosen & ~middle, chosen & middle),
+        "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": (
+            (chosen & middle, chosen & low)
         ),
-        "no patch is replaced by another": _by(chosen & low, never, *values),
-        "no patch is left as it is: those above 0.9 are replaced, too": _by(
-            chosen & low, chosen & ~low, *values
+        "the order is turned round: 0.1 and 0.2 are the limits here": (
+            (chosen & (fate >= 0.2), chosen & (fate < 0.1))
         ),
-        "no patch is left as it is: those above 0.9 are masked": _by(
-            chosen & (low | high), chosen & ~low & ~high, *values
+        "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": (
+            (chosen & low, chosen & high)
         ),
-        "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": _by(
-            chosen & ~low & ~high, chosen & low, *values
-        ),
-        "the order is turned round: 0.1 and 0.2 are the limits here": _by(
-            chosen & (fate >= 0.2), chosen & (fate < 0.1), *values
-        ),
-        "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": _by(
-            chosen & low, chosen & high, *values
-        ),
+    }
+    mistakes = {sentence: _by(*kind, *values) for sentence, kind in kinds.items()} | {
         "the mask token is added to the patch; it takes its place": torch.where(
-            (chosen & low)[..., None], embeddings + token, right
+            masked, embeddings + token, right
         ),
-        "zeros stand where the mask token belongs": torch.where(
-            (chosen & low)[..., None], torch.zeros(dim), right
-        ),
-        "the other patch is added; it takes the place": torch.where(
-            (chosen & ~low & ~high)[..., None], embeddings + others, right
-        ),
+        "zeros stand where the mask token belongs": torch.where(masked, torch.zeros(dim), right),
+        "the other patch is added; it takes the place": torch.where(replaced, embeddings + others, right),
         "only the corrupted patches are returned; the others belong to the sequence": right[chosen],
         "nothing is corrupted": embeddings.clone(),
     }
@@ -169,6 +158,8 @@ def masked_loss(batch: int, count: int, classes: int) -> Case:
     each = F.cross_entropy(logits.mT, targets, reduction="none")
     right = _masked_loss(logits, targets, chosen)
     zeroed = F.cross_entropy((logits * chosen[..., None]).flatten(0, 1), targets.flatten())
+    twice = F.cross_entropy(logits[chosen].softmax(-1), targets[chosen])
+    correct = (logits.argmax(-1) == targets)[chosen].float()
     mistakes = {
         "all patches count; only the corrupted ones may": each.mean(),
         "the patches that the model sees count; the corrupted ones may": each[~chosen].mean(),
@@ -176,15 +167,11 @@ def masked_loss(batch: int, count: int, classes: int) -> Case:
         "the sum is divided by all patches; divide by the corrupted ones": (each * chosen).mean(),
         "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
         "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
-        "softmax is taken twice: cross_entropy takes logits": F.cross_entropy(
-            logits[chosen].softmax(-1), targets[chosen]
-        ),
+        "softmax is taken twice: cross_entropy takes logits": twice,
         "the sign is turned": -right,
         "these are the losses of the single patches; return their mean": each[chosen],
         "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
-        "this is the share of right answers; return the loss": (logits.argmax(-1) == targets)[chosen]
-        .float()
-        .mean(),
+        "this is the share of right answers; return the loss": correct.mean(),
         "the loss is in bits; it is in nats, with the natural logarithm": right / torch.tensor(2.0).log(),
         "the first half of the patches counts; those that `chosen` marks do": each[:, : count // 2].mean(),
     }
@@ -211,6 +198,7 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     hidden = torch.rand(batch, count).argsort(1) < round(share * count)
     right, visible = _visible_only(tokens, hidden), count - round(share * count)
     first = torch.stack([tokens[i, ~hidden[0]] for i in range(batch)])
+    places = (~hidden).nonzero()[:, 1].view(batch, -1)
     mistakes = {
         "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
         "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
@@ -222,10 +210,7 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
         "the axes have changed places: (B, visible, D)": right.mT,
         "nothing is left out": tokens.clone(),
         "these are the means of the visible patches; keep each": right.mean(1),
-        "these are the places of the visible patches; return the patches": (~hidden)
-        .nonzero()[:, 1]
-        .view(batch, -1)
-        .to(tokens.dtype),
+        "these are the places of the visible patches; return the patches": places.to(tokens.dtype),
         "the images have changed places": right.flip(0),
     }
     return Case((tokens, hidden), right, mistakes)
@@ -255,24 +240,19 @@ def downsized_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     coarse = 255 * torch.rand(batch, 3, rows * size // 2, columns * size // 2)
     images = ((images - 127) * 0.5 + coarse.repeat(1, 1, 2, 2)).clamp(0, 255)
     means = _pieces(images, size, 4)
-    right, levels = _cut(means), (means / 32).floor().clamp(max=7)
+    right, levels = _cut(means), _levels(means)
     sampled = images[..., :: size // 4, :: size // 4]  # the first pixel of each piece
+    pieces_down = rearrange(right, "b n (u v) -> b n (v u)", u=4)
+    patches_down = rearrange(right, "b (i j) s -> b (j i) s", i=rows)
+    one_grid = rearrange(right, "b (i j) (u v) -> b (i u j v)", i=rows, u=4).view(right.shape)
     mistakes = {
-        "the pieces of a patch come column by column; they come row by row": rearrange(
-            right, "b n (u v) -> b n (v u)", u=4
-        ),
-        "the patches come column by column; they come row by row": rearrange(
-            right, "b (i j) s -> b (j i) s", i=rows
-        ),
-        "all pieces of the image come in one grid; keep the 16 of a patch together": rearrange(
-            right, "b (i j) (u v) -> b (i u j v)", i=rows, u=4
-        ).view(right.shape),
+        "the pieces of a patch come column by column; they come row by row": pieces_down,
+        "the patches come column by column; they come row by row": patches_down,
+        "all pieces of the image come in one grid; keep the 16 of a patch together": one_grid,
         "it is one colour a patch; 4 x 4 of them are wanted": _cut(_pieces(images, size, 1))[..., 0],
         "these are 2 x 2 colours a patch; 4 x 4 are wanted": _cut(_pieces(images, size, 2)),
         "the first pixel of each piece is taken; take the mean": _cut(_pieces(sampled, 4, 4)),
-        "the mean is rounded to a level; cut it: floor(mean / 32)": _numbered(
-            (means / 32).round().clamp(max=7)
-        ),
+        "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "red counts least and blue most; it is 64 r + 8 g + b": _cut(means.flip(-1)),
         "these are three levels a piece; make one number of them": levels.long(),
         "the pieces are still a square: flatten them to 16": right.view(*right.shape[:2], 4, 4),
@@ -284,8 +264,7 @@ def downsized_targets(batch: int, rows: int, columns: int, size: int) -> Case:
 
 
 def _standardised_patches(patches: Tensor) -> Tensor:
-    mean = patches.mean(-1, keepdim=True)
-    return (patches - mean) / (patches.var(-1, keepdim=True, correction=0) + 1e-6).sqrt()
+    return normalised(patches, -1, 1e-6)
 
 
 @function_check(
@@ -304,28 +283,23 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
     variance = patches.var(-1, keepdim=True, correction=0)
     centred = patches - mean
     colours = patches.view(batch, count, -1, 3)
-    each = (colours - colours.mean(2, keepdim=True)) / (
-        colours.var(2, keepdim=True, correction=0) + 1e-6
-    ).sqrt()
-    whole = (patches - patches.mean((1, 2), keepdim=True)) / (
-        patches.var((1, 2), keepdim=True, correction=0) + 1e-6
-    ).sqrt()
-    over_patches = (patches - patches.mean(1, keepdim=True)) / (
-        patches.var(1, keepdim=True, correction=0) + 1e-6
-    ).sqrt()
+    low, high = patches.amin(-1, keepdim=True), patches.amax(-1, keepdim=True)
     mistakes = {
         "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
         "it is not divided by the deviation": centred,
         "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
-        "each colour is brought to mean 0 by itself; all values of a patch go together": each.flatten(2),
-        "all patches of an image go together; each has its own mean and variance": whole,
-        "it runs over the patches; it runs over the values of one patch": over_patches,
+        "each colour is brought to mean 0 by itself; all values of a patch go together": normalised(
+            colours, 2, 1e-6
+        ).flatten(2),
+        "all patches of an image go together; each has its own mean and variance": normalised(
+            patches, (1, 2), 1e-6
+        ),
+        "it runs over the patches; it runs over the values of one patch": normalised(patches, 1, 1e-6),
         "1e-6 is added to the deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
         "the sum of squares is divided by one less than their number (torch's usual); divide by their "
-        "number": centred / (patches.var(-1, keepdim=True) + 1e-6).sqrt(),
+        "number": normalised(patches, -1, 1e-6, correction=1),
         "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),
-        "it is scaled to 0 to 1; take mean and variance": (patches - patches.amin(-1, keepdim=True))
-        / (patches.amax(-1, keepdim=True) - patches.amin(-1, keepdim=True)),
+        "it is scaled to 0 to 1; take mean and variance": (patches - low) / (high - low),
         "it has length 1 and not variance 1": centred / centred.norm(dim=-1, keepdim=True),
         "the sign is turned": -_standardised_patches(patches),
     }

@@ -32,21 +32,16 @@ def qkv_from_jax(heads: int, width: int) -> Case:
     query, key, value = kernels.unbind()
     right = _packed(query, key, value)
     flat = kernels.flatten(2)  # (3, D, D): in, out
-    mistakes = {
+    wrong_axis = torch.cat(list(flat), dim=1).reshape(right.shape)
+    orders = {
+        "in each third the heads are interleaved; put each head's Dh outputs together, (h dh)": "(qkv dh h)",
+        "q, k and v are interleaved head by head; all queries come first": "(h qkv dh)",
+        "q, k and v are interleaved row by row; all queries come first": "(h dh qkv)",
+    }
+    mistakes = {said: rearrange(kernels, f"qkv d h dh -> {order} d") for said, order in orders.items()} | {
         "the kernels are not transposed: JAX has (in, out), nn.Linear (out, in)": flat.flatten(0, 1),
-        "the three are joined along the wrong axis, and reshape puts that straight in shape only": (
-            torch.cat(list(flat), dim=1).reshape(right.shape)
-        ),
+        "the three are joined along the wrong axis, and reshape puts that straight in shape only": wrong_axis,
         "the result is transposed: JAX has (in, out), and nn.Linear (out, in), here (3 D, D)": right.mT,
-        "in each third the heads are interleaved; put each head's Dh outputs together, (h dh)": rearrange(
-            kernels, "qkv d h dh -> (qkv dh h) d"
-        ),
-        "q, k and v are interleaved head by head; all queries come first": rearrange(
-            kernels, "qkv d h dh -> (h qkv dh) d"
-        ),
-        "q, k and v are interleaved row by row; all queries come first": rearrange(
-            kernels, "qkv d h dh -> (h dh qkv) d"
-        ),
         "the keys come first; the order is q, k, v": _packed(key, query, value),
         "the values come before the keys; the order is q, k, v": _packed(query, value, key),
         "the order is turned round; it is q, k, v": _packed(value, key, query),
@@ -76,33 +71,29 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
     places = torch.arange(new)
     corners = places * (old - 1) / (new - 1)
     areas = ((places + 0.5) * old / new - 0.5).clamp(0, old - 1)
-    mistakes = {
-        "the areas lie on each other, PyTorch's default; lay corner on corner, (n - 1) / (count - 1)": (
-            _between(table, areas)
-        ),
-        "a step is n / count long; between the corners it is (n - 1) / (count - 1)": _between(
-            table, (places * old / new).clamp(max=old - 1)
-        ),
+    left = corners.long()
+    both = (table[left] + table[(left + 1).clamp(max=old - 1)]) / 2
+    between, take = "between the corners it is (n - 1) / (count - 1)", "mix the two beside it"
+    steps = {
+        "the areas lie on each other, PyTorch's default; lay corner on corner, (n - 1) / (count - 1)": areas,
+        f"a step is n / count long; {between}": places * old / new,
         "a step is (n - 1) / count long and never reaches the last place; take (n - 1) / (count - 1)": (
-            _between(table, places * (old - 1) / new)
+            places * (old - 1) / new
         ),
-        "a step is n / (count - 1) long; between the corners it is (n - 1) / (count - 1)": _between(
-            table, (places * old / (new - 1)).clamp(max=old - 1)
-        ),
-        "each place takes its nearest neighbour; mix the two beside it": table[corners.round().long()],
-        "each place takes its nearest neighbour, area on area (PyTorch's default mode); mix the two "
-        "beside it, corner on corner": table[places * old // new],
-        "each place takes its left neighbour alone; mix the two beside it": table[corners.long()],
-        "the two shares have changed places: the nearer neighbour has the larger one": _between(
-            table, corners, swapped=True
+        f"a step is n / (count - 1) long; {between}": places * old / (new - 1),
+    }
+    mistakes = {said: _between(table, step.clamp(max=old - 1)) for said, step in steps.items()} | {
+        f"each place takes its nearest neighbour; {take}": table[corners.round().long()],
+        f"each place takes its nearest neighbour, area on area (PyTorch's default mode); {take}, corner on "
+        "corner": table[places * old // new],
+        f"each place takes its left neighbour alone; {take}": table[left],
+        "the two shares have changed places: the nearer neighbour has the larger one": (
+            _between(table, corners, swapped=True)
         ),
         "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
             _between(table, corners, swapped=True, last=old - 2)
         ),
-        "each place takes both neighbours in equal shares; the nearer one has the larger": (
-            table[corners.long()] + table[(corners.long() + 1).clamp(max=old - 1)]
-        )
-        / 2,
+        "each place takes both neighbours in equal shares; the nearer one has the larger": both,
         "the table is turned round": _between(table, corners).flip(0),
     }
     return Case((table, new), _stretched(table, new), mistakes)

@@ -29,8 +29,6 @@ ORDERS = {
 STRIDED = (
     "a patch gathers pixels that lie a grid apart; take neighbours: (gh p1) (gw p2), not (p1 gh) (p2 gw)"
 )
-
-
 RESHAPED = (
     "reshape alone keeps the pixels in the order of memory; axes have to change places first, so that P rows "
     "and P columns of one patch come together"
@@ -74,7 +72,6 @@ def _reshaped(images: Tensor, size: int) -> dict[str, Tensor]:
     'chapter 1, "Without the loop"',
     patches.patchify,
     _shapes,
-    answers=[patches.patchify],
     exact=True,
 )
 def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
@@ -94,7 +91,6 @@ def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> C
     'chapter 1, "Without the loop"',
     patches.unpatchify,
     _shapes,
-    answers=[patches.unpatchify],
     exact=True,
 )
 def unpatchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
@@ -161,20 +157,17 @@ def overlapping_patches(batch: int, channels: int, height: int, width: int, size
     images = torch.randn(batch, channels, height, width)
     order = "b (gh gw) (p1 p2 c)"
     right = _windows(images, size, stride, order)
-    unfolded = F.unfold(images, size, stride=stride)
+    unfolded, padded = F.unfold(images, size, stride=stride), F.pad(images, [size // 2] * 4)
+    apart, anew = _windows(images, size, size - stride, order), unfolded.reshape(right.shape)
     mistakes = {sentence: _windows(images, size, stride, wrong) for wrong, sentence in ORDERS.items()} | {
         "the last two axes are swapped: one row for each patch, (B, N, P P C)": right.mT,
         "the last two axes are swapped, and F.unfold puts channels first inside a patch": unfolded,
-        "the rows of F.unfold are cut anew by reshape; its last two axes have to change places": (
-            unfolded.reshape(right.shape)
-        ),
+        "the rows of F.unfold are cut anew by reshape; its last two axes have to change places": anew,
         "the stride is not used: the patches lie side by side": _windows(images, size, size, order),
-        "the windows move by patch_size - stride; the stride itself is the step": _windows(
-            images, size, size - stride, order
-        ),
+        "the windows move by patch_size - stride; the stride itself is the step": apart,
         "patch_size and stride have changed places": _windows(images, stride, size, order),
         "the images are padded; windows that would not fit are left out": _windows(
-            F.pad(images, [size // 2] * 4), size, stride, order
+            padded, size, stride, order
         ),
     }
     return Case((images, size, stride), right, mistakes)

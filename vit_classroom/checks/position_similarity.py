@@ -25,18 +25,19 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
     """Other likenesses of vectors than the cosine, (N, N)."""
     dots, lengths, dim = vectors @ vectors.T, vectors.norm(dim=-1), vectors.shape[-1]
     cosines, by_column = _cosines(vectors), F.normalize(vectors, dim=0)
+    divided, both = "the dot products are divided by", "divide by both lengths"
+    squared, own = "the square of one length", "each row by its own"
     return {
-        "these are the dot products: divide by both lengths": dots,
-        "the dot products are divided by D; divide by both lengths": dots / dim,
-        "the dot products are divided by sqrt(D), as in attention; divide by both lengths": dots / dim**0.5,
-        "the dot products are divided by one of the two lengths; divide by both": dots / lengths,
-        "the dot products are divided by one of the two lengths, each row by its own; divide by both": dots
-        / lengths[:, None],
-        "the dot products are divided by the square of one length; divide by both lengths": dots / lengths**2,
-        "the dot products are divided by the square of one length, each row by its own; divide by both "
-        "lengths": dots / lengths[:, None] ** 2,
-        "the lengths are taken over the places; each vector has its own, so take dim=-1": by_column
-        @ by_column.T,
+        f"these are the dot products: {both}": dots,
+        f"{divided} D; {both}": dots / dim,
+        f"{divided} sqrt(D), as in attention; {both}": dots / dim**0.5,
+        f"{divided} one of the two lengths; divide by both": dots / lengths,
+        f"{divided} one of the two lengths, {own}; divide by both": dots / lengths[:, None],
+        f"{divided} {squared}; {both}": dots / lengths**2,
+        f"{divided} {squared}, {own}; {both}": dots / lengths[:, None] ** 2,
+        "the lengths are taken over the places; each vector has its own, so take dim=-1": (
+            by_column @ by_column.T
+        ),
         "all vectors are divided by one length, that of the whole table; each has its own": dots
         / vectors.norm() ** 2,
         "the sign is lost: a cosine runs from -1 to 1": cosines.abs(),
@@ -53,7 +54,6 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
     'chapter 15, "One patch, by hand"',
     position_similarity,
     [((2, 3), 5), ((4, 4), 8), ((5, 2), 3)],
-    answers=[position_similarity],
     gradients=False,
     call="similarity_maps(vectors, grid)",
 )
@@ -93,7 +93,6 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
     'chapter 15, "Smoothness that nobody learned"',
     resize_positions,
     [((3, 4), (5, 7), 1, 6), ((4, 4), (7, 6), 0, 5), ((6, 5), (3, 2), 1, 4), ((2, 3), (2, 3), 1, 3)],
-    answers=[resize_positions],
     call="resize_table(table, old_grid, new_grid)",
 )
 def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: int) -> Case:
@@ -119,46 +118,40 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         found = F.interpolate(square, to, mode=mode, align_corners=corners, antialias=antialias)
         return torch.cat([first, found.flatten(2).mT], 1)
 
-    line = {
-        corners: F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=corners).mT
-        for corners in (False, True)
-    }
+    line, loose = (
+        F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=corners).mT
+        for corners in (True, False)
+    )
+    cubic, nearest = resized(mode="bicubic", corners=False), resized(mode="nearest", corners=None)
+    inner = resized(first=first[:, :0])
+    by_column = inner.unflatten(1, new).transpose(1, 2).flatten(1, 2)
     corner = "the corners do not stay where they are: take align_corners=True"
     as_line = "the table is stretched as one long row; interpolate over rows and columns of the grid"
     mistakes = {
         corner: resized(corners=False),
-        f"{corner}; and the interpolation is bicubic in place of bilinear": resized(
-            mode="bicubic", corners=False
-        ),
+        f"{corner}; and the interpolation is bicubic in place of bilinear": cubic,
         "the interpolation is bicubic; bilinear is asked for": resized(mode="bicubic"),
-        "each place takes its nearest neighbour; bilinear is asked for": resized(
-            mode="nearest", corners=None
-        ),
+        "each place takes its nearest neighbour; bilinear is asked for": nearest,
         "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
         "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
         "rows and columns of the old grid are swapped: patches come row by row": resized(
             grid=(old[1], old[0])
         ),
-        "the new patches come column by column; they come row by row": torch.cat(
-            [first, resized(first=first[:, :0]).unflatten(1, new).transpose(1, 2).flatten(1, 2)], 1
-        ),
-        as_line: line[True],
-        f"{as_line}, and let corners stay corners": line[False],
+        "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
+        as_line: line,
+        f"{as_line}, and let corners stay corners": loose,
     }
     if extra:
-        inner = resized(first=first[:, :0])
+        moved, last = resized(first=first[:, :0], patches=table[:, :-1]), table[:, -1:]
+        mean = patches.mean(1, keepdim=True)
         mistakes |= {
             "the class token's row is lost: hand it through, in front": inner,
             "the class token's row stands last; it comes first": torch.cat([inner, first], 1),
-            "the last row is handed through; the class token's is the first": torch.cat(
-                [resized(first=first[:, :0], patches=table[:, :-1]), table[:, -1:]], 1
-            ),
+            "the last row is handed through; the class token's is the first": torch.cat([moved, last], 1),
             "the last row is taken out and handed through in front; the class token's is the "
-            "first": torch.cat([table[:, -1:], resized(first=first[:, :0], patches=table[:, :-1])], 1),
+            "first": torch.cat([last, moved], 1),
             "the class token's row is 0: hand it through": torch.cat([0 * first, inner], 1),
-            "the class token's row is the mean of the patches: hand it through": torch.cat(
-                [patches.mean(1, keepdim=True), inner], 1
-            ),
+            "the class token's row is the mean of the patches: hand it through": torch.cat([mean, inner], 1),
         }
     return Case((table, old, new), right, mistakes)
 
@@ -182,7 +175,8 @@ def centred_similarity(count: int, dim: int) -> Case:
     vectors = _vectors(count, dim)
     cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
     both = cosines - cosines.mean(0) - cosines.mean(1, keepdim=True) + cosines.mean()
-    moved = unit - unit.mean(0)
+    moved, rows = unit - unit.mean(0), cosines - cosines.mean(1, keepdim=True)
+    spread = (vectors - vectors.mean(0)) / vectors.std(0)
     mistakes = _likeness_mistakes(vectors - vectors.mean(0)) | {
         "the mean vector is not taken away": cosines,
         "each vector's own mean is taken away (dim=1); take away the mean of all vectors (dim=0)": (
@@ -192,13 +186,10 @@ def centred_similarity(count: int, dim: int) -> Case:
             _cosines(vectors - vectors.mean())
         ),
         "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
-        "the rows of the cosines are centred; the vectors are what moves": cosines
-        - cosines.mean(1, keepdim=True),
+        "the rows of the cosines are centred; the vectors are what moves": rows,
         "rows and columns of the cosines are centred, which is not yet a cosine; centre the vectors": both,
         "the vectors are brought to length 1 first and centred then; centre first": _cosines(moved),
-        "the values are divided by their spread as well; only the mean is taken away": _cosines(
-            (vectors - vectors.mean(0)) / vectors.std(0)
-        ),
+        "the values are divided by their spread as well; only the mean is taken away": _cosines(spread),
         "the median is taken away; take the mean": _cosines(vectors - vectors.median(0).values),
         "the mean vector is added; take it away": _cosines(vectors + vectors.mean(0)),
         "these are the correlations of the D values; compare the N vectors": torch.corrcoef(vectors.T),
@@ -236,15 +227,16 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
     centred = table - mean
     rows, columns = raw_rows - mean, raw_columns - mean
     both = rows + columns
-    length = centred.square().sum()
-    twice = "the mean vector is counted twice, in the rows and in the columns; centre first"
+    whole, length = table.square().sum(), centred.square().sum()
+    raw, each = raw_rows + raw_columns, both.square().sum(-1) / centred.square().sum(-1)
+    own = vectors - vectors.mean(1, keepdim=True)
     mistakes = {
-        "the mean vector is still in it: centre first": (raw_rows + raw_columns - mean).square().sum()
-        / table.square().sum(),
-        twice: (raw_rows + raw_columns).square().sum() / table.square().sum(),
-        "only the parts are centred; the whole must be as well": both.square().sum() / table.square().sum(),
-        "only the whole is centred; rows and columns must be as well": (raw_rows + raw_columns).square().sum()
-        / length,
+        "the mean vector is still in it: centre first": (raw - mean).square().sum() / whole,
+        "the mean vector is counted twice, in the rows and in the columns; centre first": (
+            raw.square().sum() / whole
+        ),
+        "only the parts are centred; the whole must be as well": both.square().sum() / whole,
+        "only the whole is centred; rows and columns must be as well": raw.square().sum() / length,
         "the columns are left out": rows.expand_as(table).square().sum() / length,
         "the rows are left out": columns.expand_as(table).square().sum() / length,
         "the squares of rows and columns are added without how often each occurs: a row's part "
@@ -252,15 +244,11 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
         "this is the share of the rest: 1 less what is asked": 1 - right,
         "the lengths are not squared": both.norm(dim=-1).sum() / centred.norm(dim=-1).sum(),
         "this is the root of the share: the lengths are not squared": right.sqrt(),
-        "the share is the mean of each patch's own; divide the sums": (
-            both.square().sum(-1) / centred.square().sum(-1)
-        ).mean(),
+        "the share is the mean of each patch's own; divide the sums": each.mean(),
         "rows and columns of the grid are swapped: patches come row by row": _additive_share(
-            vectors, (grid[1], grid[0])
+            vectors, grid[::-1]
         ),
-        "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(
-            vectors - vectors.mean(1, keepdim=True), grid
-        ),
+        "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(own, grid),
         "the squared length is not divided by that of the whole": both.square().sum(),
     }
     return Case((vectors, grid), right, mistakes)

@@ -122,9 +122,8 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if not isinstance(got, Tensor):
         return Verdict(plain=_other_kind(piece, got, printed))
     if got.device != expected.device:
-        return Verdict(
-            plain=f"it returned a tensor on {got.device}: expected {expected.device}, where its input is."
-        )
+        where = f"expected {expected.device}, where its input is"
+        return Verdict(plain=f"it returned a tensor on {got.device}: {where}.")
     if not piece.gradients:
         got = got.to(expected.dtype)
     if got.dtype != expected.dtype:
@@ -178,6 +177,12 @@ def randomise(module: Layers, seed: int = 0) -> Layers:
         for parameter in module.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
     return module.eval()
+
+
+def normalised(values: Tensor, axes: int | tuple[int, ...], eps: float, correction: int = 0) -> Tensor:
+    """Bring values to mean 0 and variance 1 over some axes; eps is added to the variance."""
+    variance = values.var(axes, keepdim=True, correction=correction)
+    return (values - values.mean(axes, keepdim=True)) / (variance + eps).sqrt()
 
 
 def number(value: float) -> Tensor:

@@ -72,9 +72,7 @@ def block_flops(count: int) -> Case:
     'chapter 12, "What attention keeps"',
     lambda tokens, heads, depth, batch, value_bytes: number(batch * depth * heads * tokens**2 * value_bytes),
     [()] * 4,
-    exact=True,
     number=True,
-    gradients=False,
 )
 def attention_bytes() -> Case:
     """Check a function that counts the bytes of all attention weights which explicit attention keeps.
@@ -156,9 +154,7 @@ def roofline(count: int) -> Case:
     'chapter 12, exercise "The crossover in pixels"',
     lambda dim, mlp_dim, patch_size: number(patch_size * math.ceil(math.sqrt(2 * dim + mlp_dim))),
     [True, False, True, False],
-    exact=True,
     number=True,
-    gradients=False,
 )
 def crossover_side(exact: bool) -> Case:
     """Check a function ``(dim, mlp_dim, patch_size)``: from which image side on the pairs take over.
@@ -208,9 +204,7 @@ def crossover_side(exact: bool) -> Case:
     lambda depth, every, kept, block: number((depth // every - 1) * kept + every * block),
     [()] * 4,
     answers=[memory.activation_memory],
-    exact=True,
     number=True,
-    gradients=False,
 )
 def checkpointed_bytes() -> Case:
     """Check a function ``(depth, every, kept, block)``: bytes at most, with a checkpoint every few blocks.
@@ -248,9 +242,7 @@ def checkpointed_bytes() -> Case:
     lambda budget, tokens, dim: number(budget // (24 * tokens * dim**2 + 4 * tokens**2 * dim)),
     [False, True, False, False],
     answers=[cost.block_flops],
-    exact=True,
     number=True,
-    gradients=False,
 )
 def deepest(whole: bool) -> Case:
     """Check a function ``(budget, tokens, dim)``: the most blocks, of M = 4 D, that a budget pays for.

@@ -30,33 +30,27 @@ def mixup(shape: tuple[int, ...]) -> Case:
     partners = torch.randperm(count)
     while (partners == torch.arange(count)).any() or torch.equal(partners.argsort(), partners):
         partners = torch.randperm(count)
-    one = torch.full_like(share, share[0].item())
-    kept = share.view(-1, *[1] * (len(shape) - 1))
+    kept, theirs = share.view(-1, *[1] * (len(shape) - 1)), values[partners]
+    one, mean = share[:1].expand(count), share.mean().expand(count)
+    turned, rolled = torch.arange(count).flip(0), torch.arange(count).roll(1)
     mistakes = {
         "the shares have changed places: a value keeps `share`, its partner gives the rest": _mixup(
             values, partners, 1 - share
         ),
         "the share of the first pair is used for all; each pair has its own": _mixup(values, partners, one),
-        "the mean of all shares is used; each pair has its own": _mixup(
-            values, partners, share.mean().expand(count)
-        ),
-        "the partners are the batch turned round; take values[partners]": _mixup(
-            values, torch.arange(count).flip(0), share
-        ),
-        "the partners are the neighbours in the batch; take values[partners]": _mixup(
-            values, torch.arange(count).roll(1), share
-        ),
+        "the mean of all shares is used; each pair has its own": _mixup(values, partners, mean),
+        "the partners are the batch turned round; take values[partners]": _mixup(values, turned, share),
+        "the partners are the neighbours in the batch; take values[partners]": _mixup(values, rolled, share),
         "the partners are used the wrong way round: partners[i] is where the partner of i stands": _mixup(
             values, partners.argsort(), share
         ),
-        "the partner comes in whole; it gives 1 - share": kept * values + values[partners],
-        "the value stays whole; it keeps its share": values + (1 - kept) * values[partners],
+        "the partner comes in whole; it gives 1 - share": kept * values + theirs,
+        "the value stays whole; it keeps its share": values + (1 - kept) * theirs,
         "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
-        + kept[partners] * values[partners],
-        "both are multiplied by the same share; the partner gives 1 - share": kept
-        * (values + values[partners]),
+        + kept[partners] * theirs,
+        "both are multiplied by the same share; the partner gives 1 - share": kept * (values + theirs),
         "the values come back as they are": values,
-        "these are the partners; blend them with the values": values[partners],
+        "these are the partners; blend them with the values": theirs,
     }
     return Case((values, partners, share), _mixup(values, partners, share), mistakes)
 
@@ -94,9 +88,9 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         return rearrange(_depthwise(padded, kernel, bias), f"b m gh gw -> b ({order}) m")
 
     right = on_grid()
-    image = rearrange(hidden, "b (gh gw) m -> b m gh gw", gh=rows)
-    reshaped = hidden.reshape(batch, width, rows, columns)
-    seen = _depthwise(F.pad(reshaped, (1, 1, 1, 1)), kernel, bias)
+    image, grid = (rearrange(z, "b (gh gw) m -> b m gh gw", gh=rows) for z in (hidden, right))
+    seen = _depthwise(F.pad(hidden.reshape(image.shape), (1, 1, 1, 1)), kernel, bias)
+    summed, shared = on_grid(bias=None).sum(-1, keepdim=True) + bias, kernel[:1].expand_as(kernel)
     mistakes = {
         "rows and columns of the grid have changed places": on_grid(rows=columns),
         "the tokens are read column by column; they come row by row": on_grid(order="gw gh"),
@@ -104,12 +98,10 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         "(B, M, N) first": seen.flatten(2).mT,
         "the tokens are reshaped to the grid and back without moving the hidden values: (B, N, M) has to "
         "become (B, M, N) first": seen.reshape(batch, -1, width),
-        "the result is reshaped to tokens without moving the hidden values to the end": _depthwise(
-            F.pad(image, (1, 1, 1, 1)), kernel, bias
-        ).reshape(batch, -1, width),
-        "the result is still a grid; make tokens of it, (B, N, M)": rearrange(
-            right, "b (gh gw) m -> b m gh gw", gh=rows
+        "the result is reshaped to tokens without moving the hidden values to the end": grid.reshape(
+            batch, -1, width
         ),
+        "the result is still a grid; make tokens of it, (B, N, M)": grid,
         "the bias is missing": on_grid(bias=None),
         "what it read is added; that is left to the caller": hidden + right,
         "a GELU follows; that is left to the caller": F.gelu(right),
@@ -120,13 +112,8 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         "there is no padding, and the border is lost; take padding=1": _depthwise(image, kernel, bias)
         .flatten(2)
         .mT,
-        "the hidden values are added up; each has a kernel and a result of its own (groups=M)": on_grid(
-            bias=None
-        ).sum(-1, keepdim=True)
-        + bias,
-        "all hidden values share the first kernel; each has its own": on_grid(
-            kernel=kernel[:1].expand(width, 1, 3, 3)
-        ),
+        "the hidden values are added up; each has a kernel and a result of its own (groups=M)": summed,
+        "all hidden values share the first kernel; each has its own": on_grid(kernel=shared),
     }
     return Case((hidden, kernel, bias, rows), right, mistakes)
 
@@ -135,20 +122,21 @@ def _depthwise(image: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv2d(image, kernel, bias, groups=len(kernel))
 
 
+Polynomial = Callable[[Tensor, Tensor], Tensor]
+"""The next X, of X and G = X X^T."""
+A, B, C = COEFFICIENTS
+
+
+def _polynomial(x: Tensor, gram: Tensor) -> Tensor:
+    return A * x + (B * gram + C * gram @ gram) @ x
+
+
 def _rounds(
-    gradient: Tensor,
-    rounds: int,
-    norm: Callable[[Tensor], Tensor] = torch.linalg.norm,
-    polynomial: Callable[[Tensor, Tensor, float, float, float], Tensor] | None = None,
+    gradient: Tensor, rounds: int, norm: Tensor | None = None, polynomial: Polynomial = _polynomial
 ) -> Tensor:
-    a, b, c = COEFFICIENTS
-    x = gradient / norm(gradient)
+    x = gradient / (gradient.norm() if norm is None else norm)
     for _ in range(rounds):
-        gram = x @ x.T
-        if polynomial is not None:
-            x = polynomial(x, gram, a, b, c)
-        else:
-            x = a * x + (b * gram + c * gram @ gram) @ x
+        x = polynomial(x, x @ x.T)
     return x
 
 
@@ -178,59 +166,48 @@ def _well_conditioned(rows: int, columns: int) -> Tensor:
 
 def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
     """What each wrong polynomial or norm gives."""
-    a, b, c = COEFFICIENTS
     u, _, v = torch.linalg.svd(gradient, full_matrices=False)
     first = gradient / gradient.norm()
     gram = first @ first.T
-    frozen = first
-    for _ in range(rounds):
-        frozen = a * frozen + (b * gram + c * gram @ gram) @ frozen
-    of_norm = {
-        "the matrix is not divided by its norm before the first round": lambda matrix: torch.ones(()),
+    norms = {
+        "the matrix is not divided by its norm before the first round": torch.ones(()),
         "the matrix is divided by its largest singular value; divide by gradient.norm()": (
-            lambda matrix: torch.linalg.matrix_norm(matrix, 2)
+            torch.linalg.matrix_norm(gradient, 2)
         ),
-        "each row is divided by its own norm; the matrix has one": (
-            lambda matrix: matrix.norm(dim=1, keepdim=True)
-        ),
-        "each column is divided by its own norm; the matrix has one": (
-            lambda matrix: matrix.norm(dim=0, keepdim=True)
-        ),
-        "the matrix is divided by its largest value; divide by gradient.norm()": (
-            lambda matrix: matrix.abs().max()
-        ),
-        "the matrix is divided by the square of its norm": lambda matrix: matrix.square().sum(),
+        "each row is divided by its own norm; the matrix has one": gradient.norm(dim=1, keepdim=True),
+        "each column is divided by its own norm; the matrix has one": gradient.norm(dim=0, keepdim=True),
+        "the matrix is divided by its largest value; divide by gradient.norm()": gradient.abs().max(),
+        "the matrix is divided by the square of its norm": gradient.square().sum(),
     }
-    of_polynomial = {
+    polynomials: dict[str, Polynomial] = {
         "the powers are taken value by value; G = X X^T and G^2 are matrix products": (
-            lambda x, gram, a, b, c: a * x + b * x**3 + c * x**5
+            lambda x, gram: A * x + B * x**3 + C * x**5
         ),
         "G is squared value by value; G^2 is the matrix product G G": (
-            lambda x, gram, a, b, c: a * x + (b * gram + c * gram**2) @ x
+            lambda x, gram: A * x + (B * gram + C * gram**2) @ x
         ),
-        "c multiplies G; it multiplies G^2": lambda x, gram, a, b, c: a * x + (b * gram + c * gram) @ x,
-        "b and c have changed places": lambda x, gram, a, b, c: a * x + (c * gram + b * gram @ gram) @ x,
-        "the minus sign of b is lost": lambda x, gram, a, b, c: a * x + (c * gram @ gram - b * gram) @ x,
-        "the last term is missing, c G^2 X": lambda x, gram, a, b, c: a * x + b * gram @ x,
-        "a X is missing from the sum": lambda x, gram, a, b, c: (b * gram + c * gram @ gram) @ x,
+        "c multiplies G; it multiplies G^2": lambda x, gram: A * x + (B * gram + C * gram) @ x,
+        "b and c have changed places": lambda x, gram: A * x + (C * gram + B * gram @ gram) @ x,
+        "the minus sign of b is lost": lambda x, gram: A * x + (C * gram @ gram - B * gram) @ x,
+        "the last term is missing, c G^2 X": lambda x, gram: A * x + B * gram @ x,
+        "a X is missing from the sum": lambda x, gram: (B * gram + C * gram @ gram) @ x,
         "that is Newton and Schulz, 1.5 X - 0.5 G X; Muon's polynomial has other numbers, and a third term": (
-            lambda x, gram, a, b, c: 1.5 * x - 0.5 * gram @ x
+            lambda x, gram: 1.5 * x - 0.5 * gram @ x
         ),
+        "G is computed once; it is X X^T of each round's own X": lambda x, _: _polynomial(x, gram),
     }
+    asked = "take as many as are asked for"
+    again = gradient.norm() * _rounds(gradient, rounds)
     return {
-        **{sentence: _rounds(gradient, rounds, norm=norm) for sentence, norm in of_norm.items()},
-        **{
-            sentence: _rounds(gradient, rounds, polynomial=wrong) for sentence, wrong in of_polynomial.items()
-        },
+        **{said: _rounds(gradient, rounds, norm) for said, norm in norms.items()},
+        **{said: _rounds(gradient, rounds, polynomial=wrong) for said, wrong in polynomials.items()},
         "there is one round too few": _rounds(gradient, rounds - 1),
         "there is one round too many": _rounds(gradient, rounds + 1),
-        "there are always five rounds; take as many as are asked for": _rounds(gradient, 5),
-        "there is always one round; take as many as are asked for": _rounds(gradient, 1),
-        "G is computed once; it is X X^T of each round's own X": frozen,
+        f"there are always five rounds; {asked}": _rounds(gradient, 5),
+        f"there is always one round; {asked}": _rounds(gradient, 1),
         "that is the exact U V^T; asked for are rounds of the polynomial, which come close": u @ v,
         "the matrix is only divided by its norm": first,
-        "the result is multiplied by the norm again; its size does not matter to Muon": gradient.norm()
-        * _rounds(gradient, rounds),
+        "the result is multiplied by the norm again; its size does not matter to Muon": again,
     }
 
 
@@ -258,46 +235,41 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
     strengths = [1.0, 0.3, 3.0][:parts]
     gradient = torch.cat([0.1 * strength * _well_conditioned(rows, columns) for strength in strengths])
     weight = torch.randn(parts * rows, columns)
-    stretch = max(1.0, rows / columns) ** 0.5
-    whole = max(1.0, parts * rows / columns) ** 0.5
+    tall, whole = (max(1.0, height / columns) ** 0.5 for height in (rows, parts * rows))
     made = torch.cat([_rounds(part, ROUNDS) for part in gradient.chunk(parts)])
-    step = rate * stretch * made
-    fused = rate * _rounds(gradient, ROUNDS)
-    exact = []
-    for part in gradient.chunk(parts):
-        u, _, v = torch.linalg.svd(part, full_matrices=False)
-        exact.append(rate * stretch * u @ v)
+    fused = _rounds(gradient, ROUNDS)
+    decomposed = [torch.linalg.svd(part, full_matrices=False) for part in gradient.chunk(parts)]
+    exact = torch.cat([u @ v for u, _, v in decomposed])
     interleaved = torch.empty_like(made)
     for first in range(parts):
-        interleaved[first::parts] = rate * stretch * _rounds(gradient[first::parts], ROUNDS)
-    mistakes = {
-        "the matrix is made orthogonal as one; take its parts one by one": weight - whole * fused,
-        "the matrix is made orthogonal as one, without the factor sqrt(rows / columns); take its "
-        "parts one by one": weight - fused,
-        "the matrix is made orthogonal as one, with a part's factor; take its parts one by one": weight
-        - stretch * fused,
-        "the factor sqrt(rows / columns) of a part with more rows than columns is missing": weight
-        - rate * made,
-        "the factor is that of the whole matrix; take rows and columns of a part": weight
-        - rate * whole * made,
-        "the factor lacks its root": weight - rate * stretch**2 * made,
-        "the factor is turned round: sqrt(rows / columns)": weight
-        - rate * max(1.0, columns / rows) ** 0.5 * made,
-        "the factor is below 1 where a part has more columns than rows; it is at least 1": weight
-        - rate * (rows / columns) ** 0.5 * made,
-        "the weight climbs along the gradient; take the step away": weight + step,
-        "the gradient is used as it is; make its parts orthogonal": weight - rate * stretch * gradient,
-        "a part takes every so many rows; parts stand one below the other": weight - interleaved,
-        "the parts are made orthogonal exactly, U V^T; asked for are five rounds": weight - torch.cat(exact),
-        "that is the step; return the weight after it": step,
-        "that is the change; return the weight after it": -step,
-        "the rate is missing": weight - stretch * made,
+        interleaved[first::parts] = _rounds(gradient[first::parts], ROUNDS)
+    as_one, wide = "the matrix is made orthogonal as one", max(1.0, columns / rows) ** 0.5
+    steps = {
+        f"{as_one}; take its parts one by one": whole * fused,
+        f"{as_one}, without the factor sqrt(rows / columns); take its parts one by one": fused,
+        f"{as_one}, with a part's factor; take its parts one by one": tall * fused,
+        "the factor sqrt(rows / columns) of a part with more rows than columns is missing": made,
+        "the factor is that of the whole matrix; take rows and columns of a part": whole * made,
+        "the factor lacks its root": tall**2 * made,
+        "the factor is turned round: sqrt(rows / columns)": wide * made,
+        "the factor is below 1 where a part has more columns than rows; it is at least 1": (
+            (rows / columns) ** 0.5 * made
+        ),
+        "the weight climbs along the gradient; take the step away": -tall * made,
+        "the gradient is used as it is; make its parts orthogonal": tall * gradient,
+        "a part takes every so many rows; parts stand one below the other": tall * interleaved,
+        "the parts are made orthogonal exactly, U V^T; asked for are five rounds": tall * exact,
+        "the rate is missing": tall * made / rate,
     }
     if columns % parts == 0:
-        sides = [_rounds(part, ROUNDS) for part in gradient.chunk(parts, dim=1)]
-        mistakes["the matrix is cut into columns; its parts stand one below the other"] = weight - (
-            rate * max(1.0, parts * parts * rows / columns) ** 0.5 * torch.cat(sides, dim=1)
+        sides = torch.cat([_rounds(part, ROUNDS) for part in gradient.chunk(parts, dim=1)], dim=1)
+        steps["the matrix is cut into columns; its parts stand one below the other"] = (
+            max(1.0, parts * parts * rows / columns) ** 0.5 * sides
         )
+    mistakes = {sentence: weight - rate * step for sentence, step in steps.items()} | {
+        "that is the step; return the weight after it": rate * tall * made,
+        "that is the change; return the weight after it": -rate * tall * made,
+    }
     right = _muon_step(weight, gradient, rate, parts)
     return Case((weight, gradient, rate, parts), right, mistakes)
 
@@ -328,17 +300,16 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
     half = share * side / 2
     middles = torch.arange(side) + 0.5
 
-    def near(axis: int, reach: float, places: Tensor = middles, centres: Tensor = centres) -> Tensor:
-        return (places - centres[:, axis, None]).abs() <= reach
-
     def filled(inside: Tensor, value: float = 127.5) -> Tensor:
         return images.masked_fill(inside, value)
 
-    def square(
-        reach: float, places: Tensor = middles, axes: tuple[int, int] = (0, 1), centres: Tensor = centres
-    ) -> Tensor:
-        down, right = (near(axis, reach, places, centres) for axis in axes)
-        return down[:, None, :, None] & right[:, None, None, :]
+    def near(reach: float, places: Tensor = middles, centres: Tensor = centres) -> tuple[Tensor, Tensor]:
+        down, across = ((places - centres[:, axis, None]).abs() <= reach for axis in (0, 1))
+        return down[:, None, :, None], across[:, None, None, :]
+
+    def square(reach: float, places: Tensor = middles, centres: Tensor = centres) -> Tensor:
+        down, across = near(reach, places, centres)
+        return down & across
 
     inside = square(half)
     wrapped, begun = images.clone(), images.clone()
@@ -348,41 +319,36 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
         image[:, top:bottom, left:right] = 127.5  # a negative index counts from the end
         rows, columns = (((middles >= start) & (middles <= start + 2 * half)) for start in (row, column))
         corner[:, rows[:, None] & columns] = 127.5
-    lines = near(0, half)[:, None, :, None] | near(1, half)[:, None, None, :]
+    down, across = near(half)
     only_first = inside & (torch.arange(channels) == 0)[:, None, None]
+    rows, columns = ((middles - centres[:, axis, None]).square() for axis in (0, 1))
+    circle = rows[:, None, :, None] + columns[:, None, None, :] <= half**2
+    same_square = square(half, centres=centres[:1].expand(batch, 2))
     mistakes = {
-        "all images lose the same square; each has its own centre": filled(
-            square(half, centres=centres[:1].expand(batch, 2))
+        "all images lose the same square; each has its own centre": filled(same_square),
+        "row and column have changed places; a centre is (row, column)": filled(
+            square(half, centres=centres.flip(1))
         ),
-        "row and column have changed places; a centre is (row, column)": filled(square(half, axes=(1, 0))),
         "the square is twice too wide; half of its side lies on each side of the centre": filled(
             square(2 * half)
         ),
         "the square is half as wide as it must be": filled(square(half / 2)),
-        "a cross is erased; a pixel is inside if its row and its column are: & in place of |": (
-            filled(lines)
+        "a cross is erased; a pixel is inside if its row and its column are: & in place of |": filled(
+            down | across
         ),
-        "only rows are looked at": filled(near(0, half)[:, None, :, None].expand_as(lines)),
-        "only columns are looked at": filled(near(1, half)[:, None, None, :].expand_as(lines)),
-        "the erased pixels become 0; they become 127.5": filled(inside, 0.0),
-        "the erased pixels become 127; they become 127.5": filled(inside, 127.0),
-        "the erased pixels become 128; they become 127.5": filled(inside, 128.0),
-        "the erased pixels become 0.5; they become 127.5": filled(inside, 0.5),
-        "the erased pixels become 1; they become 127.5": filled(inside, 1.0),
+        "only rows are looked at": filled(down.expand_as(down | across)),
+        "only columns are looked at": filled(across.expand_as(down | across)),
+        **{
+            f"the erased pixels become {value:g}; they become 127.5": filled(inside, value)
+            for value in (0, 127, 128, 0.5, 1)
+        },
         "the square is kept, and all around it erased": filled(~inside),
         "only the first channel is erased": filled(only_first),
         "pixel i is taken to lie at i; its middle lies at i + 0.5": filled(square(half, middles - 0.5)),
         "the square begins at the centre; half of it lies before": begun,
-        "a square that reaches over the border is lost, or wraps: a negative index counts from the end": (
-            wrapped
-        ),
-        "a circle is erased; asked for is a square": filled(
-            (
-                (middles - centres[:, 0, None])[:, None, :, None] ** 2
-                + (middles - centres[:, 1, None])[:, None, None, :] ** 2
-            )
-            <= half**2
-        ),
+        "a square that reaches over the border is lost, or wraps: a negative "
+        "index counts from the end": wrapped,
+        "a circle is erased; asked for is a square": filled(circle),
         "nothing is erased": images,
     }
     return Case((images, centres, share), _erased(images, centres, share), mistakes)

@@ -24,12 +24,7 @@ def starts_at_zero(*names: str, why: str) -> Start:
 
 
 def starts_normal(*names: str, deviation: float = 0.02) -> Start:
-    """Return what sees that parameters begin as normal numbers around 0, all of them drawn anew.
-
-    Args:
-        names: of the parameters.
-        deviation: their standard deviation.
-    """
+    """Return what sees that parameters begin as normal numbers around 0, all of them drawn anew."""
 
     def look(piece: Piece, module: nn.Module) -> None:
         for name in names:
@@ -55,9 +50,8 @@ def _what_is_not_normal(values: Tensor, deviation: float) -> tuple[str, str] | N
         return f"around {values.mean().item():.3g}", ""
     if len(values.unique()) < 0.9 * len(values):
         return "with values that repeat", ", each drawn for itself"
-    flatness = (
-        (values - values.mean()) ** 4
-    ).mean().item() / found**4  # 3 for normal, 1.8 for uniform numbers
+    fourth = ((values - values.mean()) ** 4).mean().item()
+    flatness = fourth / found**4  # 3 for normal, 1.8 for uniform numbers
     if abs(flatness - 3) > 5 * (24 / len(values)) ** 0.5:
         return f"with numbers that are {'uniform' if flatness < 2.2 else 'not normal'}", ""
     return None

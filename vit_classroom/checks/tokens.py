@@ -42,11 +42,22 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
     class_token = first.expand(len(embeddings), 1, -1)
     plain = torch.cat([class_token, embeddings], 1)
     only = "there is no class token in the result: N patches need N + 1 tokens"
-    return {
-        "the class token stands last; equation 1 puts it first": torch.cat([embeddings, class_token], 1)
-        + position,
-        "the class token stands last and takes the first place's position along; equation 1 puts it "
-        "first": torch.cat([embeddings + position[:, 1:], class_token + position[:, :1]], 1),
+    placed, zero = embeddings + position[:, 1:], torch.zeros_like(class_token)
+    apart = {
+        "the class token stands last and takes the first place's position along; equation 1 puts it first": (
+            placed,
+            class_token + position[:, :1],
+        ),
+        "the class token gets no position; equation 1 adds E_pos to every token": (class_token, placed),
+        "the patches get the positions from 0 on, and the class token none": (
+            (class_token, embeddings + position[:, :-1])
+        ),
+        "only the class token gets its position": (class_token + position[:, :1], embeddings),
+    }
+    return {sentence: torch.cat(parts, 1) for sentence, parts in apart.items()} | {
+        "the class token stands last; equation 1 puts it first": (
+            torch.cat([embeddings, class_token], 1) + position
+        ),
         "the positions are not added": plain,
         "the positions are added twice": plain + 2 * position,
         "the positions are multiplied; equation 1 adds them": plain * position,
@@ -54,22 +65,10 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
         "each token gets the position of the one before it": plain + position.roll(1, dims=1),
         "each token gets the position of the one after it": plain + position.roll(-1, dims=1),
         "every token gets the same position, the first": plain + position[:, :1],
-        "the class token gets no position; equation 1 adds E_pos to every token": torch.cat(
-            [class_token, embeddings + position[:, 1:]], 1
-        ),
-        "the patches get the positions from 0 on, and the class token none": torch.cat(
-            [class_token, embeddings + position[:, :-1]], 1
-        ),
-        "only the class token gets its position": torch.cat([class_token + position[:, :1], embeddings], 1),
-        only: embeddings + position[:, 1:],
+        only: placed,
         f"{only}; and the patches get the positions from 0 on": embeddings + position[:, :-1],
-        "the class token is added to the patches; equation 1 puts it in front of them": embeddings
-        + first
-        + position[:, 1:],
-        "the class token is zero: it is not the parameter": torch.cat(
-            [torch.zeros_like(class_token), embeddings], 1
-        )
-        + position,
+        "the class token is added to the patches; equation 1 puts it in front of them": placed + first,
+        "the class token is zero: it is not the parameter": torch.cat([zero, embeddings], 1) + position,
     }
 
 

@@ -6,14 +6,24 @@ import json
 import pytest
 from project_facts import ROOT
 
-from vit_classroom.assignments.notebooks import cells_of, read_chapter
+from vit_classroom.assignments.notebooks import Chapter, cells_of, read_chapter
 
 NAME = "03_attention"
+TWO_ANSWERS = 36
+"""Cells down to the second check."""
 
 
 @pytest.fixture(scope="session")
 def chapter():
     return read_chapter(NAME)
+
+
+@pytest.fixture(scope="session")
+def two_answers(chapter):
+    """The chapter down to its second check, which is graded in a fraction of the time."""
+    notebook = json.loads(chapter.text)
+    del notebook["cells"][TWO_ANSWERS:]
+    return Chapter(chapter.name, json.dumps(notebook))
 
 
 @pytest.fixture(scope="session")
@@ -38,14 +48,7 @@ def handed_in(stub):
             if name in written:
                 cell["source"] = written[name]
         if add:
-            cell = {
-                "cell_type": "code",
-                "metadata": {},
-                "source": add,
-                "outputs": [],
-                "execution_count": None,
-            }
-            notebook["cells"].insert(10, cell)
+            notebook["cells"].insert(10, {"cell_type": "code", "metadata": {}, "source": add, "outputs": []})
         return notebook
 
     return fill
@@ -53,4 +56,9 @@ def handed_in(stub):
 
 @pytest.fixture
 def cells(handed_in):
-    return lambda **written: cells_of(handed_in(**written))
+    """The cells of what a student hands in, down to the second answer."""
+
+    def read(add="", **written):
+        return cells_of(handed_in(add, **written))[: TWO_ANSWERS + bool(add)]
+
+    return read

@@ -1,5 +1,6 @@
 """Marks come from outside of the process in which a student's code runs."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -12,11 +13,10 @@ from banks import RIGHT, WRONG
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import cells_of, chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 
-CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15, "attention_einsum": 5}
-CHECKED |= {"masked_attention": 5, "streamed_attention": 5}
+CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15}
 
 
 def points(marks):
@@ -27,7 +27,13 @@ def of(marks, name):
     return next(mark for mark in marks.marks if mark.task.name == name)
 
 
-@pytest.mark.parametrize("name", chapter_names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name[:2] in ("01", "03", "12") else pytest.mark.slow)
+        for name in chapter_names()
+    ],
+)
 def test_the_books_own_answers_get_full_marks(name):
     """In every chapter, with what they need of the given cells and nothing to look at."""
     chapter = read_chapter(name)
@@ -38,42 +44,42 @@ def test_the_books_own_answers_get_full_marks(name):
     assert marks.remarks == []
 
 
-def test_an_untouched_notebook_gets_nothing_and_is_graded_to_the_end(chapter, cells):
-    marks = grade(chapter, cells())
+def test_an_untouched_notebook_gets_nothing_and_is_graded_to_the_end(two_answers, cells):
+    marks = grade(two_answers, cells())
     assert points(marks) == dict.fromkeys(CHECKED, 0)
     assert {mark.state for mark in marks.marks} == {"to do"}
     assert of(marks, "attention").message == "attention: still to be written."
     assert marks.suspicions == []
 
 
-def test_the_set_up_may_hold_another_budget_or_be_of_another_release(chapter, handed_in, answers):
+def test_the_set_up_may_hold_another_budget_or_be_of_another_release(two_answers, cells, answers):
     """It is a form that students fill in: nothing to look at, and nothing of theirs in it runs."""
-    for source in ('#@title Set-up: run this cell first\nBUDGET = "full"\nimport subprocess\n1 / 0', None):
-        notebook = handed_in(**answers)
-        setup = notebook["cells"][1]
-        setup["source"] = source or "".join(setup["source"]).replace('BUDGET = "quick"', 'BUDGET = "full"')
-        marks = grade(chapter, cells_of(notebook))
+    whole = cells(**answers)
+    for source in (
+        '#@title Set-up: run this cell first\nBUDGET = "full"\nimport subprocess\n1 / 0',
+        whole[1].source.replace('BUDGET = "quick"', 'BUDGET = "full"'),
+    ):
+        whole[1] = dataclasses.replace(whole[1], source=source)
+        marks = grade(two_answers, whole)
         assert points(marks) == CHECKED
         assert (marks.suspicions, marks.remarks) == ([], [])
 
 
-def test_a_mistake_costs_its_points_once(chapter, cells, answers):
+def test_a_mistake_costs_its_points_once(two_answers, cells, answers):
     """The answers below it that call it go on with the book's."""
     answers = answers | {"attention": answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")}
-    marks = grade(chapter, cells(**answers))
+    marks = grade(two_answers, cells(**answers))
     assert points(marks) == CHECKED | {"attention": 0}
     assert "divided by Dh" in of(marks, "attention").message
     assert "seed" not in of(marks, "attention").message
-    assert of(marks, "ex-explanation").state == "to read"
 
 
-def test_a_helper_and_an_import_of_ones_own_are_there(chapter, handed_in, answers):
+def test_a_helper_and_an_import_of_ones_own_are_there(two_answers, cells, answers):
     helper = (
         "import numpy as np\nimport math as m\n\ndef scaled(q, k):\n    return q @ k.mT / m.sqrt(q.shape[-1])"
     )
     own = "def attention(q, k, v):\n    return scaled(q, k).softmax(-1) @ v"
-    notebook = handed_in(add=helper, attention=own)
-    assert points(grade(chapter, cells_of(notebook)))["attention"] == 5
+    assert points(grade(two_answers, cells(add=helper, attention=own)))["attention"] == 5
 
 
 @pytest.mark.parametrize(
@@ -96,60 +102,59 @@ def test_a_helper_and_an_import_of_ones_own_are_there(chapter, handed_in, answer
         ("def attention(q, k, v):\n    q += 1\n    return v", "changes its input"),
     ],
 )
-def test_whatever_comes_in_place_of_an_answer_is_called_by_its_name(own, message, chapter, cells):
-    mark = of(grade(chapter, cells(attention=own)), "attention")
+def test_whatever_comes_in_place_of_an_answer_is_called_by_its_name(own, message, two_answers, cells):
+    mark = of(grade(two_answers, cells(attention=own)), "attention")
     assert (mark.points, mark.state) == (0, "not right")
     assert re.search(message, mark.message)
 
 
-def test_an_object_is_as_good_as_a_function_and_not_as_a_class(chapter, cells, answers):
+def test_an_object_is_as_good_as_a_function_and_not_as_a_class(two_answers, cells, answers):
     own = (
         "class Attention(nn.Module):\n    def forward(self, q, k, v):\n"
         "        return nn.functional.scaled_dot_product_attention(q, k, v)\n\nattention = Attention()"
     )
     module = answers["MultiHeadSelfAttention"] + "\n\nMultiHeadSelfAttention = MultiHeadSelfAttention(6, 2)"
-    marks = grade(chapter, cells(attention=own, MultiHeadSelfAttention=module))
+    marks = grade(two_answers, cells(attention=own, MultiHeadSelfAttention=module))
     assert of(marks, "attention").state == "right"
     assert "hand in the class itself" in of(marks, "MultiHeadSelfAttention").message
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_costs_its_points_gains_none_and_is_flagged(name, chapter, cells, answers):
+def test_an_attack_costs_its_points_gains_none_and_is_flagged(name, two_answers, cells, answers):
     own, said = ATTACKS[name]
     limits = Limits(seconds=5) if "endless" in name else Limits()  # the right answers need their time, too
-    marks = grade(chapter, cells(**answers | {"attention": own}), limits=limits)
+    marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits)
     assert points(marks) == CHECKED | {"attention": 0}
     assert not said or any(said in str(one) for one in marks.suspicions)
 
 
-def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(chapter, handed_in, answers, tmp_path):
+def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(two_answers, cells, answers, tmp_path):
     """After the answer ended the process, the cells above it run again, and this one then does the same."""
     seen = tmp_path / "seen"
     add = f"import os\nif os.path.exists({str(seen)!r}):\n    os._exit(1)\nopen({str(seen)!r}, 'w').close()"
-    notebook = handed_in(add=add, **answers | {"attention": ATTACKS["exit in the answer"][0]})
-    assert points(grade(chapter, cells_of(notebook))) == CHECKED | {"attention": 0}
+    own = answers | {"attention": ATTACKS["exit in the answer"][0]}
+    assert points(grade(two_answers, cells(add=add, **own))) == CHECKED | {"attention": 0}
 
 
-def test_what_has_its_uses_is_shown_and_costs_nothing(chapter, cells, answers):
+def test_what_has_its_uses_is_shown_and_costs_nothing(two_answers, cells, answers):
     own = (
         "import gc\ntorch.backends.cudnn.deterministic = True\nprint('✓ my own test')\n"
         f"open('notes.txt', 'w').close()\n{answers['attention']}"
     )
-    marks = grade(chapter, cells(**answers | {"attention": own}))
+    marks = grade(two_answers, cells(**answers | {"attention": own}))
     assert points(marks) == CHECKED
     assert len(marks.suspicions) == 4
 
 
-def test_tests_that_are_gone_are_flagged_and_count_all_the_same(chapter, cells, answers):
+def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cells, answers):
     kept = [cell for cell in cells(attention=answers["attention"]) if not cell.name.startswith("check-")]
-    marks = grade(chapter, kept)
+    marks = grade(two_answers, kept)
     assert points(marks) == dict.fromkeys(CHECKED, 0) | {"attention": 5}
     assert sum("is gone" in str(one) for one in marks.suspicions) == len(CHECKED)
 
 
-def test_a_changed_test_is_flagged_and_changes_nothing(chapter, handed_in):
-    notebook = handed_in(**{"check-attention": "print('fine')"})
-    marks = grade(chapter, cells_of(notebook))
+def test_a_changed_test_is_flagged_and_changes_nothing(two_answers, cells):
+    marks = grade(two_answers, cells(**{"check-attention": "print('fine')"}))
     assert points(marks)["attention"] == 0
     assert any("check-attention was changed" in str(one) for one in marks.suspicions)
 

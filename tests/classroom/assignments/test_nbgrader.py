@@ -17,22 +17,11 @@ from vit_classroom.assignments.grading import seeds_of
 from vit_lab.cli import main
 
 pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
+pytestmark = pytest.mark.slow
 
 CHAPTER = "03_attention"
 CHECKED, QUESTIONS = 35, 15
-TRIED = (
-    "endless loop in a cell",
-    "endless loop in the answer",
-    "exit without cleaning up",
-    "exit in the answer",
-    "crash",
-    "20 GB in a cell",
-    "patched check",
-    "redefined assert",
-    "printed mark",
-    "deleted tests",
-    "the package's answer",
-)
+TRIED = ("endless loop in the answer", "exit without cleaning up", "patched check", "the package's answer")
 
 
 def student(attack):
