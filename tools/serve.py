@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from check_links import BUILT
+from check_book import BUILT
 from tornado import httpserver, netutil, web
 
 PORT = 8000

@@ -2,7 +2,7 @@
 
 import re
 
-import check_links
+import check_book
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -19,7 +19,7 @@ def read(built, name):
 
 
 def test_links_pictures_and_scripts_are_whole(built):
-    assert check_links.findings(built) == []
+    assert check_book.findings(built) == []
 
 
 def test_part_two_lists_every_recipe_with_the_number_of_its_run(built):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from check_links import BUILT
+from check_book import BUILT
 from project_facts import ROOT, read_repository, read_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.built]

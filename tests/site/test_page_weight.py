@@ -1,7 +1,7 @@
 """Bytes that a page makes a browser fetch, compressed."""
 
 import pytest
-from check_links import BUILT
+from check_book import BUILT
 from crawl import page_names
 from weighing import weigh
 

@@ -7,7 +7,7 @@ import export_notebooks
 import nbformat
 import pytest
 from chapter_export import ExportError, export_chapter
-from chapter_export.leftovers import leftovers
+from chapter_export.markup import leftovers
 from project_facts import TRAINING_CHAPTERS, chapter_number, chapters
 
 CHAPTERS = chapters()
