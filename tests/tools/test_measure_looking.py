@@ -96,7 +96,7 @@ def test_a_run_without_a_stem_is_not_measured_as_one_with(make_stem_run):
 
 @pytest.mark.parametrize("options", [[], ["--stem", "a", "b"], ["--stem", "a", "--after", "b"]])
 def test_runs_or_one_with_a_stem_are_expected_and_nothing_is_written(options, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["measure_looking.py", *options])
+    monkeypatch.setattr("sys.argv", ["measure_looking.py", "--data-dir", "DEST", *options])
     monkeypatch.setattr(measure_looking, "write_json", lambda *_: pytest.fail("written"))
     with pytest.raises(SystemExit, match="2"):
         measure_looking.main()
