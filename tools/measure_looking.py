@@ -166,11 +166,9 @@ def on_object(
         },
         "best_head": {
             "index": best,
-            "less_where_chosen": {
-                name: interval((every[best] - other)[choosing]) for name, other in others.items()
-            },
-            "less_elsewhere": {
-                name: interval((every[best] - other)[~choosing]) for name, other in others.items()
+            **{
+                place: {name: interval((every[best] - other)[here]) for name, other in others.items()}
+                for place, here in (("less_where_chosen", choosing), ("less_elsewhere", ~choosing))
             },
         },
     }

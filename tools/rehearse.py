@@ -84,11 +84,7 @@ def runtimes(root: Path = ROOT) -> dict[str, Runtime]:
 
 
 def environment_of(runtime: Runtime, place: Path = PLACE) -> Path:
-    """Build the environment of a runtime where it is missing or another one, and return its interpreter.
-
-    Raises:
-        InputError: uv finds no such interpreter, or cannot install the packages.
-    """
+    """Build the environment of a runtime where it is missing or another one, and return its interpreter."""
     folder, uv = place / runtime.name, Path(sys.executable).with_name("uv")
     python, mark = folder / "bin" / "python", folder / "built-from.json"
     made_of = json.dumps([runtime.python, *runtime.packages, *runtime.options]).encode()
@@ -111,14 +107,8 @@ def _run(*command: str | Path) -> None:
 def fresh_environment(python: Path, folder: Path) -> Path:
     """Make an environment that sees all packages of another one and installs into itself.
 
-    It begins every notebook as Colab does: a module `google.colab` is imported before the first cell.
-
-    Args:
-        python: of the environment below, from `environment_of`.
-        folder: where to make it.
-
-    Returns:
-        Its interpreter.
+    It begins every notebook as Colab does: a module `google.colab` is imported before the first cell. The
+    interpreter of the environment below is given, the one above is returned.
     """
     _run(python, "-m", "venv", "--without-pip", folder)
     (below,) = (python.parent.parent / "lib").glob("python3*/site-packages")
@@ -143,15 +133,10 @@ def colab_settings(folder: Path) -> dict[str, str]:
 
 
 def serve_working_tree(folder: Path, release: bool, root: Path = ROOT) -> dict[str, str]:
-    """Commit the working tree, as it is, to a repository of its own: what the set-up cell installs from.
+    """Commit the working tree, as it is, to a repository in `folder`, with the release's tag or without.
 
-    Args:
-        folder: where that repository is made, or brought up to date; one with a release, or one without.
-        release: whether the tag of the version's release exists in it.
-        root: of the working tree.
-
-    Returns:
-        Environment variables that make git take this repository for the one at the project's address.
+    Returns environment variables that make git take it for the repository at the project's address, from
+    which the set-up cell installs.
     """
     settings = ("user.name=x", "user.email=x@localhost", "commit.gpgsign=false", "core.hooksPath=/dev/null")
     anonymous = [word for setting in settings for word in ("-c", setting)]
@@ -178,15 +163,9 @@ def serve_working_tree(folder: Path, release: bool, root: Path = ROOT) -> dict[s
 
 
 def run_as_in_colab(notebook: NotebookNode, python: Path, settings: dict[str, str]) -> list[str]:
-    """Run a notebook in an empty folder, with an interpreter and environment variables of its own.
+    """Run a notebook in an empty folder, with an interpreter and further environment variables of its own.
 
-    Args:
-        notebook: its outputs are filled in.
-        python: the interpreter, from `fresh_environment`.
-        settings: environment variables besides those of this process.
-
-    Returns:
-        What was at fault, a line each.
+    Its outputs are filled in; what was at fault is returned, a line each.
     """
     with tempfile.TemporaryDirectory() as folder:
         kernels, empty = Path(folder, "kernels"), Path(folder, "content")
@@ -322,11 +301,7 @@ def changed_notebooks(root: Path, base: str | None) -> list[Path]:
 
 
 def there_is_time_for(paths: list[Path], root: Path = ROOT) -> tuple[list[Path], list[Path]]:
-    """Take both notebooks of the shortest chapter, then others while their recorded seconds fit.
-
-    Returns:
-        What to rehearse, and what to leave out.
-    """
+    """Take both notebooks of the shortest chapter, then others while their seconds fit; and what is left."""
     seconds = seconds_of(root)
     shortest = min(seconds, key=lambda name: (seconds[name], name))
     taken, left, total = [path for path in generated(root) if path.stem == shortest], [], 0.0
@@ -338,11 +313,7 @@ def there_is_time_for(paths: list[Path], root: Path = ROOT) -> tuple[list[Path],
 
 
 def chosen(names: list[str], only_changed: bool) -> list[Path]:
-    """The notebooks that were asked for.
-
-    Raises:
-        InputError: there is no chapter of one of these names.
-    """
+    """The notebooks that were asked for."""
     known = sorted({path.stem for path in generated()})
     for name in set(names) - set(known):
         raise InputError(f"there is no chapter {name}; there are {', '.join(known)}.")

@@ -29,6 +29,7 @@ EXAMPLES = {
     "github.token": "a-token",
     "github.ref_name": "main",
     "matrix.os": "ubuntu-latest",
+    "needs.plan.outputs.tag": f"v{read_version()}",
     "matrix.python": "3.12",
     "github.event.repository.default_branch": "main",
     "github.event_name == 'push' && github.event.before || ''": "",

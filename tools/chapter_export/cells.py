@@ -119,14 +119,7 @@ def export_chapter(path: Path, catalogue: Catalogue) -> str:
 def framed(path: Path, catalogue: Catalogue, place: str, cells: list[NotebookNode]) -> str:
     """Put the cells of a chapter, or of an assignment made of it, behind those that all notebooks share.
 
-    Args:
-        path: the chapter.
-        catalogue: knows where the project is hosted.
-        place: the notebook's path in the repository, which Colab opens.
-        cells: everything below the set-up.
-
-    Returns:
-        The text of the .ipynb file, without outputs.
+    Returns the text of the .ipynb file, without outputs; `place` is its path in the repository.
     """
     repository = catalogue.repository
     badge = "https://colab.research.google.com/assets/colab-badge.svg"

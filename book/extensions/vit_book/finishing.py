@@ -82,12 +82,7 @@ def scripts_after_the_text(page: str) -> str:
 
 
 def pictures_when_they_near(page: str, folder: Path) -> str:
-    """Every picture of the text says its size, and all but the first load when a reader comes near.
-
-    Args:
-        page: the page's text.
-        folder: where the page lies; its pictures' addresses start there.
-    """
+    """Every picture of the text says its size, and all but the first load when a reader comes near."""
     article = ARTICLE.search(page)
     if not article:
         return page
@@ -140,12 +135,7 @@ def names_of_drawings_unmarked(page: str) -> str:
 
 
 def finish(site: Path, cache: Path) -> None:
-    """Go over a built book: its pages, style sheets, fonts, formulas and figures.
-
-    Args:
-        site: the folder of the built book.
-        cache: a folder in which lighter figures are kept from build to build.
-    """
+    """Go over a built book; lighter figures are kept in `cache` from build to build."""
     pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
     renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})

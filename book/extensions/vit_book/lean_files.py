@@ -68,11 +68,7 @@ def bundle(mathjax: Path) -> str:
 
 
 def lighten_mathjax(static: Path) -> None:
-    """Leave the bundle, its fonts and the extensions that formulas may ask for; drop the rest (20 MB).
-
-    Args:
-        static: the folder `_static` of the built book. Where MathJax has been lightened, nothing happens.
-    """
+    """Leave the bundle, its fonts and the extensions that formulas may ask for; drop the rest (20 MB)."""
     mathjax = static / "mathjax"
     if not (mathjax / "startup.js").exists():
         return
@@ -130,12 +126,7 @@ def _webp(picture: Image.Image, **how: float) -> bytes:
 
 
 def lighten_pictures(site: Path, cache: Path) -> list[str]:
-    """Put lighter files in the place of the figures in `_images`; name the PNG files that became WebP.
-
-    Args:
-        site: the folder of the built book.
-        cache: a folder in which results are kept from build to build; made where it is missing.
-    """
+    """Put lighter files in the place of the figures in `_images`; name the PNG files that became WebP."""
     cache.mkdir(parents=True, exist_ok=True)
     renamed = []
     for path in sorted((site / "_images").glob("*.png")):
@@ -228,14 +219,10 @@ def subset_icons(fonts: Path, characters: set[int]) -> None:
 
 
 def lighten_styles(site: Path) -> list[Path]:
-    """Cut down the theme's style sheets and icon fonts; say which files changed.
-
-    Args:
-        site: the folder of the built book. What was cut down before stays as it is.
-    """
+    """Cut down the theme's style sheets and icon fonts; say which files changed."""
     static = site / "_static"
-    (static / "scripts" / "fontawesome.js").unlink(missing_ok=True)
-    (static / "scripts" / "fontawesome.js.map").unlink(missing_ok=True)
+    for name in ("fontawesome.js", "fontawesome.js.map"):
+        (static / "scripts" / name).unlink(missing_ok=True)
     words = words_used(site)
     changed = [path for pattern in SHEETS for path in sorted(static.glob(pattern))]
     for path in changed:

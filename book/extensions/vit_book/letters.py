@@ -8,9 +8,8 @@ import functools
 import re
 from dataclasses import dataclass
 
-from chapter_symbols import Symbol, symbols
 from docutils import nodes
-from notation_page import ONLY, SYMBOLS, fits, read_rows
+from notation_page import ONLY, SYMBOLS, Symbol, fits, read_rows, symbols
 from project_facts import chapter_number
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment

@@ -23,11 +23,7 @@ TOLD = {
 
 
 def runs_text(names: Sequence[str]) -> list[str]:
-    """Write the runs whose names match in Markdown: a table, then what each was to show.
-
-    Raises:
-        ExtensionError: no run has such a name.
-    """
+    """Write the runs whose names match in Markdown: a table, then what each was to show."""
     found = (name for name in packaged_names("results", ".json") if any(fnmatch(name, one) for one in names))
     runs = {name: result for name in found if "recipe" in (result := load_result(name))}
     if not runs:
