@@ -42,12 +42,3 @@ def test_a_page_made_narrow_is_that_of_a_phone(page, book, name):
     shown = on_a_phone(page, f"{book}{name}", WIDTHS[0])
     assert len(shown) > 100
     assert shown == on_a_phone(page, f"{book}{name}", PHONE)
-
-
-def test_a_page_that_asks_for_its_width_only_once_is_found(page, book):
-    page.add_init_script(
-        "addEventListener('DOMContentLoaded', () => {"
-        " if (innerWidth > 500) document.querySelector('article h1').style.paddingTop = '9px'; })"
-    )
-    shown = on_a_phone(page, f"{book}{PAGES[0]}", WIDTHS[0])
-    assert shown != on_a_phone(page, f"{book}{PAGES[0]}", PHONE)
