@@ -155,13 +155,10 @@ def tokens(answer: Answer, x: float, y: float, size: float) -> str:
             line, column = divmod(patch, answer.config.grid[1])
             clip = f"{answer.prefix}-token-{row}"
             scale = side / answer.config.patch_size
-            shift = (
-                f"translate({left - scale * 8 * column:.2f} {top - scale * 8 * line:.2f}) scale({scale:.4f})"
-            )
+            x_shift, y_shift = left - scale * 8 * column, top - scale * 8 * line
+            shift = f'transform="translate({x_shift:.2f} {y_shift:.2f}) scale({scale:.4f})"'
             drawn += f'<clipPath id="{clip}">{rect(left, top, side, side, radius=3)}</clipPath>'
-            drawn += (
-                f'<g clip-path="url(#{clip})"><use href="#{answer.prefix}-photo" transform="{shift}"/></g>'
-            )
+            drawn += f'<g clip-path="url(#{clip})"><use href="#{answer.prefix}-photo" {shift}/></g>'
         place = "[class]" if row == 0 else f"+ position {3 * answer.config.grid[1] + row + 1}"
         drawn += text(left + side + 8, top + 0.68 * side, place, "shape", "start")
     return drawn
@@ -200,13 +197,8 @@ def path(answer: Answer, narrow: bool) -> str:
     stations = "".join(station(answer, kind, x, y, size) for kind, (x, y) in zip(kinds, corners, strict=True))
     side = f'width="{answer.size}" height="{answer.size}"'
     pixels = f'<defs><image id="{answer.prefix}-photo" {side} href="{answer.photo}"/></defs>'
-    return drawing(
-        f"path {'narrow' if narrow else 'wide'}",
-        width,
-        height,
-        label,
-        pixels + stations + arrows,
-    )
+    name = f"path {'narrow' if narrow else 'wide'}"
+    return drawing(name, width, height, label, pixels + stations + arrows)
 
 
 def build_card() -> str:
@@ -222,10 +214,8 @@ def train_card() -> str:
     """Part II: how the accuracy on held-out photos rose in the shipped model's first run."""
     curves = json.loads(RESULTS.read_text(encoding="utf-8"))["runs"][0]["curves"]
     heights = [epoch["validation_accuracy"] for epoch in curves]
-    points = [
-        (10 + 226 * place / (len(heights) - 1), 108 - 96 * height / max(heights))
-        for place, height in enumerate(heights)
-    ]
+    step, top = 226 / (len(heights) - 1), max(heights)
+    points = [(10 + step * place, 108 - 96 * height / top) for place, height in enumerate(heights)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     ground = '<path class="arrow" d="M10 8v104h230"/>'
     last = f'<circle class="orange" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="6"/>'

@@ -18,11 +18,8 @@ from drawings import draw, stale_pictures
 from project_facts import ROOT, chapter_number, chapters
 
 
-def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
-    """The notebooks that differ from what their chapters give, with what they should hold.
-
-    A notebook whose chapter is gone should hold nothing: None.
-    """
+def refresh_notebooks(root: Path, check: bool) -> bool:
+    """Export what is stale; a notebook whose chapter is gone should not be there."""
     catalogue = read_catalogue(root)
     wanted: dict[Path, str | None] = {}
     answers, stubs = root / "vit_classroom" / "assignments" / "chapters", root / "exercises"
@@ -34,7 +31,12 @@ def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
         for path in folder.glob("*.ipynb"):
             if chapter_number(path.stem) is not None:
                 wanted.setdefault(path, None)
-    return {path: text for path, text in wanted.items() if _read(path) != text}
+    written = {
+        path: None if text is None else partial(path.write_text, text, encoding="utf-8")
+        for path, text in wanted.items()
+        if text is None or not path.exists() or path.read_text(encoding="utf-8") != text
+    }
+    return refresh(written, check, root)
 
 
 def refresh(stale: Mapping[Path, Callable[[], object] | None], check: bool, root: Path) -> bool:
@@ -53,19 +55,6 @@ def refresh_pictures(root: Path, check: bool) -> bool:
     """Draw what is stale."""
     drawn = {path: name and partial(draw, name, root) for path, name in stale_pictures(root).items()}
     return refresh(drawn, check, root)
-
-
-def refresh_notebooks(root: Path, check: bool) -> bool:
-    """Export what is stale."""
-    written = {
-        path: None if text is None else partial(path.write_text, text, encoding="utf-8")
-        for path, text in stale_notebooks(root).items()
-    }
-    return refresh(written, check, root)
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

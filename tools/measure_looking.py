@@ -20,7 +20,6 @@ Differences between two maps are paired: photo by photo, then their mean with an
 
 import copy
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,8 +59,6 @@ from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.trained_models import open_model
 
-RESULT = RESULTS / "inspection_tiny_imagenet.json"
-STEM_RESULT = RESULTS / "inspection_stem.json"
 HIDDEN = (4, 8, 16, 24, 32, 48)
 """How many of the 64 patches are hidden."""
 OBJECT = (0.05, 0.5)
@@ -87,10 +84,9 @@ def distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
 
     values = over_batches(lambda some: attention_distances(model, some), images, dim=1)  # (L, N, h)
     counts = over_batches(lambda some: torch.stack(layer_attention(model, some, attended)), images, dim=1)
-    error = values.std(dim=1) / values.shape[1] ** 0.5
     return {
         "pixels": values.mean(dim=1).tolist(),
-        "standard_error": error.tolist(),
+        "standard_error": (values.std(dim=1) / values.shape[1] ** 0.5).tolist(),
         "attended": counts.mean(dim=1).tolist(),
     }
 
@@ -267,16 +263,6 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
     }
 
 
-def moments_before(result: Path) -> dict[str, Any]:
-    """Return the moments of training that this tool wrote about earlier runs."""
-    try:
-        return json.loads(result.read_text("utf-8"))["on_the_way"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"--after {result} cannot be read ({error}): expected what this tool wrote."
-        ) from None
-
-
 def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
     """Return the checkpoints that runs kept, the last of each among them, by epochs since the beginning.
 
@@ -307,10 +293,6 @@ def open_photos(data_dir: Path) -> tuple[DataSet, Tensor, Tensor]:
 def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
     """Return how far the heads of a run with a stem look, at every moment that it kept."""
     moments = {epoch: load_checkpoint(file) for epoch, file in moments_of([run], 0).items()}
-    if any(model.config.stem.kind == "patch" for model in moments.values()):
-        raise InputError(
-            f"--stem {run} is a model without a stem: expected one with a convolutional or ResNet stem."
-        )
     images = open_photos(data_dir)[1][: count // 4]
     return {
         "claim": "With a convolutional stem local heads are less pronounced. After the same 16 epochs fewer "
@@ -325,7 +307,7 @@ def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
 
 def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) -> dict[str, Any]:
     """Return everything that the result file of the plain runs holds."""
-    first = moments_before(after) if after else {}
+    first = json.loads(after.read_text("utf-8"))["on_the_way"] if after else {}
     moments = moments_of(runs, max((int(moment) for moment in first if moment != "mean"), default=0))
     data, images, labels = open_photos(data_dir)
     masks = torch.from_numpy(object_masks(data_dir)).float()
@@ -363,8 +345,8 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     }
 
 
-def main() -> int:
-    """Run from the command line; return the exit code."""
+def main() -> None:
+    """Run from the command line."""
     parser = options(__doc__)
     parser.add_argument("runs", nargs="*", type=Path, help="finished runs that kept some epochs, in order")
     parser.add_argument("--after", type=Path, help="what this tool wrote about earlier runs, or about all")
@@ -373,19 +355,16 @@ def main() -> int:
     given = parser.parse_args()
     if bool(given.stem) == bool(given.runs or given.after):
         parser.error("expected a finished run, or --after RESULT for the shipped model alone, or --stem RUN")
-    path = STEM_RESULT if given.stem else RESULT
     try:
         if given.stem:
-            result = measure_stem(given.stem, given.data_dir, given.images)
+            name, result = "inspection_stem", measure_stem(given.stem, given.data_dir, given.images)
         else:
+            name = "inspection_tiny_imagenet"
             result = measure(given.runs, given.after, given.data_dir, given.images)
-        write_json(path, result)
     except InputError as error:
-        print(f"measure_looking: {error}", file=sys.stderr)
-        return 2
-    print(f"wrote {path}")
-    return 0
+        parser.error(str(error))
+    write_json(RESULTS / f"{name}.json", result)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

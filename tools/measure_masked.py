@@ -95,25 +95,19 @@ def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
     most = shares.argmax()
     right = {"model": model == target, "neighbours": around == target, "most frequent": target == most}
     photo = found["photo"]
-    by_visible = []
-    for count in range(9):
-        here = found["visible"] == count
-        by_visible.append(
-            {"patches": int(here.sum())}
-            | {name: values[here].double().mean().item() for name, values in right.items()}
-        )
+
+    def where(here: Tensor, **which: Tensor) -> dict[str, float]:
+        means = {name: values[here].double().mean().item() for name, values in which.items()}
+        return {"patches": int(here.sum()), **means}
+
     return {
         "patches": len(target),
         "accuracy": {name: interval(values, photo) for name, values in right.items()},
         "model_less_neighbours": interval(right["model"].double() - right["neighbours"].double(), photo),
         "by_fate": {
-            fate: {
-                "patches": int((found["fate"] == number).sum()),
-                "accuracy": right["model"][found["fate"] == number].double().mean().item(),
-            }
-            for number, fate in enumerate(FATES)
+            fate: where(found["fate"] == number, accuracy=right["model"]) for number, fate in enumerate(FATES)
         },
-        "by_visible_neighbours": by_visible,
+        "by_visible_neighbours": [where(found["visible"] == count, **right) for count in range(9)],
         "loss": found["loss"].double().mean().item(),
         "loss_of_chance": math.log(COLOURS),
         "loss_of_frequencies": torch.special.entr(shares).sum().item(),

@@ -136,18 +136,17 @@ class AssignmentWriter(CellWriter):
 
     def _close(self) -> None:
         body = self._solution_text()
-        checked = [place for place, code in enumerate(self.code_of_solution) if CHECK.fullmatch(code.strip())]
-        if not checked:
+        answer = ""
+        for code in self.code_of_solution:
+            if found := CHECK.fullmatch(code.strip()):
+                if not answer:
+                    raise ExportError(f"{found[0]} has no answer before it.")
+                self.add_answer(found[2], answer)
+                self.add_check(found[1], found[2], EXERCISE_POINTS)
+            answer = code
+        if not any(CHECK.fullmatch(code.strip()) for code in self.code_of_solution):
             self.add_question(self.label, body, with_code=bool(self.code_of_solution))
-            return
-        for place in checked:
-            found = CHECK.fullmatch(self.code_of_solution[place].strip())
-            assert found is not None
-            if place == 0:
-                raise ExportError(f"{found[0]} has no answer before it.")
-            self.add_answer(found[2], self.code_of_solution[place - 1])
-            self.add_check(found[1], found[2], EXERCISE_POINTS)
-        if self.label in self.asking:
+        elif self.label in self.asking:
             self.cells.append(nbformat.v4.new_markdown_cell(TO_THINK))
 
 

@@ -87,11 +87,11 @@ def tags(title: str, description: str, url: str, base: str, site: str, kind: str
         "og:image:height": CARD_SIZE[1],
         "og:image:alt": CARD_ALT,
     }
-    lines = [f'<meta name="description" content="{escape(description)}" />']
-    lines += [
-        f'<meta property="{name}" content="{escape(str(text))}" />' for name, text in properties.items()
+    lines = [
+        f'<meta name="description" content="{escape(description)}" />',
+        *(f'<meta property="{name}" content="{escape(str(text))}" />' for name, text in properties.items()),
+        '<meta name="twitter:card" content="summary_large_image" />',
     ]
-    lines.append('<meta name="twitter:card" content="summary_large_image" />')
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -113,9 +113,8 @@ def add_tags(
 
 def read_description(built: Path, page: str) -> str:
     """What a built page says of itself."""
-    found = re.search(
-        r'<meta name="description" content="([^"]*)"', (built / f"{page}.html").read_text("utf-8")
-    )
+    text = (built / f"{page}.html").read_text("utf-8")
+    found = re.search(r'<meta name="description" content="([^"]*)"', text)
     return unescape(found[1]) if found else ""
 
 

@@ -5,14 +5,12 @@ order of the table of contents, each with the description that the page itself h
 """
 
 import shutil
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from check_book import parts
 from project_facts import chapters
-from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 
 from vit_book.descriptions import read_description, tags
 
@@ -34,21 +32,6 @@ ROOT_PAGE = """<!DOCTYPE html>
 <body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
 </html>
 """
-
-
-def pages_below(env: BuildEnvironment, page: str) -> Iterator[str]:
-    """Every page below `page` in the table of contents, which need not be read for that."""
-    for name in env.toctree_includes.get(page, []):
-        yield name
-        yield from pages_below(env, name)
-
-
-def listed_pages(env: BuildEnvironment, root: str) -> Iterator[tuple[str, str]]:
-    """Every page of the table of contents but its root, each with the caption that it stands under."""
-    for toctree in env.get_doctree(root).findall(addnodes.toctree):
-        for name in toctree["includefiles"]:
-            for page in (name, *pages_below(env, name)):
-                yield toctree.get("caption") or "", page
 
 
 def sitemap(base: str, pages: list[str]) -> str:
@@ -89,13 +72,13 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     sources.mkdir(parents=True, exist_ok=True)
     for chapter in chapters(Path(app.srcdir)):
         shutil.copy(chapter.with_suffix(".ipynb"), sources)
-    listed = list(listed_pages(app.env, root))
     pages = [
         (caption, name, app.env.titles[name].astext(), read_description(built, name))
-        for caption, name in listed
+        for caption, names in parts(Path(app.srcdir))[1:]
+        for name in names
     ]
     generated = [name for name in ("genindex", "py-modindex") if (built / f"{name}.html").exists()]
-    names = [root, *(name for _, name in listed), *generated]
+    names = [root, *(name for _, name, _, _ in pages), *generated]
     description = read_description(built, root)
     for name, text in {
         "index.html": root_page(app, description),
