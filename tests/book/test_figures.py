@@ -138,10 +138,6 @@ def test_a_drawing_scrolls_at_a_width_where_it_can_be_read():
     assert 9 * width / (72 * inches) == pytest.approx(LEAST_LABEL, rel=0.01)
 
 
-def test_the_same_figure_gives_the_same_bytes():
-    assert narrow_picture(two_curves()) == narrow_picture(two_curves())
-
-
 def test_ipython_asks_even_after_a_chapter_has_chosen_its_own_formats():
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.core.pylabtools import select_figure_formats

@@ -76,12 +76,9 @@ def test_a_page_has_light_colours_without_scripts():
     assert "prefers-color-scheme" in page
 
 
-def test_exercises_share_no_name():
+def test_exercises_share_no_name_and_those_of_drawings_are_not_marked():
     page = book_page('<section id="exercise-content">a</section><section id="solution-content">b</section>')
     assert "<section>a</section><section>b</section>" in finishing.unique_ids(page)
-
-
-def test_names_of_drawings_are_no_words_to_mark():
     page = book_page('<svg><title id="a">Patches</title><desc id="b">Cut.</desc></svg>')
     done = finishing.names_of_drawings_unmarked(page)
     assert '<title class="nohighlight" id="a">' in done

@@ -47,20 +47,6 @@ def test_other_peoples_warnings_and_what_is_printed_are_not():
     assert list(rehearse.faults(printed("/vit_from_scratch/a.py:1: UserWarning: x", "stdout"))) == []
 
 
-def test_an_error_is_a_fault_unless_the_cell_is_there_to_show_it():
-    error = new_output("error", ename="ValueError", evalue="no", traceback=[])
-    cells = [new_code_cell("x", outputs=[error]), new_code_cell("x", outputs=[error])]
-    cells[1].metadata["tags"] = ["raises-exception"]
-    assert list(rehearse.faults(new_notebook(cells=cells))) == ["cell 1: ValueError: no"]
-
-
-def test_a_notebook_that_installed_nothing_has_rehearsed_nothing():
-    cells = [nbformat.v4.new_markdown_cell("x"), *printed("Installed v1.\n", "stdout").cells]
-    assert rehearse.not_installed(new_notebook(cells=cells)) == []
-    cells[1].outputs = []
-    assert rehearse.not_installed(new_notebook(cells=cells)) == ["cell 2 installed nothing; it says ''"]
-
-
 def test_every_answer_that_a_check_asks_for_is_filled_in(exercises):
     filled = with_answers(exercises, NAME)
     before, after = (
