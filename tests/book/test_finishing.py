@@ -166,18 +166,6 @@ def test_drawings_and_photos_become_lighter_and_look_the_same(tmp_path):
     assert {path.name: path.read_bytes() for path in images.iterdir()} == again
 
 
-def test_many_colours_in_large_squares_keep_every_pixel():
-    """A map that is drawn large has more than 256 colours, and weighs less without losses than with them."""
-    colours = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    squares = Image.fromarray(colours.repeat(16, axis=0).repeat(16, axis=1)).convert("RGBA")
-    squares.save(file, format="PNG")
-    ending, small = lighter(file.getvalue())
-    assert ending == ".webp"
-    assert len(small) < len(file.getvalue())
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(small)).convert("RGBA")), np.asarray(squares))
-
-
 def test_a_file_that_gets_no_lighter_stays():
     noise = np.random.default_rng(0).integers(0, 2, (256, 256)).astype(bool)
     file = io.BytesIO()

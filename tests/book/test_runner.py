@@ -209,10 +209,3 @@ def test_myst_nb_finds_the_outputs_and_runs_nothing_again(book):
     assert "Other words." in page
     assert "threads 1 files []" in page
     assert runs == "run "
-
-
-def test_a_cell_that_fails_ends_the_build_with_its_chapter_and_its_traceback(book):
-    with pytest.raises(runner.ChapterError) as stop:
-        book("Some words.", "1 / 0")
-    assert "index.md" in str(stop.value)
-    assert "ZeroDivisionError" in str(stop.value)

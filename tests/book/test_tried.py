@@ -4,9 +4,7 @@ import re
 
 import pytest
 from project_facts import ROOT
-from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import docutils_namespace
 from vit_book import tried
 
 from vit_lab import load_recipe, load_result
@@ -166,17 +164,3 @@ def test_a_difference_of_nothing_has_no_minus():
 def test_a_run_that_there_is_not_is_named():
     with pytest.raises(ExtensionError, match=r"no result of a run called a-run or b-\*"):
         tried.runs_text(["a-run", "b-*"])
-
-
-def test_sphinx_reads_the_tables_without_a_warning(tmp_path):
-    (tmp_path / "conf.py").write_text("extensions = ['myst_nb', 'vit_book.tried']\n", encoding="utf-8")
-    tables = re.findall(r"^```\{(?:runs|study)\} .+\n```$", LOG, flags=re.MULTILINE)
-    (tmp_path / "index.md").write_text("# Log\n\n" + "\n\n".join(tables), encoding="utf-8")
-    pages = tmp_path / "_build"
-    with docutils_namespace():
-        Sphinx(
-            tmp_path, tmp_path, pages, tmp_path / "trees", "html", status=None, warningiserror=True
-        ).build()
-    page = (pages / "index.html").read_text(encoding="utf-8")
-    assert page.count("<table") == len(tables)
-    assert "{runs}" not in page

@@ -149,18 +149,3 @@ def test_every_line_of_a_workflow_runs(built, path, tmp_path):
         assert ELSEWHERE in (machine.clone / "CITATION.cff").read_text(encoding="utf-8")
     if path.stem == "links":
         assert machine.files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8") == "a line\n"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "make no-such-target",
-        "python tools/no_such_tool.py",
-        "python -m pip install no-such-package",
-        "exit 3",
-    ],
-)
-def test_a_line_that_cannot_work_is_noticed(line, tmp_path):
-    machine = Machine(tmp_path, dict(EXAMPLES))
-    with pytest.raises(AssertionError, match=re.escape(line)):
-        machine.run({"run": line})

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 (pages of one line)
 
 import pytest
-from crawl import ALIKE, RESULTS, crawl
+from crawl import ALIKE, crawl
 from serve import served
 
 pytestmark = pytest.mark.site
@@ -71,11 +71,6 @@ OF_MODULES = (
     "a nameless button at 390",
     "a picture that is not there without scripts",
 )
-# What comes after a while: an excerpt, and with it a fault.
-LATER = """<script>setTimeout(() => {
-    document.body.style.width = "600px";
-    document.getElementById("search-results").innerHTML = '<ul><li><p class="context">Patches</p></li></ul>';
-}, 300)</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +80,7 @@ def found(tmp_path_factory):
     pages = {"fine.html": ("", "")}
     pages |= {file_of(name): fault[:2] for name, fault in FAULTS.items()}
     pages |= {ALIKE + file_of(name): FAULTS[name][:2] for name in OF_MODULES}
-    for name, (style, body) in (pages | {RESULTS.split("?")[0]: ("", LATER)}).items():
+    for name, (style, body) in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(PAGE.format(style=style, body=body), encoding="utf-8")
@@ -93,7 +88,7 @@ def found(tmp_path_factory):
     bare = PAGE.format(style="nav { visibility: hidden }", body=scripted)
     (folder / "bare.html").write_text(bare.replace(' data-theme="light"', ""), encoding="utf-8")
     with served(folder) as root:
-        return crawl(root, [*pages, "bare.html", RESULTS])
+        return crawl(root, [*pages, "bare.html"])
 
 
 def file_of(fault):
@@ -115,12 +110,6 @@ def test_a_fault_is_found_where_it_is_and_nothing_else(found, fault):
 
 def test_a_page_without_faults_is_clean(found):
     assert of_page(found, "fine.html") == {}
-
-
-def test_what_comes_late_is_waited_for(found):
-    said = of_page(found, RESULTS)
-    assert said.keys() == {"sideways"}
-    assert said["sideways"][0].startswith("390 light: the page is 6")
 
 
 def test_a_page_that_needs_scripts_is_found(found):

@@ -2,11 +2,9 @@
 
 # ruff: noqa: E501 (pages of one line)
 
-import numpy as np
 import pytest
-from figures import faint, faint_on_pages
+from figures import faint
 from looks import axe, find, look
-from paper import SHEET, cut_on_paper, prepare, spoilt_sheets
 from PIL import Image, ImageDraw
 
 pytestmark = pytest.mark.site
@@ -103,50 +101,3 @@ GROUNDS = {"light": (255, 255, 255), "dark": (18, 22, 27)}
 def test_faint_lines_are_found_in_the_theme_that_hides_them(tmp_path, colour, themes):
     found = faint(draw(tmp_path / "x.png", colour), GROUNDS)
     assert [sentence.rsplit(" ", 1)[-1] for sentence in found] == themes
-
-
-def test_a_faint_figure_is_found_on_the_page_that_shows_it(tmp_path):
-    (tmp_path / "_images").mkdir()
-    (tmp_path / "notebooks").mkdir()
-    for name, colour in (("clear", "#777b80"), ("faint", "#999999")):
-        draw(tmp_path / "_images" / f"{name}.png", colour)
-        (tmp_path / "notebooks" / f"{name}.html").write_text(f'<img alt="a" src="../_images/{name}.png">')
-    found = faint_on_pages(tmp_path, GROUNDS)
-    assert "notebooks/clear.html" in found
-    assert found["notebooks/clear.html"] == []
-    [sentence] = found["notebooks/faint.html"]
-    assert sentence.endswith("in light (faint.png)")
-
-
-# ---- paper ------------------------------------------------------------------------------------------
-
-
-def test_what_is_wider_than_paper_is_found(page):
-    show(page, f"<pre style='width: {SHEET + 200}px'>code</pre>")
-    prepare(page)
-    assert any("<pre" in sentence for sentence in cut_on_paper(page))
-    show(page, "<pre style='width: 300px; overflow: auto'>" + "code " * 100 + "</pre>")
-    assert any("<pre" in sentence for sentence in cut_on_paper(page))
-    show(page)
-    assert cut_on_paper(page) == []
-
-
-def sheet(rows=(60, 780), columns=(50, 540), paper=255, ink=0):
-    picture = np.full((842, 595), paper)
-    picture[slice(*rows), slice(*columns)][::9] = ink
-    return picture
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "told"),
-    [
-        (sheet(paper=20, ink=255), "dark"),
-        (sheet(columns=(50, 595)), "beyond its right margin"),
-        (sheet(rows=(60, 200)), "used down to 2"),
-        (sheet(rows=(60, 400)), "used down to 4"),
-    ],
-)
-def test_a_spoilt_sheet_is_found(spoilt, told):
-    [sentence] = spoilt_sheets([sheet(), spoilt, sheet(rows=(60, 200))])  # the last may be short
-    assert sentence.startswith("sheet 2 ")
-    assert told in sentence

@@ -123,11 +123,6 @@ def test_cells_keep_only_the_options_that_matter(notebook):
     assert code["1 / 0"] == {"tags": ["raises-exception"]}
 
 
-def test_the_same_chapter_gives_the_same_file(catalogue):
-    first, second = (export_chapter(DATA / "99_everything.md", catalogue) for _ in range(2))
-    assert first == second
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -79,15 +79,6 @@ def test_a_run_with_a_stem_is_measured_at_its_moments_on_a_quarter_of_the_photos
         assert found["on_the_way"][epoch]["pixels"] == pytest.approx(wanted.numpy(), abs=1e-5)
 
 
-@pytest.mark.parametrize("options", [[], ["--stem", "a", "b"], ["--stem", "a", "--after", "b"]])
-def test_runs_or_one_with_a_stem_are_expected_and_nothing_is_written(options, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["measure_looking.py", "--data-dir", "DEST", *options])
-    monkeypatch.setattr(measure_looking, "write_json", lambda *_: pytest.fail("written"))
-    with pytest.raises(SystemExit, match="2"):
-        measure_looking.main()
-    assert "expected a finished run, or --after RESULT" in capsys.readouterr().err
-
-
 def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(make_model):
     """With one box for all photos, its lead over another photo's map is the difference of the two shares."""
     model, untrained = make_model().eval(), make_model(seed=1).eval()
