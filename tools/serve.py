@@ -41,11 +41,7 @@ def application(folder: Path) -> web.Application:
 
 @contextmanager
 def served(folder: Path, port: int = 0) -> Iterator[str]:
-    """Serve `folder` in a thread, at a free port or a given one that nobody else reaches; give the address.
-
-    Raises:
-        OSError: the port is taken, or there is no such port.
-    """
+    """Serve `folder` at a free port or a given one, for this machine alone; give the address."""
     sockets = netutil.bind_sockets(port, address="127.0.0.1")
     started: Future[asyncio.AbstractEventLoop] = Future()
     ended = asyncio.Event()

@@ -6,7 +6,6 @@ that a build leaves alone may be gone over again.
 """
 
 import re
-import sys
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -169,7 +168,3 @@ def finish_build(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Come last: other steps at the end of a build may write pages, too."""
     app.connect("build-finished", finish_build, priority=950)
-
-
-if __name__ == "__main__":
-    finish(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -29,32 +29,7 @@ KEPT = (BUNDLE, "output/chtml/fonts/woff-v2", "input/tex/extensions")
 SCALE = 1.147
 
 # assistive-mml stays: it is what readers who listen to the page hear of a formula.
-TEMPLATE = """(() => {{
-const parts = {{
-{parts}
-}};
-const given = window.MathJax ?? {{}};
-const root = document.currentScript.src.replace(/\\/[^\\/]*$/, "/");
-const fetched = (url) => new Promise((done, failed) => {{
-  const script = Object.assign(document.createElement("script"), {{src: url, onload: done, onerror: failed}});
-  document.head.append(script);
-}});
-window.MathJax = {{
-  ...given,
-  loader: {{
-    ...given.loader,
-    load: {names},
-    require: (url) => {{
-      const part = parts[url.replace(root, "").replace(/\\.js$/, "")];
-      return part ? part() : fetched(url);
-    }},
-  }},
-  options: {{...given.options, enableAssistiveMml: true}},
-  chtml: {{...given.chtml, matchFontHeight: false, scale: {scale}}},
-}};
-{startup}
-}})();
-"""
+TEMPLATE = Path(__file__).with_name("formulas.js").read_text(encoding="utf-8")
 
 
 def bundle(mathjax: Path) -> str:
@@ -64,7 +39,8 @@ def bundle(mathjax: Path) -> str:
         for name in COMPONENTS
     )
     startup = (mathjax / "startup.js").read_text(encoding="utf-8")
-    return TEMPLATE.format(parts=parts, names=json.dumps(COMPONENTS), startup=startup, scale=SCALE)
+    text = TEMPLATE.replace("__NAMES__", json.dumps(COMPONENTS)).replace("__SCALE__", str(SCALE))
+    return text.replace("__PARTS__", parts).replace("__STARTUP__", startup)
 
 
 def lighten_mathjax(static: Path) -> None:
