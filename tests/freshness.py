@@ -1,6 +1,6 @@
 """Whether the built book is that of the sources as they are."""
 
-from check_links import BUILT
+from check_book import BUILT
 from project_facts import ROOT
 
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "notebooks/*", "tools/**/*.py", "vit_*/**/*")

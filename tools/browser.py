@@ -22,11 +22,7 @@ def find_browser() -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator["Browser"]:
-    """Start the browser.
-
-    Raises:
-        FileNotFoundError: this machine has none.
-    """
+    """Start the browser, or raise FileNotFoundError where this machine has none."""
     path = find_browser()
     if path is None:
         raise FileNotFoundError(NONE_HERE)

@@ -30,24 +30,15 @@ def previous_commit(root: Path = ROOT) -> str | None:
     if named.strip("0") and git(root, "cat-file", "-e", f"{named}^{{commit}}") is not None:
         return named
     branch = read_repository(root).branch
-    for name in (f"origin/{branch}", branch):
-        base = git(root, "merge-base", name, "HEAD")
-        if base:
-            same = base.strip() == (git(root, "rev-parse", "HEAD") or "").strip()
-            break
-    else:
-        same = True
-    base = _earlier(root) if same else base
+    bases = (git(root, "merge-base", name, "HEAD") for name in (f"origin/{branch}", branch))
+    base = next(filter(None, bases), None)
+    if base is None or base == git(root, "rev-parse", "HEAD"):
+        newest = git(root, "show", "--no-patch", "--format=%ct", "HEAD")
+        earlier = f"--before={int(newest) - HALF_A_DAY if newest else 0}"
+        base = git(root, "rev-list", "--max-count=1", earlier, "HEAD") or git(
+            root, "rev-parse", "--verify", "--quiet", "HEAD~1"
+        )
     return base.strip() if base else None
-
-
-def _earlier(root: Path) -> str | None:
-    """Return the last commit that is half a day older than HEAD; where all are younger, the one before it."""
-    newest = git(root, "show", "--no-patch", "--format=%ct", "HEAD")
-    then = int(newest) - HALF_A_DAY if newest else 0
-    return git(root, "rev-list", "--max-count=1", f"--before={then}", "HEAD") or git(
-        root, "rev-parse", "--verify", "--quiet", "HEAD~1"
-    )
 
 
 def changed_files(paths: Sequence[str], root: Path = ROOT) -> list[str]:

@@ -2,7 +2,8 @@
 
 The large one, in a wide and a narrow arrangement, follows a photo through the shipped model
 of Tiny-ImageNet: its patches, the class token's attention in the last block, the most likely answers. The
-small ones stand for the three parts.
+small ones stand for the three parts. In a page they take its typeface and its colours; opened alone they have
+those of the light page, or of the dark one where the reader's system is dark.
 """
 
 import argparse
@@ -11,11 +12,12 @@ import hashlib
 import io
 import json
 import sys
+from html import escape
 from pathlib import Path
 
 import torch
 from PIL import Image
-from svg import arrow, drawing, rect, squares, text
+from torch import Tensor
 
 from vit_from_scratch import examples
 from vit_from_scratch.inspection import class_token_maps, layer_attention
@@ -27,6 +29,60 @@ NAME = "tiny-imagenet"
 RESULTS = ROOT / "vit_lab/results/tiny-imagenet-plain.json"
 WEIGHTS = ROOT / f"vit_from_scratch/weights/{NAME}.safetensors"
 ANSWERS = 4
+STYLE = """
+.vd{--vd-ink:var(--pst-color-text-base,#23282f);--vd-soft:var(--pst-color-text-muted,#59636e);
+--vd-blue:var(--vit-blue,#12669e);--vd-orange:var(--vit-orange,#a85400);--vd-line:var(--vit-line,#dfe3e8)}
+@media (prefers-color-scheme:dark){.vd{--vd-ink:var(--pst-color-text-base,#d5dae1);
+--vd-soft:var(--pst-color-text-muted,#9aa5b1);--vd-blue:var(--vit-blue,#7cc0ee);
+--vd-orange:var(--vit-orange,#f0ab4a);--vd-line:var(--vit-line,#353c45)}}
+.vd text{font:15px var(--pst-font-family-base,Georgia,serif);fill:var(--vd-soft)}
+.vd .name{fill:var(--vd-ink);font-weight:600}
+.vd .shape{font:12.5px var(--pst-font-family-monospace,monospace)}
+.vd image{image-rendering:pixelated}
+.vd .arrow{fill:none;stroke:var(--vd-soft);stroke-width:1.5}
+.vd .blue{fill:var(--vd-blue)}.vd .orange{fill:var(--vd-orange)}.vd .pale{fill:var(--vd-line)}
+.vd .best{fill:var(--vd-orange);font-weight:650}
+.vd .curve{fill:none;stroke:var(--vd-blue);stroke-width:3;stroke-linejoin:round}
+.vd .ray{stroke:var(--vd-orange);stroke-linecap:round}
+"""
+
+
+def text(x: float, y: float, words: str, name: str = "", anchor: str = "middle") -> str:
+    """A line of text."""
+    return f'<text class="{name}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def rect(
+    x: float, y: float, width: float, height: float, names: str = "", radius: float = 2, ink: float = 1
+) -> str:
+    """A rectangle with round corners, as opaque as `ink` says."""
+    opacity = "" if ink == 1 else f' opacity="{ink:.2f}"'
+    corner = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:g}"'
+    return f'<rect class="{names}" {corner}{opacity}/>'
+
+
+def squares(x: float, y: float, size: float, values: Tensor | None = None, count: int = 8) -> str:
+    """A grid of squares with gaps, white, as opaque as values (rows, columns) say."""
+    step, drawn = size / count, ""
+    for row in range(count):
+        for column in range(count):
+            left, top = x + step * (column + 0.06), y + step * (row + 0.06)
+            ink = 1 if values is None else values[row, column].item()
+            drawn += rect(left, top, 0.88 * step, 0.88 * step, ink=ink)
+    return drawn
+
+
+def arrow(way: str) -> str:
+    """An arrow along a path."""
+    return f'<path class="arrow" d="{way}"/>'
+
+
+def drawing(name: str, width: float, height: float, label: str, content: str) -> str:
+    """A whole file, which says what it was drawn from."""
+    root = f'<svg xmlns="http://www.w3.org/2000/svg" class="vd {name}" viewBox="0 0 {width:g} {height:g}"'
+    style = f"<style>{STYLE.replace(chr(10), '')}</style>"
+    named = f'role="img" aria-label="{escape(label)}" data-drawn-from="{fingerprint()}"'
+    return f"{root} {named}>{style}{content}</svg>\n"
 
 
 class Answer:
@@ -99,13 +155,10 @@ def tokens(answer: Answer, x: float, y: float, size: float) -> str:
             line, column = divmod(patch, answer.config.grid[1])
             clip = f"{answer.prefix}-token-{row}"
             scale = side / answer.config.patch_size
-            shift = (
-                f"translate({left - scale * 8 * column:.2f} {top - scale * 8 * line:.2f}) scale({scale:.4f})"
-            )
+            x_shift, y_shift = left - scale * 8 * column, top - scale * 8 * line
+            shift = f'transform="translate({x_shift:.2f} {y_shift:.2f}) scale({scale:.4f})"'
             drawn += f'<clipPath id="{clip}">{rect(left, top, side, side, radius=3)}</clipPath>'
-            drawn += (
-                f'<g clip-path="url(#{clip})"><use href="#{answer.prefix}-photo" transform="{shift}"/></g>'
-            )
+            drawn += f'<g clip-path="url(#{clip})"><use href="#{answer.prefix}-photo" {shift}/></g>'
         place = "[class]" if row == 0 else f"+ position {3 * answer.config.grid[1] + row + 1}"
         drawn += text(left + side + 8, top + 0.68 * side, place, "shape", "start")
     return drawn
@@ -144,14 +197,8 @@ def path(answer: Answer, narrow: bool) -> str:
     stations = "".join(station(answer, kind, x, y, size) for kind, (x, y) in zip(kinds, corners, strict=True))
     side = f'width="{answer.size}" height="{answer.size}"'
     pixels = f'<defs><image id="{answer.prefix}-photo" {side} href="{answer.photo}"/></defs>'
-    return drawing(
-        f"path {'narrow' if narrow else 'wide'}",
-        width,
-        height,
-        label,
-        pixels + stations + arrows,
-        fingerprint(),
-    )
+    name = f"path {'narrow' if narrow else 'wide'}"
+    return drawing(name, width, height, label, pixels + stations + arrows)
 
 
 def build_card() -> str:
@@ -160,24 +207,20 @@ def build_card() -> str:
     row = "".join(rect(112, 12 + 20 * n, 15, 15, "blue" if n else "orange", 3) for n in range(5))
     stack = "".join(rect(150 + 7 * n, 32 - 7 * n, 72, 76, "blue", 5, 0.35 + 0.3 * n) for n in range(3))
     label = "Patches, tokens and a stack of blocks"
-    return drawing("small", 250, 120, label, f'<g class="pale">{grid}</g>{row}{stack}', fingerprint())
+    return drawing("small", 250, 120, label, f'<g class="pale">{grid}</g>{row}{stack}')
 
 
 def train_card() -> str:
     """Part II: how the accuracy on held-out photos rose in the shipped model's first run."""
     curves = json.loads(RESULTS.read_text(encoding="utf-8"))["runs"][0]["curves"]
     heights = [epoch["validation_accuracy"] for epoch in curves]
-    points = [
-        (10 + 226 * place / (len(heights) - 1), 108 - 96 * height / max(heights))
-        for place, height in enumerate(heights)
-    ]
+    step, top = 226 / (len(heights) - 1), max(heights)
+    points = [(10 + step * place, 108 - 96 * height / top) for place, height in enumerate(heights)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     ground = '<path class="arrow" d="M10 8v104h230"/>'
     last = f'<circle class="orange" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="6"/>'
     label = "Accuracy on held-out photos, rising over the epochs"
-    return drawing(
-        "small", 250, 120, label, f'{ground}<polyline class="curve" points="{line}"/>{last}', fingerprint()
-    )
+    return drawing("small", 250, 120, label, f'{ground}<polyline class="curve" points="{line}"/>{last}')
 
 
 def look_card(answer: Answer) -> str:
@@ -192,15 +235,12 @@ def look_card(answer: Answer) -> str:
                 width = f'stroke-width="{2.5 * share:.1f}" opacity=".75"'
                 rays += f'<path class="ray" d="M34 60L{x + 5} {y + 5}" {width}/>'
     token = rect(20, 46, 28, 28, "orange", 5)
-    return drawing(
-        "small", 250, 120, "The class token attends to patches", f"{grid}{rays}{token}", fingerprint()
-    )
+    return drawing("small", 250, 120, "The class token attends to patches", f"{grid}{rays}{token}")
 
 
 def fingerprint() -> str:
     """What the pictures depend on: this script, the result file and the weights."""
-    own = (Path(__file__), Path(__file__).with_name("svg.py"))
-    content = b"".join(path.read_bytes() for path in (*own, RESULTS, WEIGHTS))
+    content = b"".join(path.read_bytes() for path in (Path(__file__), RESULTS, WEIGHTS))
     return hashlib.sha256(content).hexdigest()[:16]
 
 

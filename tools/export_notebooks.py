@@ -8,6 +8,8 @@ book/drawings/NAME.png                                the drawings that these no
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from chapter_export import ExportError, export_assignment, export_chapter
@@ -16,11 +18,8 @@ from drawings import draw, stale_pictures
 from project_facts import ROOT, chapter_number, chapters
 
 
-def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
-    """The notebooks that differ from what their chapters give, with what they should hold.
-
-    A notebook whose chapter is gone should hold nothing: None.
-    """
+def refresh_notebooks(root: Path, check: bool) -> bool:
+    """Export what is stale; a notebook whose chapter is gone should not be there."""
     catalogue = read_catalogue(root)
     wanted: dict[Path, str | None] = {}
     answers, stubs = root / "vit_classroom" / "assignments" / "chapters", root / "exercises"
@@ -32,27 +31,30 @@ def stale_notebooks(root: Path = ROOT) -> dict[Path, str | None]:
         for path in folder.glob("*.ipynb"):
             if chapter_number(path.stem) is not None:
                 wanted.setdefault(path, None)
-    return {path: text for path, text in wanted.items() if _read(path) != text}
+    written = {
+        path: None if text is None else partial(path.write_text, text, encoding="utf-8")
+        for path, text in wanted.items()
+        if text is None or not path.exists() or path.read_text(encoding="utf-8") != text
+    }
+    return refresh(written, check, root)
 
 
-def refresh_pictures(root: Path, check: bool) -> bool:
-    """Draw what is stale; only say so if `check`. Were there any?"""
-    stale = stale_pictures(root)
-    for path, name in stale.items():
-        print(f"{_done(check, name is None)}: {path.relative_to(root)}")
-        if not check and name is None:
+def refresh(stale: Mapping[Path, Callable[[], object] | None], check: bool, root: Path) -> bool:
+    """Write what is stale, remove what should not be there; only say so if `check`. Was there anything?"""
+    for path, write in stale.items():
+        print(f"{'stale' if check else 'wrote' if write else 'removed'}: {path.relative_to(root)}")
+        if not check and write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write()
+        elif not check:
             path.unlink()
-        elif not check and name is not None:
-            draw(name, root)
     return bool(stale)
 
 
-def _done(check: bool, gone: bool) -> str:
-    return "stale" if check else "removed" if gone else "wrote"
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.exists() else None
+def refresh_pictures(root: Path, check: bool) -> bool:
+    """Draw what is stale."""
+    drawn = {path: name and partial(draw, name, root) for path, name in stale_pictures(root).items()}
+    return refresh(drawn, check, root)
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -61,21 +63,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     options.add_argument("--check", action="store_true", help="write nothing; fail when a notebook is stale")
     check = options.parse_args(arguments).check
     try:
-        drawn = refresh_pictures(root, check)
-        stale = stale_notebooks(root)
+        stale = [refresh_pictures(root, check), refresh_notebooks(root, check)]
     except ExportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for path, text in stale.items():
-        print(f"{_done(check, text is None)}: {path.relative_to(root)}")
-        if not check and text is None:
-            path.unlink()
-        elif not check and text is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    if check and (stale or drawn):
+    if check and any(stale):
         print("error: run `make notebooks` to bring the notebooks up to date.", file=sys.stderr)
-    return int(check and bool(stale or drawn))
+    return int(check and any(stale))
 
 
 if __name__ == "__main__":

@@ -42,19 +42,14 @@ def run_notebook(path: Path) -> float:
 def surroundings() -> dict[str, Any]:
     """What a measurement depends on besides the chapter."""
     here = environment()
-    hardware = here["hardware"]
-    record = {
+    versions, hardware = here["versions"], here["hardware"]
+    return {
         "budget": os.environ.get("VIT_BUDGET", "quick"),
         "date": here["date"].partition("T")[0],
-        "processor": hardware["processor"],
-        "cores": hardware["cores"],
-        "python": here["versions"]["python"],
-        "torch": here["versions"]["torch"],
-        "vit_from_scratch": here["versions"]["vit-from-scratch"],
+        **{name: hardware[name] for name in ("processor", "cores")},
+        **{name.replace("-", "_"): versions[name] for name in ("python", "torch", "vit-from-scratch")},
+        **({"gpu": hardware["gpu"]} if hardware["gpu"] else {}),
     }
-    if hardware["gpu"]:
-        record["gpu"] = hardware["gpu"]
-    return record
 
 
 def measure(names: list[str]) -> list[str]:
@@ -65,13 +60,14 @@ def measure(names: list[str]) -> list[str]:
     unknown = [name for name in names if name not in present]
     if unknown:
         raise SystemExit(f"error: there is no chapter {unknown[0]}; there are {', '.join(present)}.")
-    device = "gpu" if environment()["hardware"]["gpu"] else "cpu"
-    place = device if surroundings()["budget"] == "quick" else f"{device}-full"
+    here = surroundings()
+    device = "gpu" if "gpu" in here else "cpu"
+    place = device if here["budget"] == "quick" else f"{device}-full"
     too_long = []
     for name in names or present:
         seconds = run_notebook(present[name].with_suffix(".ipynb"))
         print(f"{name}: {seconds:.1f} s on the {device}")
-        recorded.setdefault(name, {})[place] = {"seconds": round(seconds, 1), **surroundings()}
+        recorded.setdefault(name, {})[place] = {"seconds": round(seconds, 1), **here}
         if place == "cpu" and seconds > LIMIT:
             too_long.append(name)
     kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}

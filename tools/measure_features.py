@@ -9,25 +9,21 @@ from the training photos, the linear probe chooses its penalty on the held-out o
 test photos. Pixels get the same classifiers. Which layer is best is read off the held-out photos.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import options, ship
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, ImageData, open_dataset
-from vit_from_scratch.files import write_json
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.pretrained.releases import SHIPPED
 from vit_from_scratch.training.few_shot import few_shot_accuracy
 from vit_lab.features.probes import linear_probe
-from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import open_model
 
-RESULTS = Path("vit_lab/results")
 TOKENS = ("class", "mean")
 SHOTS, DRAWS = (1, 5, 20, 50, 100), 10
 PARTS = ("train", "validation", "test")
@@ -50,24 +46,14 @@ def described(model: VisionTransformer, data: ImageData, part: str) -> Tensor:
 
 def measured(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
     """Return few-shot accuracies with their intervals, on held-out and on test photos."""
-    row: dict[str, Any] = {}
+    row = {}
     for shots in SHOTS:
-        held_out = few_shot_accuracy(parts["train"], parts["validation"], shots, DRAWS)
-        tested = few_shot_accuracy(parts["train"], parts["test"], shots, DRAWS)
+        held_out, tested = (
+            few_shot_accuracy(parts["train"], parts[part], shots, DRAWS) for part in ("validation", "test")
+        )
         low, high = tested.interval
-        row[str(shots)] = {
-            "validation": held_out.mean,
-            "test": tested.mean,
-            "low": low,
-            "high": high,
-        }
+        row[str(shots)] = {"validation": held_out.mean, "test": tested.mean, "low": low, "high": high}
     return row
-
-
-def probed(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, float]:
-    """Return what a linear probe on all training photos reaches."""
-    accuracy, strength = linear_probe(parts["train"], parts["validation"], parts["test"])
-    return {"test": accuracy, "C": strength}
 
 
 def chosen_models(masked: bool) -> dict[str, VisionTransformer]:
@@ -81,27 +67,22 @@ def chosen_models(masked: bool) -> dict[str, VisionTransformer]:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser = options(__doc__)
     parser.add_argument("--images", type=int, default=10_000, help="training photos")
     parser.add_argument("--masked", action="store_true", help="the models without labels")
-    options = parser.parse_args()
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    name = "features_masked" if options.masked else "features_tiny_imagenet"
-    models = chosen_models(options.masked)
-    config = DataConfig("cifar10", validation_size=2_000, train_size=options.images, image_size=64)
-    data = open_dataset(config, options.data_dir)
+    name = "features_masked" if given.masked else "features_tiny_imagenet"
+    models = chosen_models(given.masked)
+    config = DataConfig("cifar10", validation_size=2_000, train_size=given.images, image_size=64)
+    data = open_dataset(config, given.data_dir)
     assert isinstance(data, ImageData)
     labels = {part: getattr(data, f"{part}_labels") for part in PARTS}
     result: dict[str, Any] = {
-        "command": f"python tools/measure_features.py --data-dir DEST --images {options.images}"
-        + (" --masked" if options.masked else ""),
         "model_sha256": {
             one: open_model(one).sha256
             for one, objective in SHIPPED.items()
-            if one.startswith("tiny-imagenet") and (objective != "classes") == options.masked
+            if one.startswith("tiny-imagenet") and (objective != "classes") == given.masked
         },
         "data": {"name": "cifar10", "image_size": 64} | {part: len(labels[part]) for part in PARTS},
         "shots": SHOTS,
@@ -121,16 +102,13 @@ def main() -> None:
                     parts = {part: (features[part][layer, index], labels[part]) for part in PARTS}
                     row[token] = {"few_shot": measured(parts)}
                     if layer == model.config.depth + 1:
-                        row[token]["linear_probe"] = probed(parts)
+                        accuracy, strength = linear_probe(*parts.values())
+                        row[token]["linear_probe"] = {"test": accuracy, "C": strength}
             rows.append(row)
-            print(
-                described_by,
-                layer,
-                {token: found["few_shot"]["20"]["test"] for token, found in row.items()},
-                flush=True,
-            )
+            reached = {token: found["few_shot"]["20"]["test"] for token, found in row.items()}
+            print(described_by, layer, reached, flush=True)
         result["models"][described_by] = rows
-    write_json(RESULTS / f"{name}.json", result | environment(1, "cpu"))
+    ship(name, result)
 
 
 if __name__ == "__main__":

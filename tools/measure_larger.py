@@ -7,22 +7,17 @@ paper, or, for comparison, as one long row of vectors. Both see the same photos,
 paired: photo by photo, with an interval of 95 %.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from measuring import interval, options, ship
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_pretrained
-from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import open_model
 
-RESULT = Path("vit_lab/results/larger_tiny_imagenet.json")
 SIDES = (64, 96, 128)
 
 
@@ -42,27 +37,17 @@ def with_positions(pretrained: VisionTransformer, side: int, along: str) -> Visi
     return larger.eval()
 
 
-def interval(apart: Tensor) -> list[float]:
-    """Return the mean of differences (N,) and the ends of its interval of 95 %."""
-    half = 1.96 * apart.std().item() / len(apart) ** 0.5
-    mean = apart.mean().item()
-    return [mean, mean - half, mean + half]
-
-
 @torch.no_grad()
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser = options(__doc__)
     parser.add_argument("--images", type=int, default=2_000)
-    options = parser.parse_args()
+    given = parser.parse_args()
     torch.set_num_threads(1)
     pretrained = load_pretrained("tiny-imagenet")
-    data = open_dataset(DataConfig("tiny-imagenet"), options.data_dir)
+    data = open_dataset(DataConfig("tiny-imagenet"), given.data_dir)
     chosen = torch.randperm(data.size_of("validation"), generator=torch.Generator().manual_seed(0))
-    wanted = set(chosen[: options.images].tolist())
+    wanted = set(chosen[: given.images].tolist())
     photos, labels, place = [], [], 0
     for images, some in data.batches("validation", workers=0):
         keep = torch.tensor([place + n in wanted for n in range(len(some))])
@@ -87,16 +72,8 @@ def main() -> None:
             f"grid_less_{SIDES[0]}": interval(hits["grid"] - own),
         }
         print(side, rows[str(side)], flush=True)
-    write_json(
-        RESULT,
-        {
-            "command": f"python tools/measure_larger.py --data-dir DEST --images {options.images}",
-            "model_sha256": open_model("tiny-imagenet").sha256,
-            "images": len(answers),
-            "accuracy": rows,
-        }
-        | environment(1, "cpu"),
-    )
+    sha256 = open_model("tiny-imagenet").sha256
+    ship("larger_tiny_imagenet", {"model_sha256": sha256, "images": len(answers), "accuracy": rows})
 
 
 if __name__ == "__main__":

@@ -18,22 +18,20 @@ results/inspection_stem.json.
 Differences between two maps are paired: photo by photo, then their mean with an interval of 95 %.
 """
 
-import argparse
 import copy
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from measuring import RESULTS, interval, options
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.dataset import DataSet
-from vit_from_scratch.data.datasets import data_folder
 from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
@@ -61,21 +59,11 @@ from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.trained_models import open_model
 
-RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
-RESULT = RESULTS / "inspection_tiny_imagenet.json"
-STEM_RESULT = RESULTS / "inspection_stem.json"
 HIDDEN = (4, 8, 16, 24, 32, 48)
 """How many of the 64 patches are hidden."""
 OBJECT = (0.05, 0.5)
 """The least and the largest share of a photo that its box may cover where attention on it is measured."""
 BATCH = 250
-
-
-def interval(values: Tensor) -> list[float]:
-    """Return the mean of (N,) values and the ends of its interval of 95 %."""
-    values = values.double()
-    half = 1.96 * values.std() / len(values) ** 0.5
-    return [values.mean().item(), (values.mean() - half).item(), (values.mean() + half).item()]
 
 
 def over_batches(function: Callable[[Tensor], Tensor], images: Tensor, dim: int = 0) -> Tensor:
@@ -96,10 +84,9 @@ def distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
 
     values = over_batches(lambda some: attention_distances(model, some), images, dim=1)  # (L, N, h)
     counts = over_batches(lambda some: torch.stack(layer_attention(model, some, attended)), images, dim=1)
-    error = values.std(dim=1) / values.shape[1] ** 0.5
     return {
         "pixels": values.mean(dim=1).tolist(),
-        "standard_error": error.tolist(),
+        "standard_error": (values.std(dim=1) / values.shape[1] ** 0.5).tolist(),
         "attended": counts.mean(dim=1).tolist(),
     }
 
@@ -138,14 +125,7 @@ def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, lis
 def on_object(
     model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
 ) -> dict[str, Any]:
-    """Measure the share of attention on the object, against chance, and head by head.
-
-    Args:
-        model: trained.
-        untrained: the same before training.
-        images: (N, C, H, W).
-        masks: (N, H, W), 1 on the object.
-    """
+    """Measure the share of attention on the object, where masks (N, H, W) are 1, against chance, by head."""
     grid, size = model.config.grid, model.config.patch_size
     rollout = over_batches(lambda some: attention_scores(model, some), images)  # (N, gh, gw)
     maps = {
@@ -182,34 +162,23 @@ def on_object(
         },
         "best_head": {
             "index": best,
-            "less_where_chosen": {
-                name: interval((every[best] - other)[choosing]) for name, other in others.items()
-            },
-            "less_elsewhere": {
-                name: interval((every[best] - other)[~choosing]) for name, other in others.items()
+            **{
+                place: {name: interval((every[best] - other)[here]) for name, other in others.items()}
+                for place, here in (("less_where_chosen", choosing), ("less_elsewhere", ~choosing))
             },
         },
     }
 
 
-def contrast_of(patch_size: int) -> Callable[[Tensor], Tensor]:
-    """Return the function that scores the patches of images by contrast."""
-    return lambda some: contrast_scores(some, patch_size)
-
-
 def masking(
     model: VisionTransformer, images: Tensor, labels: Tensor, best: tuple[int, int]
 ) -> dict[str, Any]:
-    """Measure accuracy against the number of hidden patches, for several ways of choosing them.
-
-    Args:
-        model: trained.
-        images: (N, C, H, W).
-        labels: (N,).
-        best: layer and head whose attention is a way of its own.
-    """
+    """Measure accuracy by the number of hidden patches, for ways of choosing them; the `best` head is one."""
     generator = torch.Generator().manual_seed(0)
     grid, size = model.config.grid, model.config.patch_size
+
+    def contrast(some: Tensor) -> Tensor:
+        return contrast_scores(some, size)
 
     def best_head(some: Tensor) -> Tensor:
         return class_token_maps(layer_attention(model, some), grid)[best[0], :, best[1]]
@@ -221,11 +190,11 @@ def masking(
         "least attended": lambda some: -attention_scores(model, some),
         "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
         "the middle": lambda some: centre_scores(some, grid),
-        "contrast": contrast_of(size),
+        "contrast": contrast,
         "gradient": lambda some: gradient_scores(model, some),
         "random": lambda some: random_scores(some, grid, generator),
     }
-    whole = masked_hits(model, images, labels, contrast_of(size), [0], BATCH)
+    whole = masked_hits(model, images, labels, contrast, [0], BATCH)
     hits = {
         name: torch.cat([whole, masked_hits(model, images, labels, way, HIDDEN, BATCH)]).double()
         for name, way in ways.items()
@@ -294,38 +263,11 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
     }
 
 
-def on_the_way(models: dict[str, VisionTransformer], images: Tensor) -> dict[str, dict[str, Any]]:
-    """Measure, for the model at each moment, the distances of its heads and what its weights show."""
-    return {
-        epoch: {"distance": distances(model, images)["pixels"], **weights_alone(model)}
-        for epoch, model in models.items()
-    }
-
-
-def moments_before(result: Path) -> dict[str, Any]:
-    """Return the moments of training that this tool wrote about earlier runs.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    try:
-        return json.loads(result.read_text("utf-8"))["on_the_way"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"--after {result} cannot be read ({error}): expected what this tool wrote."
-        ) from None
-
-
 def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
     """Return the checkpoints that runs kept, the last of each among them, by epochs since the beginning.
 
-    Args:
-        runs: each began with the weights that the one before ended with.
-        passed: epochs before the first of them. If there were any, a run's model before training is not
-            among the moments: it is what the run before ended with.
-
-    Raises:
-        InputError: a folder that is no finished run, or a first run that kept no model before training.
+    So many epochs have `passed` before the first run. If there were any, a run's model before training is not
+    among the moments: it is what the run before ended with.
     """
     moments: dict[int, Path] = {}
     for run in runs:
@@ -341,30 +283,17 @@ def moments_of(runs: list[Path], passed: int) -> dict[int, Path]:
     return moments
 
 
-def open_photos(data_dir: str | None) -> tuple[DataSet, Tensor, Tensor]:
+def open_photos(data_dir: Path) -> tuple[DataSet, Tensor, Tensor]:
     """Return the data set, and the images and labels of its test part."""
     data = open_dataset(DataConfig("tiny-imagenet"), data_dir)
     images, labels = (torch.cat(part) for part in zip(*data.batches("test"), strict=True))
     return data, images, labels
 
 
-def of_moments(images: Tensor, count: int) -> Tensor:
-    """Return the photos that moments of training are measured on: the first quarter of so many."""
-    return images[: count // 4]
-
-
-def measure_stem(run: Path, data_dir: str | None, count: int) -> dict[str, Any]:
-    """Return how far the heads of a run with a stem look, at every moment that it kept.
-
-    Raises:
-        InputError: a folder that is no finished run, or kept no model before training.
-    """
+def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
+    """Return how far the heads of a run with a stem look, at every moment that it kept."""
     moments = {epoch: load_checkpoint(file) for epoch, file in moments_of([run], 0).items()}
-    if any(model.config.stem.kind == "patch" for model in moments.values()):
-        raise InputError(
-            f"--stem {run} is a model without a stem: expected one with a convolutional or ResNet stem."
-        )
-    images = of_moments(open_photos(data_dir)[1], count)
+    images = open_photos(data_dir)[1][: count // 4]
     return {
         "claim": "With a convolutional stem local heads are less pronounced. After the same 16 epochs fewer "
         "heads of the lower four layers look nearer than nine tenths of the uniform distance than without a "
@@ -376,16 +305,12 @@ def measure_stem(run: Path, data_dir: str | None, count: int) -> dict[str, Any]:
     }
 
 
-def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: int) -> dict[str, Any]:
-    """Return everything that the result file of the plain runs holds.
-
-    Raises:
-        InputError: a folder that is no finished run, kept no epochs, or other data.
-    """
-    first = moments_before(after) if after else {}
+def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) -> dict[str, Any]:
+    """Return everything that the result file of the plain runs holds."""
+    first = json.loads(after.read_text("utf-8"))["on_the_way"] if after else {}
     moments = moments_of(runs, max((int(moment) for moment in first if moment != "mean"), default=0))
     data, images, labels = open_photos(data_dir)
-    masks = torch.from_numpy(object_masks(data_folder(data_dir) or ".")).float()
+    masks = torch.from_numpy(object_masks(data_dir)).float()
     area = masks.mean(dim=(1, 2))
     path = {str(epoch): load_checkpoint(file) for epoch, file in moments.items()}
     shipped = open_model("tiny-imagenet")
@@ -395,7 +320,10 @@ def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: i
     some = slice(0, count)
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
     objects = on_object(model, untrained, images[boxed], masks[boxed])
-    found = on_the_way(path, of_moments(images, count))
+    found = {
+        epoch: {"distance": distances(one, images[: count // 4])["pixels"], **weights_alone(one)}
+        for epoch, one in path.items()
+    }
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
@@ -417,34 +345,26 @@ def measure(runs: list[Path], after: Path | None, data_dir: str | None, count: i
     }
 
 
-def main() -> int:
-    """Run from the command line; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    """Run from the command line."""
+    parser = options(__doc__)
     parser.add_argument("runs", nargs="*", type=Path, help="finished runs that kept some epochs, in order")
-    parser.add_argument(
-        "--after",
-        type=Path,
-        help="what this tool wrote about the runs before the first, or about all of them",
-    )
+    parser.add_argument("--after", type=Path, help="what this tool wrote about earlier runs, or about all")
     parser.add_argument("--stem", type=Path, help="a finished run of the same with a stem, measured alone")
-    parser.add_argument("--data-dir", help="folder that holds tiny-imagenet-200")
     parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
-    options = parser.parse_args()
-    if bool(options.stem) == bool(options.runs or options.after):
+    given = parser.parse_args()
+    if bool(given.stem) == bool(given.runs or given.after):
         parser.error("expected a finished run, or --after RESULT for the shipped model alone, or --stem RUN")
-    path = STEM_RESULT if options.stem else RESULT
     try:
-        if options.stem:
-            result = measure_stem(options.stem, options.data_dir, options.images)
+        if given.stem:
+            name, result = "inspection_stem", measure_stem(given.stem, given.data_dir, given.images)
         else:
-            result = measure(options.runs, options.after, options.data_dir, options.images)
-        write_json(path, result)
+            name = "inspection_tiny_imagenet"
+            result = measure(given.runs, given.after, given.data_dir, given.images)
     except InputError as error:
-        print(f"measure_looking: {error}", file=sys.stderr)
-        return 2
-    print(f"wrote {path}")
-    return 0
+        parser.error(str(error))
+    write_json(RESULTS / f"{name}.json", result)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

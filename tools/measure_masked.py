@@ -8,19 +8,17 @@ is most frequent among the held-out patches, and the mean of the visible neighbo
 2,000 draws of the photos with replacement.
 """
 
-import argparse
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
+from measuring import options, ship
 from torch import Tensor
 
 from vit_from_scratch.data import open_dataset
 from vit_from_scratch.data.dataset import DataSet
-from vit_from_scratch.files import write_json
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
 from vit_from_scratch.training.masked_autoencoding import standardised
@@ -33,11 +31,9 @@ from vit_from_scratch.training.masked_patches import (
 )
 from vit_from_scratch.training.outcomes import MEASURING_SEED
 from vit_lab import load_recipe
-from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import open_model
 
 NAME = "tiny-imagenet-masked"
-RESULT = Path("vit_lab/results/masked_tiny_imagenet.json")
 DRAWS = 2_000
 FATES = ("masked", "replaced", "kept")
 
@@ -92,40 +88,29 @@ def interval(right: Tensor, photo: Tensor) -> list[float]:
     return [by_photo.mean().item(), *means.quantile(torch.tensor([0.025, 0.975]).double()).tolist()]
 
 
-def entropy(numbers: Tensor) -> float:
-    """Return the entropy of colour numbers, in nats."""
-    shares = numbers.bincount(minlength=COLOURS).double() / len(numbers)
-    return -(shares * shares.clamp(min=1e-300).log()).sum().item()
-
-
 def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
     """Put what is known of the asked patches into numbers."""
     target, model, around = found["target"], found["model"], found["neighbours"]
-    most = target.bincount().argmax()
+    shares = target.bincount(minlength=COLOURS).double() / len(target)
+    most = shares.argmax()
     right = {"model": model == target, "neighbours": around == target, "most frequent": target == most}
     photo = found["photo"]
-    by_visible = []
-    for count in range(9):
-        here = found["visible"] == count
-        by_visible.append(
-            {"patches": int(here.sum())}
-            | {name: values[here].double().mean().item() for name, values in right.items()}
-        )
+
+    def where(here: Tensor, **which: Tensor) -> dict[str, float]:
+        means = {name: values[here].double().mean().item() for name, values in which.items()}
+        return {"patches": int(here.sum()), **means}
+
     return {
         "patches": len(target),
         "accuracy": {name: interval(values, photo) for name, values in right.items()},
         "model_less_neighbours": interval(right["model"].double() - right["neighbours"].double(), photo),
         "by_fate": {
-            fate: {
-                "patches": int((found["fate"] == number).sum()),
-                "accuracy": right["model"][found["fate"] == number].double().mean().item(),
-            }
-            for number, fate in enumerate(FATES)
+            fate: where(found["fate"] == number, accuracy=right["model"]) for number, fate in enumerate(FATES)
         },
-        "by_visible_neighbours": by_visible,
+        "by_visible_neighbours": [where(found["visible"] == count, **right) for count in range(9)],
         "loss": found["loss"].double().mean().item(),
         "loss_of_chance": math.log(COLOURS),
-        "loss_of_frequencies": entropy(target),
+        "loss_of_frequencies": torch.special.entr(shares).sum().item(),
         "levels_off": {name: found[f"{name}_off"].double().mean().item() for name in ("model", "neighbours")},
         "colours": {"there": len(target.unique()), "answered": len(model.unique())},
     }
@@ -157,25 +142,19 @@ def of_pixels(task: MaskedAutoencoder, data: DataSet) -> dict[str, float]:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, required=True)
-    options = parser.parse_args()
+    given = options(__doc__).parse_args()
     torch.set_num_threads(1)
-    data = open_dataset(load_recipe(f"{NAME}-patches").data, options.data_dir)
-    task = load_self_supervised(f"{NAME}-patches")
+    data = open_dataset(load_recipe(f"{NAME}-patches").data, given.data_dir)
+    task, painter = (load_self_supervised(f"{NAME}-{kind}") for kind in ("patches", "pixels"))
     assert isinstance(task, MaskedPatchPrediction)
-    painter = load_self_supervised(f"{NAME}-pixels")
     assert isinstance(painter, MaskedAutoencoder)
     result = {
-        "command": "python tools/measure_masked.py --data-dir DEST",
         "model_sha256": {name: open_model(name).sha256 for name in (f"{NAME}-patches", f"{NAME}-pixels")},
         "images": data.size_of("validation"),
         "colours": of_colours(answers(task, data)),
         "pixels": of_pixels(painter, data),
     }
-    write_json(RESULT, result | environment(1, "cpu"))
+    ship("masked_tiny_imagenet", result)
 
 
 if __name__ == "__main__":

@@ -111,25 +111,13 @@ def time_text(chapter: str, root: Path = ROOT) -> str:
 
 def reading_minutes(chapter: str, root: Path = ROOT) -> int:
     """Estimate how long a chapter takes to read, with its solutions, without folded drawings."""
-    text, prose = _text_and_prose(chapter, root)
+    text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
+    prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     read = [cell for cell in cells if "hide-input" not in cell or "code_prompt_show" in cell]
     code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)
     lines = sum(bool(line.strip()) for line in code.splitlines())
     return round(len(prose.split()) / WORDS_A_MINUTE + lines / LINES_A_MINUTE)
-
-
-def main_words(chapter: str, root: Path = ROOT) -> int:
-    """Count the words of a chapter's prose without its solutions."""
-    _, prose = _text_and_prose(chapter, root)
-    solution = r"^```\{solution-start\}.*?^```\{solution-end\}\n```"
-    return len(re.sub(solution, "", prose, flags=re.DOTALL | re.MULTILINE).split())
-
-
-def _text_and_prose(chapter: str, root: Path) -> tuple[str, str]:
-    """Return a chapter from its title on, and the same without its cells."""
-    text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
-    return text, re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def minutes_text(chapter: str, root: Path = ROOT) -> str:

@@ -2,16 +2,15 @@
 
 import argparse
 import asyncio
-import errno
 import logging
-import socket
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from check_links import BUILT
+from check_book import BUILT
 from tornado import httpserver, netutil, web
 
 PORT = 8000
@@ -40,44 +39,27 @@ def application(folder: Path) -> web.Application:
     return web.Application([(r"/(.*)", Files, settings)], compress_response=True)
 
 
-def bind(port: int) -> list[socket.socket]:
-    """Take a port of this machine, which nobody else reaches; 0 takes any that is free."""
-    if not 0 <= port <= 65535:
-        raise OSError("ports go from 0 to 65535")
-    return netutil.bind_sockets(port, address="127.0.0.1")
+@contextmanager
+def served(folder: Path, port: int = 0) -> Iterator[str]:
+    """Serve `folder` at a free port or a given one, for this machine alone; give the address."""
+    sockets = netutil.bind_sockets(port, address="127.0.0.1")
+    started: Future[asyncio.AbstractEventLoop] = Future()
+    ended = asyncio.Event()
 
-
-async def serve(folder: Path, sockets: list[socket.socket]) -> None:
-    """Serve `folder` until cancelled."""
-    server = httpserver.HTTPServer(application(folder))
-    server.add_sockets(sockets)
-    try:
-        await asyncio.Event().wait()
-    finally:
+    async def serve() -> None:
+        server = httpserver.HTTPServer(application(folder))
+        server.add_sockets(sockets)
+        started.set_result(asyncio.get_running_loop())
+        await ended.wait()
         server.stop()
         await server.close_all_connections()
 
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve `folder` in a thread at a free port, for tests and measurements; give the address."""
-    sockets = bind(0)
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(serve(folder, sockets))
-    thread = threading.Thread(target=_run, args=(loop, task), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}/"
-    finally:
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-
-
-def _run(loop: asyncio.AbstractEventLoop, task: asyncio.Task) -> None:
-    asyncio.set_event_loop(loop)
-    with suppress(asyncio.CancelledError):
-        loop.run_until_complete(task)
-    loop.close()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, serve())
+        try:
+            yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}/"
+        finally:
+            started.result().call_soon_threadsafe(ended.set)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -91,17 +73,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: there is no book in {folder}; run `make book` first.", file=sys.stderr)
         return 1
     try:
-        sockets = bind(chosen.port)
-    except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        why = "is taken" if taken else f"cannot be used ({error})"
-        print(f"error: port {chosen.port} {why}; name another one: make serve PORT=8001", file=sys.stderr)
+        with suppress(KeyboardInterrupt), served(folder, chosen.port) as address:
+            print(f"The book is at {address} (Ctrl+C stops it)", flush=True)
+            threading.Event().wait()
+    except (OSError, OverflowError) as error:
+        print(
+            f"error: port {chosen.port} cannot be used ({error}); name another one: make serve PORT=8001",
+            file=sys.stderr,
+        )
         return 1
-    print(f"The book is at http://localhost:{sockets[0].getsockname()[1]}/ (Ctrl+C stops it)", flush=True)
-    try:
-        asyncio.run(serve(folder, sockets))
-    except KeyboardInterrupt:
-        print()
     return 0
 
 

@@ -41,17 +41,18 @@ def disagreements(root: Path) -> Iterator[str]:
     repository = read_repository(root)
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    stated = {"pyproject.toml": project["urls"]["Repository"], "CITATION.cff": citation["repository-code"]}
-    for name, url in stated.items():
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    home = repository.url.removesuffix(repository.slug)
+    slugs = re.findall(r"colab\.research\.google\.com/github/([\w.-]+/[\w.-]+)/", readme)
+    urls = re.findall(r"(?:git clone |pip install \S*git\+)(https://[^\s@'\"]+)", readme)
+    stated = [
+        ("pyproject.toml", project["urls"]["Repository"]),
+        ("CITATION.cff", citation["repository-code"]),
+        *(("README.md", url.removesuffix(".git")) for url in (*urls, *(f"{home}{slug}" for slug in slugs))),
+    ]
+    for name, url in stated:
         if url != repository.url:
             yield f"{name} says {url}"
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    for url in re.findall(r"git clone (\S+)|pip install \S*git\+(https://[^\s@'\"]+)", readme):
-        if "".join(url).removesuffix(".git") != repository.url:
-            yield f"README.md says {''.join(url)}"
-    for slug in re.findall(r"colab\.research\.google\.com/github/([\w.-]+/[\w.-]+)/", readme):
-        if slug != repository.slug:
-            yield f"README.md opens notebooks of {slug} in Colab"
     if repository.url not in readme:
         yield f"README.md does not hold {repository.url}"
 

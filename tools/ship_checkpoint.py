@@ -12,7 +12,6 @@ the mean of both runs' weights ships; held-out photos are asked about other shar
 import argparse
 import dataclasses
 import hashlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from typing import Any
 from torch import nn
 
 from vit_from_scratch.data import DataConfig, open_dataset
-from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
@@ -37,23 +35,12 @@ from vit_lab.runs.run_settings import read_settings
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 12_000_000
 """Bytes that a shipped checkpoint may have."""
-
-
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far along the line from a run's start to its end held-out photos are asked; the middle ships."""
 
 
 def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
-    """Write a run's model in half precision, and return what is read from that file.
-
-    Args:
-        run: the finished run's folder.
-        start: that of the run that it began from, if the mean of both is to ship.
-        target: where to write.
-
-    Raises:
-        InputError: its weights are too large to ship.
-    """
+    """Write a run's model in half precision, or the mean of it and its start; return what that file holds."""
     labelled = not (run / PRETRAINING).exists()
     model = load_checkpoint(run / "model.safetensors") if labelled else load_pretraining(run / PRETRAINING)
     if start is not None:
@@ -62,34 +49,13 @@ def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
         raise InputError(
             f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
         )
-    if labelled:
-        save_checkpoint(target, model.half())
-        return load_checkpoint(target).float()
-    save_pretraining(target, model.half())
-    return load_pretraining(target)
-
-
-def along(start: Path, run: Path, data: DataSet) -> dict[str, float]:
-    """Return the accuracy on held-out photos at some shares of the way from a run's start to its end."""
-    first, last = (load_checkpoint(folder / "model.safetensors") for folder in (start, run))
-    return {
-        str(share): measure(between(first, last, share), data.batches("validation")).accuracy
-        for share in SHARES
-    }
+    save, load = (save_checkpoint, load_checkpoint) if labelled else (save_pretraining, load_pretraining)
+    save(target, model.half())
+    return load(target).float()
 
 
 def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) -> dict[str, Any]:
-    """Write the checkpoint and its result; return the result.
-
-    Args:
-        run: the finished run's folder.
-        name: that `load_pretrained` takes.
-        data_dir: folder that holds the data set.
-        start: the folder of the run that it began from, if the mean of both is to ship.
-
-    Raises:
-        InputError: the run is not finished, or its weights are too large to ship.
-    """
+    """Write the checkpoint NAME and its result, and return it; with a start, the mean of both runs ships."""
     result, settings = read_result(run), read_settings(run)
     part = "validation" if "objective" in result else "test"
     target = ROOT / "vit_from_scratch" / "weights" / f"{name}.safetensors"
@@ -101,8 +67,11 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
     numbers = {f"{part}_{key}": number for key, number in found.items() if number is not None}
     mean: dict[str, Any] = {}
     if start is not None:
+        first, last = (load_checkpoint(folder / "model.safetensors") for folder in (start, run))
+        models = {str(share): between(first, last, share) for share in SHARES}
+        reached = {share: measure(one, data.batches("validation")).accuracy for share, one in models.items()}
         held_out = measure(shipped, data.batches("validation")).accuracy
-        mean = {"along": along(start, run, data), "validation_accuracy": held_out}
+        mean = {"along": reached, "validation_accuracy": held_out}
     summary = {
         "claim": "Rounding the weights to half precision leaves the accuracy as it is."
         + (" Their mean over a run's start and its end is right more often than either." if mean else ""),
@@ -134,9 +103,7 @@ def main() -> int:
     except InputError as error:
         print(f"ship_checkpoint: {error}", file=sys.stderr)
         return 2
-    print(
-        json.dumps({key: value for key, value in summary.items() if key.startswith(("test", "valid", "by"))})
-    )
+    print({key: value for key, value in summary.items() if key.startswith(("test", "valid", "by"))})
     return 0
 
 

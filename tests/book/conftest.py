@@ -1,7 +1,7 @@
 """Where the built book lies, if it is there and up to date."""
 
 import pytest
-from check_links import BUILT
+from check_book import BUILT
 from freshness import STALE, is_fresh
 
 

@@ -2,9 +2,8 @@
 
 import re
 
-import check_links
+import check_book
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from project_facts import ROOT, chapters, read_repository, time_text
 
@@ -19,7 +18,7 @@ def read(built, name):
 
 
 def test_links_pictures_and_scripts_are_whole(built):
-    assert check_links.findings(built) == []
+    assert check_book.findings(built) == []
 
 
 def test_part_two_lists_every_recipe_with_the_number_of_its_run(built):
@@ -90,11 +89,6 @@ def test_exercises_have_the_numbers_of_the_notebook(built, chapter):
     assert exported == shown
 
 
-def test_mathematics_comes_with_the_book(built):
-    assert (built / "_static" / "mathjax" / "formulas.js").exists()
-    assert "mathjax/formulas.js" in read(built, f"notebooks/{CHAPTERS[0]}")
-
-
 def test_no_page_carries_scripts_for_live_code(built):
     for page in built.rglob("*.html"):
         assert "thebe" not in page.read_text(encoding="utf-8").lower(), page
@@ -108,9 +102,3 @@ def test_the_reference_documents_every_module_of_the_model(built):
     documented = read(built, "book/api/model")
     for path in (ROOT / "vit_from_scratch" / "model").glob("[!_]*.py"):
         assert f"module-vit_from_scratch.model.{path.stem}" in documented
-
-
-def test_the_site_title_is_the_books(built):
-    assert yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"] in read(
-        built, "book/index"
-    )

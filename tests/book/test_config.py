@@ -24,10 +24,6 @@ def test_the_readers_theme_is_followed():
     assert SPHINX["html_context"]["default_mode"] == "auto"
 
 
-def test_nobody_counts_the_readers():
-    assert not re.search("analytics", (ROOT / "_config.yml").read_text(encoding="utf-8"))
-
-
 @pytest.mark.parametrize(
     "name", ["PyTorch", "vit_from_scratch.model.ViT", "torchlike.Tensor", "Tensors", "Exception2"]
 )

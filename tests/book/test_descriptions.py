@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from check_links import read_page
-from check_published import pages
+from check_book import pages, read_page
 from docutils import nodes
 from PIL import Image
 from project_facts import ROOT, Repository, read_repository

@@ -9,9 +9,8 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib import get_data_path
 from PIL import Image, ImageDraw
-from vit_book import lean_styles, markup, weight
-from vit_book.finishing import finish
-from vit_book.lean_pictures import lighten_pictures, lighter, likeness
+from vit_book import finishing, lean_files
+from vit_book.lean_files import lighten_pictures, lighter, likeness
 
 HEAD = """<html lang="en" data-theme="auto"><head>
 <meta charset="utf-8">
@@ -38,60 +37,53 @@ def loaded(page):
 
 
 def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
-    assert not [
-        name for name in loaded(weight.formulas_where_they_are(book_page("aftermath"))) if "mathjax" in name
-    ]
-    assert "MathJax" not in weight.formulas_where_they_are(book_page("no formula"))
-    page = weight.formulas_where_they_are(book_page(FORMULA))
+    plain = finishing.formulas_where_they_are(book_page("aftermath"))
+    assert not [name for name in loaded(plain) if "mathjax" in name]
+    assert "MathJax" not in finishing.formulas_where_they_are(book_page("no formula"))
+    page = finishing.formulas_where_they_are(book_page(FORMULA))
     assert "_static/mathjax/formulas.js" in loaded(page)
     assert "_static/mathjax/tex-chtml.js" not in loaded(page)
     assert "window.MathJax" in page
     assert re.search('<script async src="[^"]*formulas.js', page)
 
 
-def test_the_icon_script_goes_and_its_neighbours_stay():
-    page = weight.drop_icon_script(book_page(""))
-    assert set(loaded(book_page(""))) - set(loaded(page)) == {"_static/scripts/fontawesome.js"}
-
-
-def test_the_search_index_is_for_the_search_page():
-    assert "searchindex.js" not in loaded(weight.search_on_its_page(book_page("")))
-    assert "searchindex.js" in loaded(weight.search_on_its_page(book_page('<div id="search-results"></div>')))
-
-
-def test_companions_stay_where_they_are_needed():
-    page = weight.drop_unused_companions(book_page('<div class="highlight"></div>'))
-    assert "_static/copybutton.js" in loaded(page)
-    assert "_static/sphinx-design.min.css" not in loaded(page)
-    page = weight.drop_unused_companions(book_page('<div class="sd-card"></div>'))
-    assert "_static/copybutton.js" not in loaded(page)
-    assert "_static/sphinx-design.min.css" in loaded(page)
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("", set()),
+        ('<div id="search-results"></div>', {"_static/searchtools.js", "searchindex.js"}),
+        ('<div class="highlight"></div>', {"_static/copybutton.js"}),
+        ('<div class="sd-card"></div>', {"_static/sphinx-design.min.css"}),
+    ],
+)
+def test_companions_stay_where_they_are_needed_and_the_icon_script_nowhere(body, kept):
+    companions = {"searchtools", "searchindex", "copybutton", "sphinx-design", "fontawesome"}
+    names = loaded(finishing.drop_unused_companions(book_page(body)))
+    assert {name for name in names if any(word in name for word in companions)} == kept
+    assert {"_static/doctools.js", "_static/documentation_options.js"} <= set(names)
 
 
 def test_scripts_wait_but_the_one_that_the_page_speaks_to():
-    scripts = re.findall(r"<script[^>]*src[^>]*>", weight.scripts_after_the_text(book_page("")))
+    scripts = re.findall(r"<script[^>]*src[^>]*>", finishing.scripts_after_the_text(book_page("")))
     assert [script for script in scripts if " defer" not in script and " async" not in script] == [
         '<script src="_static/documentation_options.js?v=9">'
     ]
 
 
 def test_a_page_has_light_colours_without_scripts():
-    page = markup.theme_from_the_start(book_page(""))
+    page = finishing.theme_from_the_start(book_page(""))
     assert '<html lang="en" data-theme="light">' in page
     assert "prefers-color-scheme" in page
 
 
-def test_exercises_share_no_name():
+def test_exercises_share_no_name_and_those_of_drawings_are_not_marked():
     page = book_page('<section id="exercise-content">a</section><section id="solution-content">b</section>')
-    assert "<section>a</section><section>b</section>" in markup.unique_ids(page)
-
-
-def test_names_of_drawings_are_no_words_to_mark():
+    assert "<section>a</section><section>b</section>" in finishing.unique_ids(page)
     page = book_page('<svg><title id="a">Patches</title><desc id="b">Cut.</desc></svg>')
-    done = markup.names_of_drawings_unmarked(page)
+    done = finishing.names_of_drawings_unmarked(page)
     assert '<title class="nohighlight" id="a">' in done
     assert '<desc class="nohighlight" id="b">' in done
-    assert markup.names_of_drawings_unmarked(done) == done
+    assert finishing.names_of_drawings_unmarked(done) == done
 
 
 def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):
@@ -99,7 +91,7 @@ def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path
     page = book_page(
         '<img src="a.png" alt="1"><img alt="2" src="a.png"/><img src="gone.png"><img src="a.png" width="5">'
     )
-    first, second, gone, sized = re.findall("<img[^>]*>", weight.pictures_when_they_near(page, tmp_path))
+    first, second, gone, sized = re.findall("<img[^>]*>", finishing.pictures_when_they_near(page, tmp_path))
     assert first == '<img width="40" height="30" src="a.png" alt="1">'
     assert second == '<img loading="lazy" decoding="async" width="40" height="30" alt="2" src="a.png"/>'
     assert gone == '<img src="gone.png">'
@@ -125,7 +117,7 @@ def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path
     ],
 )
 def test_rules_for_classes_that_no_page_has_go(css, left):
-    assert re.sub(r"\s*\n\s*", "", lean_styles.prune(css, {"card"})) == left
+    assert re.sub(r"\s*\n\s*", "", lean_files.prune(css, {"card"})) == left
 
 
 def test_fonts_keep_the_icons_that_are_used(tmp_path):
@@ -133,7 +125,7 @@ def test_fonts_keep_the_icons_that_are_used(tmp_path):
     font.save(tmp_path / "icons.ttf")
     font.flavor = "woff2"
     font.save(tmp_path / "icons.woff2")
-    lean_styles.subset_icons(tmp_path, {ord("A"), ord("é")})
+    lean_files.subset_icons(tmp_path, {ord("A"), ord("é")})
     for name in ("icons.ttf", "icons.woff2"):
         assert set(TTFont(tmp_path / name).getBestCmap()) == {ord("A"), ord("é")}
         assert (tmp_path / name).stat().st_size < 8000
@@ -174,18 +166,6 @@ def test_drawings_and_photos_become_lighter_and_look_the_same(tmp_path):
     assert {path.name: path.read_bytes() for path in images.iterdir()} == again
 
 
-def test_many_colours_in_large_squares_keep_every_pixel():
-    """A map that is drawn large has more than 256 colours, and weighs less without losses than with them."""
-    colours = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    squares = Image.fromarray(colours.repeat(16, axis=0).repeat(16, axis=1)).convert("RGBA")
-    squares.save(file, format="PNG")
-    ending, small = lighter(file.getvalue())
-    assert ending == ".webp"
-    assert len(small) < len(file.getvalue())
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(small)).convert("RGBA")), np.asarray(squares))
-
-
 def test_a_file_that_gets_no_lighter_stays():
     noise = np.random.default_rng(0).integers(0, 2, (256, 256)).astype(bool)
     file = io.BytesIO()
@@ -216,7 +196,7 @@ def test_a_second_pass_changes_nothing(tmp_path):
     (tmp_path / "index.html").write_text(book_page(body))
     passes = []
     for _ in range(2):
-        finish(tmp_path, tmp_path / "cache")
+        finishing.finish(tmp_path, tmp_path / "cache")
         passes.append({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
     assert passes[0] == passes[1]
     page = (tmp_path / "index.html").read_text()

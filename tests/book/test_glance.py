@@ -19,13 +19,6 @@ def test_each_number_is_read_from_a_result():
     assert [number for number, _ in tiles()] == [*expected, f"{hidden:.1%}"]
 
 
-def test_the_words_say_how_long_it_took_and_of_how_many():
-    words = [words for _, words in tiles()]
-    assert f"{load_result('digits')['seconds_max']:.0f} seconds" in words[0]
-    assert f"{load_result('cifar10-half-hour-conv')['seconds_max'] / 60:.0f} minutes" in words[1]
-    assert f"{load_result('tiny-imagenet_weights')['test_images']:,} photos" in words[2]
-
-
 @pytest.mark.built
 def test_the_landing_page_shows_them(built):
     page = (built / "book/index.html").read_text(encoding="utf-8")

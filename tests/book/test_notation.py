@@ -1,8 +1,19 @@
 """Every symbol of an equation, and every letter of a shape in a chapter's code, is on the notation page."""
 
 import pytest
-from chapter_symbols import NOTATION, chapter_formulas, formulas, shape_letters, symbols
-from notation_page import Chapter, Row, missing, read_chapters, read_rows, stale, used_in
+from notation_page import (
+    NOTATION,
+    Chapter,
+    Row,
+    formulas,
+    missing,
+    read_chapters,
+    read_rows,
+    shape_letters,
+    stale,
+    symbols,
+    used_in,
+)
 from project_facts import ROOT, chapters
 
 PAGES = sorted(set((ROOT / "book").glob("*.md")) - {NOTATION})
@@ -38,7 +49,8 @@ def test_captions_of_figures_count(tmp_path):
     chapter = tmp_path / "03_attention.md"
     figure = "---\nmystnb:\n  figure:\n    name: fig-x\n    caption: A row of $\\Xi$.\n---\n1\n"
     chapter.write_text(f"{HEAD}```{{code-cell}} ipython3\n{figure}```\n", encoding="utf-8")
-    assert chapter_formulas(chapter) == [r"\Xi"]
+    (read,) = read_chapters([chapter])
+    assert [str(symbol) for symbol in read.symbols] == [r"\Xi"]
 
 
 def test_the_equations_of_the_paper_are_taken_apart():

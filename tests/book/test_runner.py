@@ -88,12 +88,6 @@ def test_only_pages_with_cells_that_the_cache_lacks_are_run(tmp_path, env, cache
     assert names(runner.lacking(env, pages, cache)) == ["changed"]
 
 
-def test_a_page_that_the_configuration_excludes_is_not_run(tmp_path, env, cache):
-    write(tmp_path, "excluded", "1 + 1")
-    env.mystnb_config = env.mystnb_config.copy(execution_excludepatterns=["excluded*"])
-    assert runner.lacking(env, ["excluded"], cache) == []
-
-
 @pytest.mark.parametrize(("cores", "budget", "expected"), [(1, "quick", 1), (3, "quick", 3), (3, "full", 1)])
 def test_as_many_run_at_a_time_as_there_are_cores(tmp_path, env, cache, monkeypatch, cores, budget, expected):
     monkeypatch.setattr(runner, "cpu_count", lambda: cores)
@@ -215,10 +209,3 @@ def test_myst_nb_finds_the_outputs_and_runs_nothing_again(book):
     assert "Other words." in page
     assert "threads 1 files []" in page
     assert runs == "run "
-
-
-def test_a_cell_that_fails_ends_the_build_with_its_chapter_and_its_traceback(book):
-    with pytest.raises(runner.ChapterError) as stop:
-        book("Some words.", "1 / 0")
-    assert "index.md" in str(stop.value)
-    assert "ZeroDivisionError" in str(stop.value)

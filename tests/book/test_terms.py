@@ -117,13 +117,6 @@ def test_equations_are_found_by_their_number():
     ]
 
 
-@pytest.mark.parametrize("path", chapters(ROOT), ids=lambda path: path.stem)
-def test_notebooks_hold_no_links_to_the_glossary(path):
-    text = path.with_suffix(".ipynb").read_text(encoding="utf-8")
-    assert "term-" not in text
-    assert "{term}" not in text
-
-
 @pytest.mark.built
 @pytest.mark.parametrize("page", PAGES)
 def test_each_link_of_a_page_has_its_card_and_leads_somewhere(built, page):

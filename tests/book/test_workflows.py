@@ -1,10 +1,9 @@
 """Each `run:` line of each workflow is executed once, in a clean clone of the last commit.
 
 Stand-ins on the PATH take the place of what a machine of GitHub would do: `git push` and `gh` are written
-down and not done, `pip install` only looks whether such packages exist here, and what a job did not ask for,
-its Python does not find. What takes long is not done again: of `make` it is proved that the target exists and
-that its recipe parses (`make -n`); pytest, pyright and Jupyter Book are written down. Steps run whatever
-their `if:` says.
+down and not done, `pip install` only looks whether such packages exist here. What takes long is not done
+again: of `make` it is proved that the target exists and that its recipe parses (`make -n`); pytest, pyright
+and Jupyter Book are written down. Steps run whatever their `if:` says.
 """
 
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from check_links import BUILT
+from check_book import BUILT
 from project_facts import ROOT, read_repository, read_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.built]
@@ -29,6 +28,7 @@ EXAMPLES = {
     "github.token": "a-token",
     "github.ref_name": "main",
     "matrix.os": "ubuntu-latest",
+    "needs.plan.outputs.tag": f"v{read_version()}",
     "matrix.python": "3.12",
     "github.event.repository.default_branch": "main",
     "github.event_name == 'push' && github.event.before || ''": "",
@@ -43,47 +43,14 @@ STAND_INS = {
     "make": f'{RECORD} exec {shutil.which("make")} -n "$@" > /dev/null',
 }
 PYTHON = f"""case "$1 $2 $3" in "-m pip install")
-{RECORD} shift 3; printf "%s\\n" "$@" >> "$ASKED"; exec {sys.executable} -c '{{looks}}' "$@";; esac
+{RECORD} shift 3; exec {sys.executable} -c '{{looks}}' "$@";; esac
 exec {sys.executable} "$@"
 """
-BARE = PYTHON.replace(
-    f'exec {sys.executable} "$@"', f'PYTHONPATH="$BARE:$PYTHONPATH" exec {sys.executable} "$@"'
-)
-"""The Python of a new machine, which has what the job asked pip for; that of `make` has everything."""
 LOOKS = """
 import sys
 from importlib.metadata import version
 for name in sys.argv[1:]:
     name.startswith("-") or version(name)
-"""
-
-SITE = """
-import os, re, sys
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
-
-def plain(name):
-    return re.sub("[-_.]+", "-", name).lower()
-
-asked, there = open(os.environ["ASKED"]).read().split(), {"pip", "setuptools", "vit-from-scratch"}
-while asked:
-    name = plain(asked.pop())
-    if name in there or name.startswith("-"):
-        continue
-    there.add(name)
-    try:
-        needs = requires(name) or []
-    except PackageNotFoundError:
-        continue
-    asked += [re.match("[A-Za-z0-9._-]+", need)[0] for need in needs if "extra ==" not in need]
-owners = packages_distributions().items()
-hidden = {module for module, names in owners if not there & {plain(name) for name in names}}
-
-class Hidden:
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in hidden:
-            raise ModuleNotFoundError(f"{name} is not there: no step of this job asked for it", name=name)
-
-sys.meta_path.insert(0, Hidden)
 """
 
 
@@ -98,20 +65,17 @@ class Machine:
 
     def __init__(self, folder, examples):
         self.clone, self.calls, self.examples = folder / "clone", folder / "calls", examples
-        self.asked, bare = folder / "asked", folder / "bare"
-        bare.mkdir()
-        (bare / "sitecustomize.py").write_text(SITE, encoding="utf-8")
         self.files = {name: folder / name for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY")}
-        for path in (self.calls, self.asked, *self.files.values()):
+        for path in (self.calls, *self.files.values()):
             path.touch()
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(self.clone)], check=True)
         (self.clone / "_build").mkdir()
         (self.clone / "_build" / "html").symlink_to(BUILT)
         for name, text in STAND_INS.items():
             write_program(folder / "bin" / name, text)
-        for path, text in ((folder / "bin", BARE), (self.clone / ".venv" / "bin", PYTHON)):
+        for path in (folder / "bin", self.clone / ".venv" / "bin"):
             for name in ("python", "python3"):
-                write_program(path / name, text.replace("{looks}", LOOKS))
+                write_program(path / name, PYTHON.replace("{looks}", LOOKS))
         for program in Path(sys.prefix, "bin").iterdir():
             place = self.clone / ".venv" / "bin" / program.name
             if program.name in NOT_AGAIN:
@@ -124,8 +88,6 @@ class Machine:
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.clone),
             "CALLS": str(self.calls),
-            "ASKED": str(self.asked),
-            "BARE": str(bare),
         }
 
     def fill(self, text):
@@ -160,24 +122,13 @@ class Machine:
             promised.parent.mkdir(exist_ok=True)
             promised.write_text("a line\n", encoding="utf-8")
 
-    def use(self, step):
-        """What an action leaves behind, where later lines need it."""
-        if step.get("uses", "").startswith("actions/download-artifact"):
-            folder = self.clone / step["with"]["path"]
-            folder.mkdir(exist_ok=True)
-            built = f"vit_from_scratch-{read_version()}"
-            for name in (f"{built}.tar.gz", f"{built}-py3-none-any.whl"):
-                (folder / name).write_bytes(b"")
-
 
 def run_all(path, folder):
     """Run a workflow's lines in their order, and return the machine that they ran on."""
     examples = EXAMPLES | ({"github.repository": ELSEWHERE} if path.stem == "address" else {})
     machine = Machine(folder, examples)
     for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
-        machine.asked.write_text("", encoding="utf-8")  # a job has a machine of its own
         for step in job["steps"]:
-            machine.use(step)
             if "run" in step:
                 machine.run(step)
     return machine
@@ -198,30 +149,3 @@ def test_every_line_of_a_workflow_runs(built, path, tmp_path):
         assert ELSEWHERE in (machine.clone / "CITATION.cff").read_text(encoding="utf-8")
     if path.stem == "links":
         assert machine.files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8") == "a line\n"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "make no-such-target",
-        "python tools/no_such_tool.py",
-        "python -m pip install no-such-package",
-        "exit 3",
-    ],
-)
-def test_a_line_that_cannot_work_is_noticed(line, tmp_path):
-    machine = Machine(tmp_path, dict(EXAMPLES))
-    with pytest.raises(AssertionError, match=re.escape(line)):
-        machine.run({"run": line})
-
-
-def test_a_line_that_needs_more_than_its_job_asked_for_is_noticed(tmp_path):
-    machine = Machine(tmp_path, dict(EXAMPLES))
-    machine.run({"run": "python -m pip install pyyaml jupytext\npython -c 'import yaml, nbformat'"})
-    with pytest.raises(AssertionError, match="PIL is not there: no step of this job asked for it"):
-        machine.run({"run": "python -c 'import PIL'"})
-
-
-def test_an_expression_without_an_example_is_noticed(tmp_path):
-    with pytest.raises(AssertionError, match=r"no example for \$\{\{ github.unheard \}\}"):
-        Machine(tmp_path, dict(EXAMPLES)).run({"run": "echo ${{ github.unheard }}"})

@@ -2,7 +2,7 @@
 
 import pytest
 from browser import NONE_HERE, find_browser, open_browser
-from check_links import BUILT
+from check_book import BUILT
 from crawl import MARKED, RESULTS, axe_script, crawl, page_names
 from freshness import STALE, is_fresh
 from serve import served

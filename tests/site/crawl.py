@@ -1,7 +1,7 @@
 """Open every page of the book at three widths, in both themes and without scripts; collect what is wrong.
 
-A page is loaded once, and its window then made as wide as the next: test_made_narrow.py shows that this is
-what a phone shows. Pages of the reference are looked at in the dark, and by axe, on a phone alone.
+A page is loaded once, and its window then made as wide as the next, which shows what a phone shows. Pages of
+the reference are looked at in the dark, and by axe, on a phone alone.
 """
 
 from collections import defaultdict

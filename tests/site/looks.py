@@ -2,15 +2,14 @@
 
 import io
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
 from PIL import Image, ImageChops
-from playwright.sync_api import ConsoleMessage, Page, Request, Response, Route
+from playwright.sync_api import ConsoleMessage, Page, Request, Response
 
 SCRIPT = (Path(__file__).parent / "findings.js").read_text(encoding="utf-8")
 FINDINGS = f"if (!window.siteFindings) {{ {SCRIPT} }}"
@@ -141,15 +140,6 @@ def axe(page: Page, script: str, whole: bool = True) -> list[str]:
         if violation["impact"] in SEVERE
         for node in violation["nodes"]
     ]
-
-
-def changed(page: Page, address: str | re.Pattern[str], change: Callable[[str], str]) -> None:
-    """Let a page get the text behind an address only after it was changed: that is how faults are planted."""
-
-    def answer(route: Route) -> None:
-        route.fulfill(body=change(route.fetch().text()), content_type="text/html; charset=utf-8")
-
-    page.route(address, answer)
 
 
 def below_the_screen(page: Page, selector: str) -> float:

@@ -46,8 +46,6 @@ def test_a_wide_formula_begins_where_its_box_does(page, book):
     found = page.evaluate(BLANK)
     assert found
     assert max(found) < 16
-    page.add_style_tag(content="article div.math { flex-direction: row-reverse !important }")  # planted
-    assert max(page.evaluate(BLANK)) > 16
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -59,8 +57,6 @@ def test_formulas_fit_the_letters_around_them_even_if_these_come_late(page, book
     found = page.evaluate(HEIGHTS)
     assert len(found) > 20
     assert all(0.97 < height < 1.03 for height in found)
-    page.add_style_tag(content="mjx-container { font-size: 104% !important }")  # planted
-    assert all(height > 1.05 for height in page.evaluate(HEIGHTS))
 
 
 def test_tables_begin_on_one_line(page, book):
@@ -68,9 +64,6 @@ def test_tables_begin_on_one_line(page, book):
     left = page.evaluate(TABLES)
     assert len(left) >= 2
     assert max(left) - min(left) < 1
-    page.locator("article table.table").nth(1).evaluate("it => { it.style.marginLeft = '40px'; }")  # planted
-    left = page.evaluate(TABLES)
-    assert max(left) - min(left) > 1
 
 
 def test_output_is_no_brighter_than_code_in_the_dark(page, book):
@@ -79,6 +72,3 @@ def test_output_is_no_brighter_than_code_in_the_dark(page, book):
     code, printed = page.evaluate(GROUNDS)
     assert min(len(code), len(printed)) > 5
     assert max(printed) <= min(code)
-    page.add_style_tag(content="article .output.stream { background: #2b2b2b !important }")  # planted
-    code, printed = page.evaluate(GROUNDS)
-    assert max(printed) > min(code)

@@ -1,7 +1,7 @@
 """What is seen in pictures of pages and in figures: the focus, and colours on both grounds."""
 
 import pytest
-from check_links import BUILT
+from check_book import BUILT
 from figures import faint_on_pages, figures_of_pages
 from known import check, unused
 from looks import invisible_focus, settle, switch_theme

@@ -1,44 +1,24 @@
-"""Each kind of finding is found on a page that has it, and on no page that has not."""
+"""Faults that only one kind of look tells, beside those that test_crawl.py plants, and what is let through."""
 
 # ruff: noqa: E501 (pages of one line)
 
-import re
-
-import known
-import numpy as np
 import pytest
-from crawl import without_scripts
-from figures import faint, faint_on_pages, thin_colours
-from known import KNOWN, unknown
-from looks import axe, find, invisible_focus, listening, look
-from paper import SHEET, cut_on_paper, prepare, spoilt_sheets, unfolded
+from figures import faint
+from looks import axe, find, look
 from PIL import Image, ImageDraw
-from serve import served
-from weighing import weigh
 
 pytestmark = pytest.mark.site
 
 CLEAN = """<h1>Patches</h1><p>A photo, in <code>patch_size</code> squares, for $5 and $10.</p><h2>Why</h2>
 <pre>{eq}`x` \\(x\\) ::: in code</pre><img alt="a cat" width="10" src="data:,"><button>Press</button>
 <details><summary>Ours</summary><p>code</p></details><details><summary>Hint</summary><p>text</p></details>"""
-PLANTED = {
-    "sideways": '<div style="width: 3000px; background: red">wide</div>',
-    "cut": '<div style="width: 90px; overflow-x: auto; white-space: nowrap">what is on the right is lost</div>',
-    "raw": "<p>see {numref}`figure`</p>",
-    "pictures": '<img width="20" height="20" src="data:,">',
-    "headings": "<h4>Deep</h4>",
-    "ids": '<i id="a">a</i><i id="a">b</i>',
-    "toggles": "<details><summary>Hint</summary></details>",
-    "tabStops": '<mjx-container tabindex="0">x</mjx-container>',
-    "links": '<a href="/a">one</a> <a href="/b" style="color: #070">another</a>',
-    "drawings": '<svg aria-hidden="true" viewBox="0 0 200 40" width="200"><text y="20" fill="#999">N + 1</text></svg>',
-}
 MORE = {
     "cut": [
         '<p style="width: 60px; overflow: hidden; white-space: nowrap">what is on the right is lost</p>',
         '<p style="height: 20px; overflow: hidden">one<br>two<br>three</p>',
     ],
     "raw": [
+        "<p>see {numref}`figure`</p>",
         "<dl class='py'><dd><cite>“model.”</cite></dd></dl>",
         r"<p>of \(D_h\)</p>",
         "<p>:::{note}</p>",
@@ -81,127 +61,26 @@ def test_a_clean_page_is_clean(page, axe_source):
     assert axe(page, axe_source) == []
 
 
-@pytest.mark.parametrize("kind", PLANTED)
-def test_what_is_planted_is_found_and_nothing_else(page, kind):
-    found = look(show(page, PLANTED[kind]))
-    assert found.pop(kind), "not found"
-    assert {other: sentences for other, sentences in found.items() if sentences} == {}
-
-
-@pytest.mark.parametrize(("kind", "html"), [(kind, html) for kind, list_ in MORE.items() for html in list_])
-def test_other_faults_of_a_kind_are_found(page, kind, html):
-    assert find(show(page, html), kind)
-
-
-@pytest.mark.parametrize(("kind", "html"), [(kind, html) for kind, list_ in FINE.items() for html in list_])
-def test_what_is_fine_is_let_through(page, kind, html):
-    assert find(show(page, html), kind) == []
-
-
-def test_axe_finds_faint_text_and_a_nameless_button(page, axe_source):
-    show(page, "<p style='color: #bbb'>faint</p><button></button>")
-    found = " ".join(axe(page, axe_source))
-    assert "color-contrast" in found
-    assert "button-name" in found
-
-
-def test_text_is_faint_on_the_ground_where_it_stands(page, axe_source):
-    grey = "<p style='color: #666'>{}</p>"
-    dark = f"<div style='background: #555'>{grey}</div>"
-    show(page, grey.format("clear") + grey.format("as clear") + dark.format("faint"))
-    [sentence] = axe(page, axe_source)
-    assert "div > p" in sentence
-
-
 @pytest.mark.parametrize(
-    ("html", "kind"),
+    ("kind", "html", "wrong"),
     [
-        ("<script>console.error('no')</script>", "console"),
-        ("<script>throw new Error('no')</script>", "error"),
-        ("<img alt='x' src='http://elsewhere.invalid/x.png'>", "outside"),
-        ("<img alt='x' src='/not-there.png'>", "missing"),
+        (kind, html, wrong)
+        for kinds, wrong in ((MORE, True), (FINE, False))
+        for kind, list_ in kinds.items()
+        for html in list_
     ],
 )
-def test_what_goes_wrong_while_a_page_loads_is_heard(page, tmp_path, html, kind):
-    (tmp_path / "index.html").write_text(f"<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1>{html}")
-    with served(tmp_path) as root, listening(page) as heard:
-        page.goto(root, wait_until="networkidle")
-    assert heard[kind]
-
-
-@pytest.mark.parametrize(
-    ("html", "found"),
-    [
-        ("<html data-theme='light'><nav class='bd-sidebar-primary'><a href='/'>Home</a></nav>", []),
-        ("<html><nav class='bd-sidebar-primary'><a href='/'>Home</a></nav>", ["no theme"]),
-        (
-            "<html data-theme='dark'><nav class='bd-sidebar-primary' hidden><a href='/'>Home</a></nav>",
-            ["no nav"],
-        ),
-    ],
-)
-def test_what_is_missing_without_scripts_is_found(browser, html, found):
-    page = browser.new_page(java_script_enabled=False)
-    page.set_content(f"<!DOCTYPE html>{html}")
-    said = without_scripts(page)
-    page.close()
-    assert [sentence[: len(start)] for sentence, start in zip(said, found, strict=True)] == found
-
-
-def test_every_byte_that_a_page_fetches_is_weighed(browser, tmp_path):
-    (tmp_path / "noise.bin").write_bytes(np.random.default_rng(0).bytes(300_000))
-    (tmp_path / "index.html").write_text(
-        "<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1><script>fetch('/noise.bin')</script>"
-    )
-    with served(tmp_path) as root:
-        _, whole = weigh(browser, root)
-    assert 300_000 < whole.total() < 310_000
-
-
-def test_pictures_that_wait_for_a_reader_are_weighed(browser, tmp_path):
-    noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)
-    Image.fromarray(noise).save(tmp_path / "noise.png")
-    (tmp_path / "index.html").write_text(
-        "<!DOCTYPE html><link rel=icon href='data:,'><h1>t</h1><p style='height: 20000px'></p>"
-        "<img alt='noise' loading='lazy' src='noise.png'>"
-    )
-    with served(tmp_path) as root:
-        opened, whole = weigh(browser, root)
-    assert opened.total() < 10_000
-    assert 270_000 < whole.total() < 280_000
-
-
-def test_what_is_waived_is_not_reported_and_what_waives_nothing_is(monkeypatch):
-    monkeypatch.setattr(known, "KNOWN", (known.Known("axe", "^a", "^faint", "spare"),))
-    monkeypatch.setattr(known, "_used", set())
-    assert known.unused({"axe"}) == ["spare"]
-    assert known.unused({"cut"}) == []
-    with pytest.raises(AssertionError, match="no name"):
-        known.check({"a.html": ["no name"]}, "axe")
-    with pytest.raises(AssertionError, match="faint text"):
-        known.check({"b.html": ["faint text"]}, "axe")
-    assert known.unused({"axe"}) == ["spare"]
-    known.check({"a.html": ["faint text"]}, "axe")
-    assert known.unused({"axe"}) == []
-
-
-def test_a_control_that_hides_its_focus_is_found(page):
-    show(page, "<button class='quiet'>Quiet</button>", "<style>.quiet:focus { outline: 0 }</style>")
-    assert [name for name in invisible_focus(page) if "Quiet" not in name] == []
-    assert len(invisible_focus(page)) == 1
+def test_faults_are_found_and_what_is_fine_is_let_through(page, kind, html, wrong):
+    assert bool(find(show(page, html), kind)) == wrong
 
 
 # ---- figures ----------------------------------------------------------------------------------------
 
 
-def draw(path, colour, area=False):
+def draw(path, colour):
     picture = Image.new("RGBA", (400, 300))
-    brush = ImageDraw.Draw(picture)
-    if area:
-        brush.rectangle((50, 50, 350, 250), fill=colour)
-    else:
-        for y in range(20, 280, 20):
-            brush.line((20, y, 380, y), fill=colour, width=2)
+    for y in range(20, 280, 20):
+        ImageDraw.Draw(picture).line((20, y, 380, y), fill=colour, width=2)
     picture.save(path)
     return path
 
@@ -222,80 +101,3 @@ GROUNDS = {"light": (255, 255, 255), "dark": (18, 22, 27)}
 def test_faint_lines_are_found_in_the_theme_that_hides_them(tmp_path, colour, themes):
     found = faint(draw(tmp_path / "x.png", colour), GROUNDS)
     assert [sentence.rsplit(" ", 1)[-1] for sentence in found] == themes
-
-
-def test_areas_are_no_lines(tmp_path):
-    assert thin_colours(draw(tmp_path / "x.png", "#440154", area=True)) == []
-
-
-def test_a_faint_figure_is_found_on_the_page_that_shows_it(tmp_path):
-    (tmp_path / "_images").mkdir()
-    (tmp_path / "notebooks").mkdir()
-    for name, colour in (("clear", "#777b80"), ("faint", "#999999")):
-        draw(tmp_path / "_images" / f"{name}.png", colour)
-        (tmp_path / "notebooks" / f"{name}.html").write_text(f'<img alt="a" src="../_images/{name}.png">')
-    found = faint_on_pages(tmp_path, GROUNDS)
-    assert "notebooks/clear.html" in found
-    assert found["notebooks/clear.html"] == []
-    [sentence] = found["notebooks/faint.html"]
-    assert sentence.endswith("in light (faint.png)")
-
-
-@pytest.mark.parametrize("colour", ["#440154", "#a6ceea", "#868a8e"])
-def test_a_waiver_holds_on_its_own_pages_alone(tmp_path, colour):
-    sentences = faint(draw(tmp_path / "x.png", colour), GROUNDS)
-    assert sentences
-    pages = [f"notebooks/{number:02}_x.html" for number in range(1, 18)] + ["book/index.html"]
-    told = unknown(dict.fromkeys(pages, sentences), "figures")
-    assert len(pages) - 4 <= len(told) < len(pages)
-    assert f"book/index.html: {sentences[0]}" in told
-
-
-def test_every_waiver_names_its_pages():
-    assert [known.reason for known in KNOWN if re.search(known.page, "book/index.html")] == []
-
-
-# ---- paper ------------------------------------------------------------------------------------------
-
-
-def test_what_is_wider_than_paper_is_found(page):
-    show(page, f"<pre style='width: {SHEET + 200}px'>code</pre>")
-    prepare(page)
-    assert any("<pre" in sentence for sentence in cut_on_paper(page))
-    show(page, "<pre style='width: 300px; overflow: auto'>" + "code " * 100 + "</pre>")
-    assert any("<pre" in sentence for sentence in cut_on_paper(page))
-    show(page)
-    assert cut_on_paper(page) == []
-
-
-def test_an_open_solution_is_found(page):
-    show(
-        page,
-        "<div class='solution'><p>Solution</p><p>42</p></div><div class='solution'><p>S</p><p hidden>43</p></div>",
-    )
-    assert len(unfolded(page)) == 1
-
-
-def sheet(rows=(60, 780), columns=(50, 540), paper=255, ink=0):
-    picture = np.full((842, 595), paper)
-    picture[slice(*rows), slice(*columns)][::9] = ink
-    return picture
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "told"),
-    [
-        (sheet(paper=20, ink=255), "dark"),
-        (sheet(columns=(50, 595)), "beyond its right margin"),
-        (sheet(rows=(60, 200)), "used down to 2"),
-        (sheet(rows=(60, 400)), "used down to 4"),
-    ],
-)
-def test_a_spoilt_sheet_is_found(spoilt, told):
-    [sentence] = spoilt_sheets([sheet(), spoilt, sheet()])
-    assert sentence.startswith("sheet 2 ")
-    assert told in sentence
-
-
-def test_the_last_sheet_may_be_short():
-    assert spoilt_sheets([sheet(), sheet(rows=(60, 200))]) == []

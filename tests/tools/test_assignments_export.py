@@ -1,6 +1,5 @@
 """Of a chapter come an assignment with marked answers, and one for students without a line of them."""
 
-import ast
 import json
 import re
 
@@ -160,19 +159,6 @@ def test_a_chapter_asks_enough_and_checks_half_of_it(path):
     assert boxes >= (0 if path.stem == "06_parity" else 1 if path.stem[:2] in ("02", "05") else 2)
     assert len(exercises) == len(solutions) >= 4
     assert 2 * checked >= len(exercises)
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_every_check_that_an_assignment_names_is_there(path):
-    from vit_classroom import checks
-    from vit_classroom.assignments.notebooks import read_chapter
-
-    for task in read_chapter(path.stem).tasks:
-        if task.check:
-            assert task.check in checks.__all__
-            ast.parse(task.answer)
-        else:
-            assert re.search(r"\*\*Points\.\*\* \S", task.answer)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

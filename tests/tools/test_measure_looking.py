@@ -5,7 +5,7 @@ import json
 import measure_looking
 import pytest
 import torch
-from measure_looking import masking, measure_stem, moments_before, moments_of, on_object
+from measure_looking import masking, measure_stem, moments_of, on_object
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention
@@ -52,15 +52,6 @@ def test_the_first_run_must_have_kept_the_model_before_training(make_run):
         moments_of([make_run("a", 16, [2])], 0)
 
 
-def test_what_was_measured_before_is_read_from_its_file(tmp_path):
-    path = tmp_path / "before.json"
-    path.write_text('{"on_the_way": {"0": {}, "16": {}}}', encoding="utf-8")
-    assert list(moments_before(path)) == ["0", "16"]
-    path.write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"before\.json cannot be read .*expected what this tool wrote"):
-        moments_before(path)
-
-
 @pytest.fixture
 def make_stem_run(make_run, make_model, monkeypatch):
     """A function that makes a run of one epoch with models of two seeds; photos are at hand."""
@@ -86,21 +77,6 @@ def test_a_run_with_a_stem_is_measured_at_its_moments_on_a_quarter_of_the_photos
         with torch.no_grad():
             wanted = attention_distances(model, images[:2]).mean(dim=1)  # (L, h)
         assert found["on_the_way"][epoch]["pixels"] == pytest.approx(wanted.numpy(), abs=1e-5)
-
-
-def test_a_run_without_a_stem_is_not_measured_as_one_with(make_stem_run):
-    run, _, _ = make_stem_run()
-    with pytest.raises(InputError, match=r"is a model without a stem: expected one with a convolutional"):
-        measure_stem(run, None, 8)
-
-
-@pytest.mark.parametrize("options", [[], ["--stem", "a", "b"], ["--stem", "a", "--after", "b"]])
-def test_runs_or_one_with_a_stem_are_expected_and_nothing_is_written(options, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["measure_looking.py", *options])
-    monkeypatch.setattr(measure_looking, "write_json", lambda *_: pytest.fail("written"))
-    with pytest.raises(SystemExit, match="2"):
-        measure_looking.main()
-    assert "expected a finished run, or --after RESULT" in capsys.readouterr().err
 
 
 def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(make_model):

@@ -6,16 +6,9 @@ from project_facts import ROOT, chapters
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", ["notebooks", "exercises"])
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
-def test_the_exported_notebook_runs(path, monkeypatch):
+def test_the_exported_notebook_runs(path, folder, monkeypatch):
     monkeypatch.setenv("VIT_BUDGET", "quick")
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    assert run_notebook(path.with_suffix(".ipynb")) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
-def test_the_notebook_for_students_runs_from_top_to_bottom_unsolved(path, monkeypatch):
-    monkeypatch.setenv("VIT_BUDGET", "quick")
-    monkeypatch.setenv("TQDM_DISABLE", "1")
-    assert run_notebook(ROOT / "exercises" / f"{path.stem}.ipynb") > 0
+    assert run_notebook(ROOT / folder / f"{path.stem}.ipynb") > 0

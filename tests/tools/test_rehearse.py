@@ -12,8 +12,7 @@ import rehearse
 from changed import changed_files, previous_commit
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from project_facts import ROOT, minutes_file, read_repository, read_version
-from rehearsal import folders, remote, running, runtimes, selection
-from rehearsal.answers import up_to_first_check, with_answers
+from rehearse import up_to_first_check, with_answers
 
 from vit_from_scratch.errors import InputError
 
@@ -39,27 +38,13 @@ def printed(text, stream="stderr"):
 )
 def test_a_warning_of_ours_is_a_fault(path):
     text = f"\x1b[33mloading\x1b[0m\n{path}:12: DeprecationWarning: old\n  line()\n"
-    assert list(running.faults(printed(text))) == [f"cell 1: DeprecationWarning: old ({path})"]
+    assert list(rehearse.faults(printed(text))) == [f"cell 1: DeprecationWarning: old ({path})"]
 
 
-def test_other_peoples_warnings_and_what_is_printed_are_none():
+def test_other_peoples_warnings_and_what_is_printed_are_not():
     text = "/x/site-packages/torch/nn/functional.py:1: UserWarning: vit_from_scratch\nUserWarning: words\n"
-    assert list(running.faults(printed(text))) == []
-    assert list(running.faults(printed("/vit_from_scratch/a.py:1: UserWarning: x", "stdout"))) == []
-
-
-def test_an_error_is_a_fault_unless_the_cell_is_there_to_show_it():
-    error = new_output("error", ename="ValueError", evalue="no", traceback=[])
-    cells = [new_code_cell("x", outputs=[error]), new_code_cell("x", outputs=[error])]
-    cells[1].metadata["tags"] = ["raises-exception"]
-    assert list(running.faults(new_notebook(cells=cells))) == ["cell 1: ValueError: no"]
-
-
-def test_a_notebook_that_installed_nothing_has_rehearsed_nothing():
-    cells = [nbformat.v4.new_markdown_cell("x"), *printed("Installed v1.\n", "stdout").cells]
-    assert rehearse.not_installed(new_notebook(cells=cells)) == []
-    cells[1].outputs = []
-    assert rehearse.not_installed(new_notebook(cells=cells)) == ["cell 2 installed nothing; it says ''"]
+    assert list(rehearse.faults(printed(text))) == []
+    assert list(rehearse.faults(printed("/vit_from_scratch/a.py:1: UserWarning: x", "stdout"))) == []
 
 
 def test_every_answer_that_a_check_asks_for_is_filled_in(exercises):
@@ -111,13 +96,13 @@ def test_exercises_are_run_unsolved_and_solved(said, faults, exercises, monkeypa
         notebook.cells[1].outputs = [new_output("stream", text="Installed main.\n")]
         return []
 
-    monkeypatch.setattr(running, "run_as_in_colab", run)
+    monkeypatch.setattr(rehearse, "run_as_in_colab", run)
     assert rehearse.rehearse_exercises(exercises, NAME, Path("python"), {}) == faults
 
 
 def test_a_notebook_runs_in_an_empty_folder_of_an_environment_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
-    python = folders.fresh_environment(Path(sys.executable), tmp_path / "environment")
+    python = rehearse.fresh_environment(Path(sys.executable), tmp_path / "environment")
     lines = [
         "import os, sys, warnings",
         "assert 'google.colab' in sys.modules and 'COLAB_RELEASE_TAG' in os.environ",
@@ -127,7 +112,7 @@ def test_a_notebook_runs_in_an_empty_folder_of_an_environment_of_its_own(tmp_pat
     ]
     cells = [new_code_cell("\n".join(lines)), new_code_cell("warnings.warn('mine')"), new_code_cell("1 / 0")]
     notebook = new_notebook(cells=[*cells, new_code_cell("print('after')")])
-    found = running.run_as_in_colab(notebook, python, folders.colab_settings(tmp_path / "environment"))
+    found = rehearse.run_as_in_colab(notebook, python, rehearse.colab_settings(tmp_path / "environment"))
     assert [line.partition(" (")[0] for line in found] == [
         "cell 2: UserWarning: mine",
         "cell 3: ZeroDivisionError: division by zero",
@@ -140,7 +125,7 @@ def test_the_working_tree_stands_at_the_projects_address(release, copied_project
     folder = tmp_path_factory.mktemp("remote") / "served.git"
     for text in ("first", "second"):
         (copied_project / "new.txt").write_text(text)
-        settings = remote.serve_working_tree(folder, release, copied_project)
+        settings = rehearse.serve_working_tree(folder, release, copied_project)
     url, tag = read_repository().url, f"v{read_version()}"
 
     def git(*words):
@@ -187,23 +172,17 @@ def names(paths):
 SHORTEST = ["notebooks/01_short", "exercises/01_short"]
 
 
-def test_what_changed_since_the_commit_before_is_rehearsed(history):
+def test_what_changed_since_the_commit_before_is_rehearsed_if_there_is_time(history, monkeypatch):
     root, write, commit = history
     write("exercises/02_long", own="3")
     commit()
     base = previous_commit(root)
-    assert names(selection.changed(root, base)) == ["exercises/02_long"]
-    taken, left = selection.there_is_time_for(selection.changed(root, base), root)
+    assert names(rehearse.changed_notebooks(root, base)) == ["exercises/02_long"]
+    taken, left = rehearse.there_is_time_for(rehearse.changed_notebooks(root, base), root)
     assert (names(taken), names(left)) == (SHORTEST, ["exercises/02_long"])
-
-
-def test_what_changed_and_fits_is_taken_with_the_shortest(history, monkeypatch):
-    root, write, commit = history
-    monkeypatch.setattr(selection, "SECONDS", 600)
-    write("notebooks/02_long", own="3")
-    commit()
-    changed = selection.changed(root, previous_commit(root))
-    assert names(selection.there_is_time_for(changed, root)[0]) == [*SHORTEST, "notebooks/02_long"]
+    monkeypatch.setattr(rehearse, "SECONDS", 600)
+    taken, left = rehearse.there_is_time_for(rehearse.changed_notebooks(root, base), root)
+    assert (names(taken), left) == ([*SHORTEST, "exercises/02_long"], [])
 
 
 def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
@@ -211,8 +190,8 @@ def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
     write("notebooks/01_short", setup="changed")
     write("notebooks/02_long", setup="changed", prose="changed")
     commit()
-    assert selection.changed(root, previous_commit(root)) == []
-    assert names(selection.there_is_time_for([], root)[0]) == SHORTEST
+    assert rehearse.changed_notebooks(root, previous_commit(root)) == []
+    assert names(rehearse.there_is_time_for([], root)[0]) == SHORTEST
 
 
 def test_a_branch_is_compared_with_where_it_left_main(history):
@@ -224,15 +203,7 @@ def test_a_branch_is_compared_with_where_it_left_main(history):
     write("exercises/01_short", own="5")
     commit()
     base = previous_commit(root)
-    assert names(selection.changed(root, base)) == ["exercises/01_short", "notebooks/02_long"]
-
-
-def test_files_that_changed_are_named_where_they_are_asked_for(history):
-    root, write, commit = history
-    write("exercises/02_long", own="3")
-    commit()
-    assert changed_files(["Makefile", "exercises"], root) == ["exercises/02_long.ipynb"]
-    assert changed_files(["notebooks", "Makefile"], root) == []
+    assert names(rehearse.changed_notebooks(root, base)) == ["exercises/01_short", "notebooks/02_long"]
 
 
 def test_after_a_push_of_several_commits_all_are_looked_at(history, monkeypatch):
@@ -265,45 +236,27 @@ def test_without_a_commit_before_everything_is_new(history):
     root, _, _ = history
     assert len(changed_files(["exercises"], root)) == 2
     assert previous_commit(root) is None
-    assert len(selection.changed(root, None)) == 4
+    assert len(rehearse.changed_notebooks(root, None)) == 4
 
 
 def test_the_runtimes():
-    latest, *_ = runtimes.colab_runtimes().values()
+    found = rehearse.runtimes()
+    latest, *others, lock, lowest = found.values()
     assert latest.python == "3.13"
-    for runtime in runtimes.colab_runtimes().values():
-        assert {pin.partition("==")[0] for pin in runtime.packages} >= {
-            "torch",
-            "torchvision",
-            "numpy",
-            "pip",
-        }
-        assert not [pin for pin in runtime.packages if pin.startswith(("einops", "tomli", "vit"))]
-    lowest = runtimes.read_runtime(runtimes.LOWEST)
+    for runtime in (latest, *others):
+        names = {pin.partition("==")[0] for pin in runtime.packages}
+        assert names >= {"torch", "torchvision", "numpy", "pip"}
+        assert not [name for name in names if name.startswith(("einops", "tomli", "vit"))]
+    assert lock.python == sys.executable
     assert (lowest.python, lowest.options) == ("3.11", ("--resolution", "lowest-direct"))
     assert "torch>=2.9" in lowest.packages
-    with pytest.raises(InputError, match="unknown runtime 'colab'"):
-        runtimes.read_runtime("colab")
 
 
-def test_an_interpreter_that_cannot_be_had_is_named(monkeypatch):
+def test_an_interpreter_that_cannot_be_had_and_an_unknown_chapter_are_one_sentence(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
-    assert runtimes.find_python(f"{sys.version_info.major}.{sys.version_info.minor}") == sys.executable
-    with pytest.raises(InputError, match=r"Python 3\.99 is not on this machine"):
-        runtimes.find_python("3.99")
-
-
-def test_an_unknown_chapter_is_one_sentence(capsys):
+    with pytest.raises(InputError, match=r"uv venv .* failed: .*3\.99"):
+        rehearse.environment_of(rehearse.Runtime("x", "3.99", ()), tmp_path)
     assert rehearse.main(["99_nothing"]) == 1
     assert "there is no chapter 99_nothing; there are 01_patches" in capsys.readouterr().err
-
-
-def test_a_runtime_that_cannot_be_had_is_said_and_is_no_success(monkeypatch, capsys):
-    def nowhere(version):
-        raise InputError(f"Python {version} is not on this machine, and uv cannot fetch it.")
-
-    monkeypatch.setattr(runtimes, "find_python", nowhere)
-    assert rehearse.main(["--runtime", "lowest", NAME]) == 1
-    said = capsys.readouterr()
-    assert said.out == "lowest: not rehearsed. Python 3.11 is not on this machine, and uv cannot fetch it.\n"
-    assert said.err == "error: nothing was rehearsed.\n"

@@ -7,8 +7,8 @@ import make_pdf
 import pytest
 from browser import NONE_HERE, find_browser
 from bs4 import BeautifulSoup
+from make_pdf import assemble
 from pypdf import PdfReader
-from whole_book import assemble
 
 HOME = "https://some-school.github.io/vit"
 TOC = """

@@ -10,14 +10,15 @@ import copy
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
 from chapter_export.catalogue import Catalogue
-from chapter_export.cells import EARLIER, CellWriter, chapter_cells
-from chapter_export.frame import framed
+from chapter_export.cells import EARLIER, CellWriter, chapter_cells, framed
 from chapter_export.markup import ExportError
 
 BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
@@ -134,37 +135,25 @@ class AssignmentWriter(CellWriter):
         self.label, self.code_of_solution = label, []
 
     def _close(self) -> None:
-        if self.solution is None:
-            raise ExportError("a solution-end without its solution-start.")
-        body = "\n\n".join(text for text in self.solution if text)
-        self.solution = None
-        checked = [place for place, code in enumerate(self.code_of_solution) if CHECK.fullmatch(code.strip())]
-        if not checked:
+        body = self._solution_text()
+        answer = ""
+        for code in self.code_of_solution:
+            if found := CHECK.fullmatch(code.strip()):
+                if not answer:
+                    raise ExportError(f"{found[0]} has no answer before it.")
+                self.add_answer(found[2], answer)
+                self.add_check(found[1], found[2], EXERCISE_POINTS)
+            answer = code
+        if not any(CHECK.fullmatch(code.strip()) for code in self.code_of_solution):
             self.add_question(self.label, body, with_code=bool(self.code_of_solution))
-            return
-        for place in checked:
-            found = CHECK.fullmatch(self.code_of_solution[place].strip())
-            assert found is not None
-            if place == 0:
-                raise ExportError(f"{found[0]} has no answer before it.")
-            self.add_answer(found[2], self.code_of_solution[place - 1])
-            self.add_check(found[1], found[2], EXERCISE_POINTS)
-        if self.label in self.asking:
+        elif self.label in self.asking:
             self.cells.append(nbformat.v4.new_markdown_cell(TO_THINK))
 
 
-def _nbgrader(
-    name: str, solution: bool = False, points: int | None = None, locked: bool = False
-) -> dict[str, object]:
-    """What nbgrader wants to know of a cell."""
-    entry: dict[str, object] = {
-        "schema_version": 3,
-        "grade_id": name,
-        "grade": points is not None,
-        "solution": solution,
-        "locked": locked,
-        "task": False,
-    }
+def _nbgrader(name: str, points: int | None = None, **more: bool) -> dict[str, object]:
+    """What nbgrader wants to know of a cell; `more` says whether it is a solution, or locked."""
+    rest = {"solution": False, "locked": False, "task": False, **more}
+    entry = {"schema_version": 3, "grade_id": name, "grade": points is not None, **rest}
     return entry if points is None else {**entry, "points": points}
 
 
@@ -179,7 +168,8 @@ def marked(name: str, source: str) -> str:
     if len(shown) != 1:
         raise ExportError(f"expected one function or class {name} in the cell of the answer.")
     (node,) = shown
-    for place in range(_first_line(node) - 1, node.end_lineno or 0):
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    for place in range(first - 1, node.end_lineno or 0):
         hidden[place] = False
     bodies = [node] if isinstance(node, ast.FunctionDef) else node.body
     for part in bodies:
@@ -193,31 +183,19 @@ def marked(name: str, source: str) -> str:
     return "\n".join(_with_marks(lines, hidden))
 
 
-def _first_line(node: ast.AST) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
-
-
 def _with_marks(lines: list[str], hidden: list[bool]) -> Iterable[str]:
     """Enclose the lines that are hidden, without the empty ones at the ends of a stretch."""
-    place = 0
-    while place < len(lines):
-        end = place
-        while end < len(lines) and hidden[end]:
-            end += 1
-        stretch = lines[place:end]
-        if any(line.strip() for line in stretch):
-            first = next(number for number, line in enumerate(stretch) if line.strip())
-            last = max(number for number, line in enumerate(stretch) if line.strip())
-            indent = stretch[first][: len(stretch[first]) - len(stretch[first].lstrip())]
-            yield from stretch[:first]
-            yield from [indent + BEGIN, *stretch[first : last + 1], indent + END]
-            yield from stretch[last + 1 :]
-        else:
+    for covered, group in groupby(zip(hidden, lines, strict=True), key=itemgetter(0)):
+        stretch = [line for _, line in group]
+        said = [number for number, line in enumerate(stretch) if line.strip()]
+        if not (covered and said):
             yield from stretch
-        if end < len(lines):
-            yield lines[end]
-        place = end + 1
+            continue
+        first, last = said[0], said[-1]
+        indent = stretch[first][: len(stretch[first]) - len(stretch[first].lstrip())]
+        yield from stretch[:first]
+        yield from [indent + BEGIN, *stretch[first : last + 1], indent + END]
+        yield from stretch[last + 1 :]
 
 
 def for_students(cell: NotebookNode) -> NotebookNode:

@@ -14,7 +14,6 @@ from chapter_export.markup import Directive, ExportError, check_closed, directiv
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "attention", "seealso")
 SIDE_NOTE = "Side note"
-NOT_IN_NOTEBOOKS = ("dl_open",)  # definition lists have no form in notebook viewers
 
 
 def details(summary: str, body: str) -> str:
@@ -39,19 +38,16 @@ class BlockWriter:
         self.equations = _numbers(catalogue.equations, chapter)
         self.exercises = _numbers(catalogue.exercises, chapter)
         self.directives: dict[str, Callable[[Directive], str]] = {
-            "admonition": self.admonition,
+            **dict.fromkeys(("admonition", *ADMONITIONS), self.admonition),
             "dropdown": self.dropdown,
             "margin": self.margin,
-            "exercise": self.exercise,
-            "exercise-start": self.exercise,
+            **dict.fromkeys(("exercise", "exercise-start"), self.exercise),
             "exercise-end": lambda directive: "",
             "math": self.math,
-            "figure": self.figure,
-            "image": self.figure,
+            **dict.fromkeys(("figure", "image"), self.figure),
             "drawing": self.drawing,
             "code-block": lambda directive: f"```{directive.argument}\n{directive.body}\n```",
         }
-        self.directives.update(dict.fromkeys(ADMONITIONS, self.admonition))
 
     def convert(self, source: str) -> str:
         """Rewrite a piece of MyST."""
@@ -76,16 +72,13 @@ class BlockWriter:
             elif directive is not None and directive.name == "solution":
                 gates = [replace(directive, name=f"solution-{side}") for side in ("start", "end")]
                 written += [(gates[0], ""), (None, self.convert(directive.body)), (gates[1], "")]
+            elif directive is not None and directive.name not in self.directives:
+                raise ExportError(f"the exporter does not know the directive {{{directive.name}}}.")
             elif directive is not None:
-                written.append((None, self._directive(directive)))
+                written.append((None, self.directives[directive.name](directive)))
             else:
                 written.append((None, self._block(raw, tokens[start:end])))
         return written
-
-    def _directive(self, directive: Directive) -> str:
-        if directive.name not in self.directives:
-            raise ExportError(f"the exporter does not know the directive {{{directive.name}}}.")
-        return self.directives[directive.name](directive)
 
     def _block(self, raw: str, tokens: list[Token]) -> str:
         kind = tokens[0].type
@@ -99,7 +92,7 @@ class BlockWriter:
                 raise ExportError(
                     f"a directive or label inside a list or quotation: {raw.splitlines()[0]!r}."
                 )
-        if kind in NOT_IN_NOTEBOOKS:
+        if kind == "dl_open":
             raise ExportError(f"a definition list, which notebooks do not show: {raw.splitlines()[0]!r}.")
         if kind == "colon_fence":
             raise ExportError(f"a colon fence without a directive: {raw.splitlines()[0]!r}.")

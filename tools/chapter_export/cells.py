@@ -1,4 +1,4 @@
-"""The sequence of cells: text rewritten, code kept, gated solutions folded into one cell of text."""
+"""The sequence of cells, from the set-up on: text rewritten, code kept, gated solutions folded."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,11 +7,12 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat import NotebookNode
+from project_facts import TRAINING_CHAPTERS, chapter_number, full_budget_text
 
 from chapter_export.blocks import BlockWriter, details
 from chapter_export.catalogue import Catalogue, figure_of
-from chapter_export.leftovers import leftovers
-from chapter_export.markup import ExportError
+from chapter_export.markup import ExportError, leftovers
+from chapter_export.setup_cell import setup_source
 
 KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error that is meant
 HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
@@ -70,11 +71,15 @@ class CellWriter:
         self.solution = []
 
     def _close(self) -> None:
+        self.cells.append(nbformat.v4.new_markdown_cell(details("Solution", self._solution_text())))
+
+    def _solution_text(self) -> str:
+        """What the solution that ends here has held."""
         if self.solution is None:
             raise ExportError("a solution-end without its solution-start.")
         body = "\n\n".join(text for text in self.solution if text)
-        self.cells.append(nbformat.v4.new_markdown_cell(details("Solution", body)))
         self.solution = None
+        return body
 
     def _flush(self) -> None:
         source = "\n\n".join(text for text in self.text if text)
@@ -98,15 +103,43 @@ def chapter_cells(path: Path, writer: CellWriter) -> list[NotebookNode]:
             raise ExportError(f"{path.name}, cell {number} ({first[:60]!r}): {error}") from error
     if writer.solution is not None:
         raise ExportError(f"{path.name}: a solution-start without its solution-end.")
-    _refuse_leftovers(path, writer.cells)
-    return writer.cells
-
-
-def _refuse_leftovers(path: Path, cells: Iterable[NotebookNode]) -> None:
-    for cell in cells:
+    for cell in writer.cells:
         found = list(leftovers(cell.source)) if cell.cell_type == "markdown" else []
         if found:
             raise ExportError(f"{path.name}: MyST remains in the notebook: {'; '.join(found)}.")
+    return writer.cells
+
+
+def export_chapter(path: Path, catalogue: Catalogue) -> str:
+    """Turn a chapter into the text of its .ipynb file, without outputs."""
+    cells = chapter_cells(path, CellWriter(catalogue, path.stem))
+    return framed(path, catalogue, f"notebooks/{path.stem}.ipynb", cells)
+
+
+def framed(path: Path, catalogue: Catalogue, place: str, cells: list[NotebookNode]) -> str:
+    """Put the cells of a chapter, or of an assignment made of it, behind those that all notebooks share.
+
+    Returns the text of the .ipynb file, without outputs; `place` is its path in the repository.
+    """
+    repository = catalogue.repository
+    badge = "https://colab.research.google.com/assets/colab-badge.svg"
+    head = f"[![Open in Colab]({badge})]({repository.colab_url(place)})"
+    setup = setup_source(catalogue.root, repository, path.read_text(encoding="utf-8"))
+    whole = [
+        nbformat.v4.new_markdown_cell(f"{head}\n\n{full_budget_text(path.stem, catalogue.root)}"),
+        nbformat.v4.new_code_cell(setup, metadata={"cellView": "form"}),
+        *cells,
+    ]
+    name_cells(whole)
+    metadata: dict[str, object] = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    if chapter_number(path.stem) in TRAINING_CHAPTERS:  # which ask for a GPU of Colab's
+        metadata |= {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+    notebook: NotebookNode = nbformat.v4.new_notebook(cells=whole, metadata=metadata)
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
 
 
 def name_cells(cells: Iterable[NotebookNode]) -> None:

@@ -2,6 +2,7 @@
 
 import os.path
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from markdown_it.token import Token
 from project_facts import chapter_number, split_title, time_text
@@ -20,19 +21,13 @@ class InlineWriter:
             "ref": self.reference,
             "numref": self.reference,
             "eq": self.equation,
-            "cite": self.cite_in_brackets,
-            "cite:p": self.cite_in_brackets,
+            **dict.fromkeys(("cite", "cite:p"), self.cite_in_brackets),
             "cite:t": self.cite_in_text,
             "source": self.source,
             "minutes": lambda chapter: time_text(chapter, catalogue.root),
             "math": lambda formula: f"${formula}$",
             "term": lambda term: split_title(term)[0] or term,
-            "class": _python_name,
-            "func": _python_name,
-            "py:class": _python_name,
-            "py:func": _python_name,
-            "py:meth": _python_name,
-            "py:mod": _python_name,
+            **dict.fromkeys(("class", "func", "py:class", "py:func", "py:meth", "py:mod"), _python_name),
         }
 
     def rewrite(self, raw: str, tokens: Iterable[Token]) -> str:
@@ -42,7 +37,7 @@ class InlineWriter:
         inside a piece of code stay as they are.
         """
         written, cursor = [], 0
-        for token in _flatten(tokens):
+        for token in chain.from_iterable(token.children or [] for token in tokens if token.type == "inline"):
             source = token.meta.get("raw") if token.meta else None
             if source is None:
                 continue
@@ -79,12 +74,9 @@ class InlineWriter:
                 raise ExportError(f"{{doc}}: there is no {path}.")
             heading = (self.catalogue.root / path).read_text(encoding="utf-8").partition("# ")[2]
             return f"[{text or heading.splitlines()[0]}]({self.catalogue.repository.file_url(path)})"
-        return f"[{text or self._title(name)}]({name}.ipynb)"
-
-    def _title(self, chapter: str) -> str:
-        if chapter not in self.catalogue.titles:
-            raise ExportError(f"there is no chapter {chapter}.")
-        return self.catalogue.titles[chapter]
+        if name not in self.catalogue.titles:
+            raise ExportError(f"there is no chapter {name}.")
+        return f"[{text or self.catalogue.titles[name]}]({name}.ipynb)"
 
     def reference(self, content: str) -> str:
         """{ref} and {numref}: the number or title of what is meant, linked where it is in another chapter."""
@@ -140,13 +132,6 @@ class InlineWriter:
                 raise ExportError(f"there is no image {path}.")
             address = self.catalogue.repository.raw_url(path)
         return f"![{alt}]({address})"
-
-
-def _flatten(tokens: Iterable[Token]) -> Iterable[Token]:
-    """Inline elements in the order of the text."""
-    for token in tokens:
-        if token.type == "inline":
-            yield from token.children or []
 
 
 def _python_name(name: str) -> str:

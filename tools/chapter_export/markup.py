@@ -1,7 +1,7 @@
 """Read MyST by token: blocks, directives with their options, and where inline elements stand in the text."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import yaml
@@ -110,3 +110,15 @@ def check_closed(token: Token, lines: list[str], name: str) -> None:
             f"{{{name}}} is not closed before the next cell; a code cell inside a solution or an exercise "
             "needs the gated form (solution-start, solution-end)."
         )
+
+
+def leftovers(source: str) -> Iterator[str]:
+    """Yield every directive, role, target or comment of MyST that a Markdown cell still holds."""
+    for token in parser().parse(source):
+        if token.type in ("myst_target", "myst_line_comment", "colon_fence", "math_block_label"):
+            yield f"{token.type}: {token.content[:60]!r}"
+        elif token.type == "fence" and token.info.strip().startswith("{"):
+            yield f"directive {token.info.strip()}"
+        for child in token.children or []:
+            if child.type == "myst_role":
+                yield f"role {{{child.meta['name']}}}"

@@ -20,8 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 from traitlets import ObjectName, Unicode
 
-from kernel_figures.layout import lay_out_narrow
-from kernel_figures.measures import COLUMN, LEAST_LABEL, label_height, scroll_width
+from kernel_figures.layout import COLUMN, LEAST_LABEL, label_height, lay_out_narrow, scroll_width
 
 MIME = "application/vnd.vit.narrow+json"
 MARGIN = 0.02  # inches

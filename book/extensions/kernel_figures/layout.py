@@ -1,21 +1,74 @@
-"""A figure laid out anew for the width of a phone's column: fewer panels side by side, letters as before."""
+"""A figure laid out anew for the width of a phone's column: fewer panels side by side, letters as before.
+
+How large its labels are is measured in inches, and in pixels on a phone's screen.
+"""
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from kernel_figures.measures import extent, has_ticks, least_points
-
+COLUMN = 358  # pixels of the page: the column of a phone that is 390 wide
+LEAST_LABEL = 9.0  # of those pixels, the size of a letter
+POINTS = 72  # in an inch
 WIDTH = 4.0  # inches
 GAP = 0.08  # between pictures, and around their titles
 LEAST_PICTURE = 0.75  # the side of a picture, unless it was smaller before
 TALLEST = {1: 2.8, 2: 3.3}  # a plot among so many, unless it was flatter before; with more of them 2.6
+
+
+def texts(figure: Figure) -> Iterator[Text]:
+    """Every text that is seen in a figure that has been drawn."""
+    for axes in figure.axes:
+        hidden = set() if axes.axison else set(axes.xaxis.findobj(Text)) | set(axes.yaxis.findobj(Text))
+        for text in axes.findobj(Text):
+            if text not in hidden and text.get_visible() and text.get_text().strip():
+                yield text
+    yield from (text for text in figure.texts if text.get_visible() and text.get_text().strip())
+
+
+def label_height(figure: Figure, margin: float = 0.1) -> float | None:
+    """The size of the smallest text in pixels of the page, with the figure as wide as a phone's column.
+
+    Args:
+        figure: is drawn, to see what is in it.
+        margin: white space on each side in inches.
+    """
+    figure.canvas.draw()
+    points = min((text.get_fontsize() for text in texts(figure)), default=None)
+    if points is None:
+        return None
+    return points * COLUMN / (POINTS * (figure.get_tightbbox().width + 2 * margin))
+
+
+def scroll_width(figure: Figure, margin: float = 0.1) -> int:
+    """The least width in pixels of the page at which the smallest text can be read."""
+    height = label_height(figure, margin)
+    return COLUMN if height is None else max(COLUMN, round(COLUMN * LEAST_LABEL / height + 0.5))
+
+
+def least_points(width: float) -> float:
+    """The smallest size of text in points that can be read in a figure of that width in inches."""
+    return LEAST_LABEL * POINTS * width / COLUMN
+
+
+def extent(text: Text) -> tuple[float, float]:
+    """Width and height of a text in inches."""
+    box = text.get_window_extent()
+    return box.width / text.figure.dpi, box.height / text.figure.dpi
+
+
+def has_ticks(axes: Axes) -> bool:
+    """Say whether numbers or names stand along an axis."""
+    labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    return axes.axison and any(label.get_visible() and label.get_text() for label in labels)
 
 
 def lay_out_narrow(figure: Figure) -> bool:

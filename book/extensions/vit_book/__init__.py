@@ -20,15 +20,14 @@ docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 opener      how a chapter opens: part, number, title, its place in the model, a strip of facts
 place       the small drawing of the model in which a chapter's part is in colour
-downloads   our exported notebooks behind the download button, and a page at the root of the site
 page        what is taken from, and added to, the theme's HTML
 descriptions a page's description and what a link to it shows
-site_files  sitemap.xml, robots.txt and llms.txt
-finishing   the last step, over finished pages: weight (what they fetch), markup (what stands in them twice),
-            lean_styles, lean_mathjax and lean_pictures (the files beside them)
+site_files  our exported notebooks behind the download button, a page at the root, files for machines
+finishing   the last step: what finished pages fetch and what is in them twice; lean_files, those beside them
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,61 +36,12 @@ from sphinx.application import Sphinx
 # The tools know the repository's address and the measured minutes; the book reads them from the same place.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-from vit_book import (
-    assigned,
-    cards,
-    citations,
-    descriptions,
-    docstrings,
-    downloads,
-    drawings,
-    execution,
-    figures,
-    finishing,
-    glance,
-    letters,
-    numbering,
-    opener,
-    page,
-    peers,
-    recipes,
-    reference,
-    roles,
-    runner,
-    side_notes,
-    site_files,
-    terms,
-    tried,
-)
+MODULES = """execution runner figures numbering drawings roles citations docstrings reference recipes glance
+assigned peers tried terms letters cards side_notes opener page descriptions site_files finishing"""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every module of the extension."""
-    for module in (
-        execution,
-        runner,
-        figures,
-        numbering,
-        drawings,
-        roles,
-        citations,
-        docstrings,
-        reference,
-        recipes,
-        glance,
-        assigned,
-        peers,
-        tried,
-        terms,
-        letters,
-        cards,
-        side_notes,
-        downloads,
-        opener,
-        page,
-        descriptions,
-        site_files,
-        finishing,
-    ):
-        module.setup(app)
+    for name in MODULES.split():
+        import_module(f"vit_book.{name}").setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,16 +20,7 @@ CARD = "_static/social_card.png"
 CARD_SIZE = (1200, 630)
 CARD_ALT = "A photo of a cat, cut into patches, beside the title Vision Transformer from scratch."
 VIEWPORT = re.compile(r"""<meta\s[^>]*name="viewport"[^>]*>\s*""")
-TITLES = {
-    "search": "Search",
-    "genindex": "Index",
-    "py-modindex": "Python Module Index",
-}  # as the theme has them
-GENERATED = {
-    "search": "Find a word, a name of the package or a term of the paper in every page of the book {title}.",
-    "genindex": "Every name that the package documents, in the order of the alphabet: {title}.",
-    "py-modindex": "Every module of the package that belongs to the book {title}, with a line on each.",
-}
+TITLES = {"search": "Search", "genindex": "Index", "py-modindex": "Python Module Index"}  # as the theme's
 
 
 def plain_text(paragraph: nodes.Element) -> str:
@@ -73,7 +64,7 @@ def describe(pagename: str, given: str | None, doctree: nodes.document | None, s
     if given:
         return given
     if doctree is None:
-        return GENERATED.get(pagename, "A page of the book {title}.").format(title=site)
+        return f"{TITLES.get(pagename, pagename)}: a page beside the chapters of the book {site}."
     paragraphs = [
         node
         for node in doctree.findall(nodes.paragraph)
@@ -96,11 +87,11 @@ def tags(title: str, description: str, url: str, base: str, site: str, kind: str
         "og:image:height": CARD_SIZE[1],
         "og:image:alt": CARD_ALT,
     }
-    lines = [f'<meta name="description" content="{escape(description)}" />']
-    lines += [
-        f'<meta property="{name}" content="{escape(str(text))}" />' for name, text in properties.items()
+    lines = [
+        f'<meta name="description" content="{escape(description)}" />',
+        *(f'<meta property="{name}" content="{escape(str(text))}" />' for name, text in properties.items()),
+        '<meta name="twitter:card" content="summary_large_image" />',
     ]
-    lines.append('<meta name="twitter:card" content="summary_large_image" />')
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -122,9 +113,8 @@ def add_tags(
 
 def read_description(built: Path, page: str) -> str:
     """What a built page says of itself."""
-    found = re.search(
-        r'<meta name="description" content="([^"]*)"', (built / f"{page}.html").read_text("utf-8")
-    )
+    text = (built / f"{page}.html").read_text("utf-8")
+    found = re.search(r'<meta name="description" content="([^"]*)"', text)
     return unescape(found[1]) if found else ""
 
 

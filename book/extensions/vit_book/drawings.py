@@ -42,21 +42,18 @@ class Drawing(SphinxDirective):
 
 def inlined(paths: list[Path]) -> str:
     """The text of a drawing; the narrow arrangement gets the words of the wide one, under ids of its own."""
-    wide, *narrow = (re.sub(r"\s*\n\s*", "", path.read_text(encoding="utf-8")) for path in paths)
-    wide = wide.replace(' xmlns="http://www.w3.org/2000/svg"', "")
+    texts = (path.read_text(encoding="utf-8") for path in paths)
+    wide, *narrow = (re.sub(r'\s*\n\s*| xmlns="http://www.w3.org/2000/svg"', "", text) for text in texts)
     if not narrow:
         return wide
     words = re.search(r"<title.*</desc>", wide)
     labels = re.search(r' role="img" aria-labelledby="[^"]*"', wide)
     assert words is not None
     assert labels is not None
-    head, rest = narrow[0].replace(' xmlns="http://www.w3.org/2000/svg"', "").split(">", 1)
+    head, rest = narrow[0].split(">", 1)
     other = f"{head}{labels[0]}>{words[0]}{rest}".replace("drawing-", "drawing-narrow-")
-    return _marked(wide, "for-wide") + _marked(other, "for-narrow")
-
-
-def _marked(svg: str, name: str) -> str:
-    return svg.replace('class="drawing"', f'class="drawing {name}"', 1)
+    both = {"for-wide": wide, "for-narrow": other}
+    return "".join(svg.replace('class="drawing"', f'class="drawing {name}"', 1) for name, svg in both.items())
 
 
 def setup(app: Sphinx) -> None:

@@ -17,7 +17,6 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 PHONE = "(max-width: 600px)"
-OTHER_FORMATS = ("latex", "text", "man", "texinfo")
 
 
 class Narrow(nodes.image):
@@ -91,24 +90,10 @@ def visit_narrow(translator: HTML5Translator, node: Narrow) -> None:
     raise nodes.SkipNode
 
 
-def leave_out(translator: nodes.NodeVisitor, node: nodes.Element) -> None:
-    """Other formats have the wide picture."""
-    raise nodes.SkipNode
-
-
-def pass_by(translator: nodes.NodeVisitor, node: nodes.Element) -> None:
-    """Show what the node holds, and nothing else."""
-
-
 def setup(app: Sphinx) -> None:
     """Register the nodes, and join myst-nb's own list of those that show outputs."""
-    others = dict.fromkeys(OTHER_FORMATS, (leave_out, None))
-    app.add_node(Narrow, html=(visit_narrow, None), **others)
-    app.add_node(
-        Variants,
-        html=(visit_variants, depart_variants),
-        **dict.fromkeys(OTHER_FORMATS, (pass_by, pass_by)),
-    )
+    app.add_node(Narrow, html=(visit_narrow, None))
+    app.add_node(Variants, html=(visit_variants, depart_variants))
     plugins = [*render.load_mime_renders(), NarrowOutput]
     render.load_mime_renders = lambda: plugins
     app.connect("doctree-read", join_variants)

@@ -1,45 +1,145 @@
 """The last step of a build: finished pages, wherever they come from, are made light and put right.
 
-A second pass over a book changes nothing, so pages that a build leaves alone may be gone over again.
+A page makes a browser fetch nothing that it does not use, and nothing before it is needed; what the theme
+writes twice, or so that it needs a script, is put right. A second pass over a book changes nothing, so pages
+that a build leaves alone may be gone over again.
 """
 
-import sys
+import re
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+from PIL import Image
 from sphinx.application import Sphinx
 
-from vit_book.lean_mathjax import BUNDLE, lighten_mathjax
-from vit_book.lean_pictures import lighten_pictures
-from vit_book.lean_styles import lighten_styles
-from vit_book.markup import names_of_drawings_unmarked, theme_from_the_start, unique_ids
-from vit_book.weight import (
-    drop_icon_script,
-    drop_unused_companions,
-    formulas_where_they_are,
-    pictures_when_they_near,
-    renamed_pictures,
-    scripts_after_the_text,
-    search_on_its_page,
-    versions,
-)
+from vit_book.lean_files import BUNDLE, lighten_mathjax, lighten_pictures, lighten_styles
+
+SCRIPT = r'<script(?=[^>]*\ssrc="[^"]*{name})[^>]*></script>\s*'
+FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_process|output_area)(?![\w-])')
+MATHJAX_SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>\s*")
+PICTURE = re.compile(r"<img\b[^>]*>")
+ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+SEARCHES, SHOWS_CODE = re.compile('id="search-results"'), re.compile('class="highlight')
+# Which companions of the theme a page without these words does without. The icons come from web fonts, so no
+# page needs the script that would draw them a second time, with 1.5 MB.
+ONLY_WITH = {
+    "scripts/fontawesome.js": re.compile("(?!)"),
+    "searchtools.js": SEARCHES,
+    "language_data.js": SEARCHES,
+    "searchindex.js": SEARCHES,
+    "search-results.js": SEARCHES,
+    "sphinx-design.min.css": re.compile(r'class="[^"]*\bsd-'),
+    "design-tabs.js": re.compile(r'class="[^"]*\bsd-tab'),
+    "clipboard.min.js": SHOWS_CODE,
+    "copybutton.js": SHOWS_CODE,
+    "copybutton.css": SHOWS_CODE,
+}
+REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
+DRAWING_NAME = re.compile(r"<(title|desc) id=")
+# Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
+THEME = """<script data-cfasync="false">
+    {
+      const root = document.documentElement.dataset;
+      root.mode = localStorage.getItem("mode") || "auto";
+      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+      root.theme = root.mode === "auto" ? (dark ? "dark" : "light") : root.mode;
+    }
+  </script>"""
+THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
+
+
+def without_script(page: str, name: str) -> str:
+    """Leave out the script whose address ends with `name` (before a version)."""
+    return re.sub(SCRIPT.format(name=re.escape(name)), "", page)
+
+
+def formulas_where_they_are(page: str) -> str:
+    """MathJax, and only the part that is used, on pages with formulas; nothing waits for it."""
+    if not FORMULA.search(page):
+        return MATHJAX_SETTINGS.sub("", without_script(without_script(page, "tex-chtml.js"), BUNDLE))
+    page = re.sub(r'mathjax/tex-chtml\.js(\?v=\w+)?"', f'mathjax/{BUNDLE}"', page)
+    return re.sub(rf'<script defer(?:="defer")?(?=[^>]*mathjax/{BUNDLE})', "<script async", page)
+
+
+def drop_unused_companions(page: str) -> str:
+    """Leave out what is loaded for search, code, cards and tabs where a page has none."""
+    for name, sign in ONLY_WITH.items():
+        if not sign.search(page):
+            page = without_script(page, name)
+            page = re.sub(rf'<link [^>]*href="[^"]*{re.escape(name)}[^>]*>\s*', "", page)
+    return page
+
+
+def scripts_after_the_text(page: str) -> str:
+    """No script holds up the first picture of a page; they run in their order when it has been read.
+
+    `documentation_options.js` stays: the page itself speaks to it in the next line.
+    """
+    eager = re.compile(r'<script(?![^>]*\b(?:defer|async)\b)(?![^>]*documentation_options)(?=[^>]*\ssrc=")')
+    return eager.sub("<script defer", page)
+
+
+def pictures_when_they_near(page: str, folder: Path) -> str:
+    """Every picture of the text says its size, and all but the first load when a reader comes near."""
+    article = ARTICLE.search(page)
+    if not article:
+        return page
+    seen = 0
+
+    def sized(found: re.Match) -> str:
+        nonlocal seen
+        tag = found.group()
+        source = re.search(r'\ssrc="([^":]+)"', tag)
+        if not source or not (folder / source[1]).exists():
+            return tag
+        seen += 1
+        added = "" if seen == 1 or " loading=" in tag else ' loading="lazy" decoding="async"'
+        if " width=" not in tag and (folder / source[1]).suffix in (".png", ".webp", ".jpg"):
+            width, height = Image.open(folder / source[1]).size
+            added += f' width="{width}" height="{height}"'
+        return tag[:4] + added + tag[4:]
+
+    return page[: article.start()] + PICTURE.sub(sized, article.group()) + page[article.end() :]
+
+
+def renamed_pictures(page: str, names: list[str]) -> str:
+    """Lead to the WebP file where a PNG file has become one."""
+    for name in names:
+        page = page.replace(f"_images/{name}", f"_images/{Path(name).with_suffix('.webp')}")
+    return page
+
+
+def versions(page: str, digests: dict[str, str]) -> str:
+    """Say the version of files that changed after the build named it, so that browsers fetch them anew."""
+    for name, digest in digests.items():
+        page = re.sub(rf'({re.escape(name)})(?:\?[\w=]*)?"', rf'\1?v={digest}"', page)
+    return page
+
+
+def theme_from_the_start(page: str) -> str:
+    """Light colours without scripts; with them, the theme that the reader wants, before anything is drawn."""
+    page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
+    return THEIR_THEME.sub(lambda _: THEME, page, count=1)
+
+
+def unique_ids(page: str) -> str:
+    """Exercises and solutions all name their text alike; nothing leads there, so it goes without a name."""
+    return REPEATED_ID.sub(r"\1", page)
+
+
+def names_of_drawings_unmarked(page: str) -> str:
+    """The search marks what it found; it would end at a word in a drawing's name, which has no place."""
+    return DRAWING_NAME.sub(r'<\1 class="nohighlight" id=', page)
 
 
 def finish(site: Path, cache: Path) -> None:
-    """Go over a built book: its pages, style sheets, fonts, formulas and figures.
-
-    Args:
-        site: the folder of the built book.
-        cache: a folder in which lighter figures are kept from build to build.
-    """
+    """Go over a built book; lighter figures are kept in `cache` from build to build."""
     pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
     renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})
     lighten_mathjax(site / "_static")
     steps = [
-        drop_icon_script,
-        search_on_its_page,
         formulas_where_they_are,
         drop_unused_companions,
         scripts_after_the_text,
@@ -68,7 +168,3 @@ def finish_build(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Come last: other steps at the end of a build may write pages, too."""
     app.connect("build-finished", finish_build, priority=950)
-
-
-if __name__ == "__main__":
-    finish(Path(sys.argv[1]), Path(sys.argv[2]))

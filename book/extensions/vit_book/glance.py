@@ -1,19 +1,9 @@
 """The directive `glance`: four numbers of the book's own runs, each with the page that it comes from."""
 
-import json
-from typing import Any
-
-from project_facts import minutes_file
 from sphinx.application import Sphinx
 
-from vit_book.recipes import FromResults
-
-RESULTS = minutes_file().parent
-
-
-def result(name: str) -> dict[str, Any]:
-    """What the runs of a recipe reached."""
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+from vit_book.recipes import add_table
+from vit_lab import load_result as result
 
 
 def tiles() -> list[tuple[str, str]]:
@@ -48,17 +38,14 @@ def tiles() -> list[tuple[str, str]]:
     ]
 
 
-class Glance(FromResults):
-    """`{glance}` stands for the numbers, side by side."""
-
-    def lines(self) -> list[str]:
-        """Write them."""
-        written = ["::::{container} glance"]
-        for number, words in tiles():
-            written += [":::{container} tile", f"**{number}**", "", words, ":::"]
-        return [*written, "::::"]
+def glance() -> list[str]:
+    """Write the numbers side by side."""
+    written = ["::::{container} glance"]
+    for number, words in tiles():
+        written += [":::{container} tile", f"**{number}**", "", words, ":::"]
+    return [*written, "::::"]
 
 
 def setup(app: Sphinx) -> None:
     """Register the directive."""
-    app.add_directive("glance", Glance)
+    add_table(app, "glance", glance)

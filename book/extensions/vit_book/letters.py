@@ -8,12 +8,10 @@ import functools
 import re
 from dataclasses import dataclass
 
-from chapter_symbols import Symbol, symbols
 from docutils import nodes
-from notation_page import ONLY, SYMBOLS, fits, read_rows
+from notation_page import ONLY, SYMBOLS, Symbol, fits, read_rows, symbols
 from project_facts import chapter_number
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 
 from vit_book.terms import pages_to_rewrite, running_paragraphs
 
@@ -90,9 +88,10 @@ def symbols_named(name: str) -> tuple[Symbol, ...]:
     return tuple(symbol for symbol in parts if symbol)
 
 
-def read_letters(env: BuildEnvironment) -> list[Letter]:
-    """Read the rows of the notation page as it was parsed."""
-    shown = [(heads, row) for heads, rows in _tables(env.get_doctree(PAGE)) for row in rows]
+@functools.cache
+def letters_of(app: Sphinx) -> list[Letter]:
+    """Read the rows of the notation page as it was parsed, once for all pages of a build."""
+    shown = [(heads, row) for heads, rows in _tables(app.env.get_doctree(PAGE)) for row in rows]
     found = []
     for entry, (heads, row) in zip(read_rows(), shown, strict=True):
         cells = dict(zip(heads, row, strict=True))
@@ -102,12 +101,6 @@ def read_letters(env: BuildEnvironment) -> list[Letter]:
             Letter(symbols_named(name), chapter, row["ids"][0], name, _plain(cells[MEANING]), _more(cells))
         )
     return found
-
-
-@functools.cache
-def letters_of(app: Sphinx) -> list[Letter]:
-    """The notation page, read once for all pages of a build."""
-    return read_letters(app.env)
 
 
 def only_symbol(formula: str) -> Symbol | None:
@@ -158,13 +151,8 @@ def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         link_letters(doctree, chapter, letters_of(app), app.builder.get_relative_uri(docname, PAGE))
 
 
-def rewrite_pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Name all chapters to be written again when the notation page has changed since the last build."""
-    return pages_to_rewrite(env, PAGE)
-
-
 def setup(app: Sphinx) -> None:
     """Run when the notation page is read, and when all references of a chapter are resolved."""
     app.connect("doctree-read", mark_rows)
-    app.connect("env-get-updated", rewrite_pages)
+    app.connect("env-get-updated", lambda app, env: pages_to_rewrite(env, PAGE))
     app.connect("doctree-resolved", link_page, priority=805)

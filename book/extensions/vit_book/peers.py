@@ -7,7 +7,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from vit_book.recipes import FromResults, table
+from vit_book.recipes import add_table, table
 from vit_lab.experiments.packaged import load_result
 
 RESULT = "peers_cpu"
@@ -25,16 +25,6 @@ KINDS = {
 """Kinds of operators as the page has them, each with those of the benchmark."""
 
 Cell = dict[str, Any]
-
-
-class Peers(FromResults):
-    """`{peers} PART` stands for a part of the benchmark's results: a key of `PARTS`."""
-
-    required_arguments = 1
-
-    def lines(self) -> list[str]:
-        """Write the part."""
-        return PARTS[self.arguments[0]](load_result(RESULT))
 
 
 def machine(result: dict[str, Any]) -> list[str]:
@@ -185,5 +175,5 @@ PARTS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
 
 
 def setup(app: Sphinx) -> None:
-    """Register the directive."""
-    app.add_directive("peers", Peers)
+    """Register the directive: `{peers} PART` stands for a part of the results, a key of `PARTS`."""
+    add_table(app, "peers", lambda part: PARTS[part](load_result(RESULT)))

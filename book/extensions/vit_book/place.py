@@ -1,17 +1,16 @@
 """Where a chapter stands in Figure 1 of the paper: a small drawing of the model, with its part in colour."""
 
 from html import escape
+from itertools import product
 
+WHOLE = ("cut", "tokens", "class", "positions", "block", "attention", "mlp", "head")
 PLACES = {
     1: (("photo", "cut"), "the cut into patches"),
     2: (("cut", "tokens", "class", "positions"), "class token and positions"),
     3: (("attention",), "attention, inside every block"),
     4: (("block", "attention", "mlp"), "the encoder block"),
-    5: (("cut", "tokens", "class", "positions", "block", "attention", "mlp", "head"), "the whole model"),
-    6: (
-        ("cut", "tokens", "class", "positions", "block", "attention", "mlp", "head"),
-        "all of it, beside the original",
-    ),
+    5: (WHOLE, "the whole model"),
+    6: (WHOLE, "all of it, beside the original"),
     7: (("photo", "stem"), "a ResNet in front of the cut"),
     8: (("answers", "learn"), "from answers back to the weights"),
     9: (("photo", "learn"), "few photos, many weights"),
@@ -40,22 +39,13 @@ def line(names: str, path: str) -> str:
 
 def shapes() -> list[str]:
     """The whole drawing, from the photo on the left to the answers on the right."""
+    hidden = ((0, 1), (1, 2), (2, 0), (2, 1))
     photo = [
-        box(
-            "photo" + (" hidden" if (row, column) in ((0, 1), (1, 2), (2, 0), (2, 1)) else ""),
-            2 + 13 * column,
-            34 + 13 * row,
-            11,
-            11,
-        )
-        for row in range(3)
-        for column in range(3)
+        box(f"photo{' hidden' * (place in hidden)}", 2 + 13 * place[1], 34 + 13 * place[0], 11, 11)
+        for place in product(range(3), range(3))
     ]
-    cut = [
-        line("cut stem", "M46 53h8"),
-        '<path class="cut" d="M56 42l10 5v12l-10 5z"/>',
-        line("cut", "M68 53h7"),
-    ]
+    edge = '<path class="cut" d="M56 42l10 5v12l-10 5z"/>'
+    cut = [line("cut stem", "M46 53h8"), edge, line("cut", "M68 53h7")]
     tokens = [box("tokens" if row else "class tokens", 79, 11 + 17 * row, 12, 12, 3) for row in range(5)]
     positions = [f'<circle class="positions" cx="97" cy="{17 + 17 * row}" r="2.6"/>' for row in range(5)]
     depth = [line("depth block", "M120 9h70v78"), line("depth block", "M126 3h70v78")]

@@ -1,8 +1,8 @@
 """The directive `recipes`: the table that `vit recipes` prints. And what every such table is made of."""
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 
 from docutils import nodes
 from docutils.nodes import Node
@@ -17,32 +17,33 @@ NUMBER = re.compile(r"[-+\u2212]?\d")
 BRACKETS = re.compile(r"\([^()]*\)")
 
 
-class FromResults(SphinxDirective, ABC):
-    """A directive that stands for Markdown made of recipes and results, anew when one of them changes."""
+def add_table(app: Sphinx, name: str, lines: Callable[..., list[str]]) -> None:
+    """Register a directive that stands for Markdown made of recipes and results, anew when one changes.
 
-    @abstractmethod
-    def lines(self) -> list[str]:
-        """Write the Markdown."""
+    Args:
+        app: the book's.
+        name: of the directive.
+        lines: writes the Markdown; takes the directive's argument if it has one.
+    """
 
-    def run(self) -> list[Node]:
-        """Let MyST read what `lines` writes."""
-        for file in (
-            *ROOT.glob("vit_lab/recipes/*"),
-            *ROOT.glob("vit_lab/results/*"),
-        ):
-            self.env.note_dependency(str(file))
-        parent = nodes.container(classes=["recipes"])
-        self.state.nested_parse(StringList(self.lines()), 0, parent)
-        return [parent]
+    class FromResults(SphinxDirective):
+        required_arguments = len(signature(lines).parameters)
+        final_argument_whitespace = True
+
+        def run(self) -> list[Node]:
+            for file in (*ROOT.glob("vit_lab/recipes/*"), *ROOT.glob("vit_lab/results/*")):
+                self.env.note_dependency(str(file))
+            parent = nodes.container(classes=["recipes"])
+            self.state.nested_parse(StringList(lines(*self.arguments)), 0, parent)
+            return [parent]
+
+    app.add_directive(name, FromResults)
 
 
-class Recipes(FromResults):
-    """`{recipes}` stands for a table with a row for each recipe."""
-
-    def lines(self) -> list[str]:
-        """Write the table."""
-        head, *rows = recipe_rows()
-        return table(head, ([f"`{name}`", *map(unbroken, cells)] for name, *cells in rows))
+def recipes() -> list[str]:
+    """Write a table with a row for each recipe."""
+    head, *rows = recipe_rows()
+    return table(head, ([f"`{name}`", *map(unbroken, cells)] for name, *cells in rows))
 
 
 def unbroken(cell: str) -> str:
@@ -70,4 +71,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def setup(app: Sphinx) -> None:
     """Register the directive."""
-    app.add_directive("recipes", Recipes)
+    add_table(app, "recipes", recipes)

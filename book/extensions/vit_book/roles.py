@@ -4,9 +4,19 @@
 it takes.
 """
 
+from collections.abc import Callable
+
 from docutils import nodes
 from docutils.nodes import Node, system_message
-from project_facts import ROOT, chapter_number, minutes_file, read_repository, split_title, time_text
+from project_facts import (
+    ROOT,
+    Repository,
+    chapter_number,
+    minutes_file,
+    read_repository,
+    split_title,
+    time_text,
+)
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -16,28 +26,20 @@ def warning(role: SphinxRole, message: str) -> system_message:
     return role.inliner.reporter.warning(f"{{{role.name}}}: {message}.", line=role.lineno)
 
 
-class SourceRole(SphinxRole):
-    """Link a file or folder of the repository; a path that does not exist is a warning."""
+class FileRole(SphinxRole):
+    """Link a file or folder of the repository, there or in Colab; a path that does not exist is a warning."""
+
+    def __init__(self, address: Callable[[Repository, str], str]) -> None:
+        super().__init__()
+        self.address = address
 
     def run(self) -> tuple[list[Node], list[system_message]]:
         """Make the link."""
         text, path = split_title(self.text)
         if not (ROOT / path).exists():
             return [], [warning(self, f"there is no {path}")]
-        link = nodes.reference(self.rawtext, "", refuri=read_repository().file_url(path))
+        link = nodes.reference(self.rawtext, "", refuri=self.address(read_repository(), path))
         link += nodes.Text(text) if text else nodes.literal(text=path)
-        return [link], []
-
-
-class ColabRole(SphinxRole):
-    """Open a notebook of the repository in Colab; a path that does not exist is a warning."""
-
-    def run(self) -> tuple[list[Node], list[system_message]]:
-        """Make the link."""
-        text, path = split_title(self.text)
-        if not (ROOT / path).exists():
-            return [], [warning(self, f"there is no {path}")]
-        link = nodes.reference(self.rawtext, text, refuri=read_repository().colab_url(path))
         return [link], []
 
 
@@ -55,6 +57,6 @@ class MinutesRole(SphinxRole):
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
-    app.add_role("source", SourceRole())
-    app.add_role("colab", ColabRole())
+    app.add_role("source", FileRole(Repository.file_url))
+    app.add_role("colab", FileRole(Repository.colab_url))
     app.add_role("minutes", MinutesRole())

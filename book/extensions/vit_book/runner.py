@@ -79,12 +79,9 @@ def lacking(env: SphinxEnvType, docnames: Iterable[str], cache: JupyterCacheAbst
 
 def longest_first(chapters: Iterable[Chapter]) -> list[Chapter]:
     """Begin with those that took longest when last measured, so that none runs on alone at the end."""
-    measured = measured_chapters()
-
-    def seconds(chapter: Chapter) -> float:
-        return measured.get(chapter.name, {}).get("cpu", {"seconds": math.inf})["seconds"]
-
-    return sorted(chapters, key=seconds, reverse=True)
+    measured, never = measured_chapters(), {"seconds": math.inf}
+    seconds = {name: record.get("cpu", never)["seconds"] for name, record in measured.items()}
+    return sorted(chapters, key=lambda one: seconds.get(one.name, math.inf), reverse=True)
 
 
 def surroundings() -> tuple[int, dict[str, str]]:
@@ -97,13 +94,7 @@ def surroundings() -> tuple[int, dict[str, str]]:
 
 
 async def run(chapter: Chapter, config: NbParserConfig, environment: dict[str, str]) -> None:
-    """Run the cells in a kernel of their own; the notebook then holds their outputs.
-
-    Raises:
-        CellExecutionError: a cell failed that was not tagged `raises-exception`.
-        CellTimeoutError: a cell took longer than `execute.timeout` of `_config.yml`.
-        DeadKernelError: the kernel ended.
-    """
+    """Run the cells in a kernel of their own; the notebook then holds their outputs."""
     with TemporaryDirectory() if config.execution_in_temp else nullcontext(chapter.path.parent) as folder:
         client = NotebookClient(
             chapter.notebook,

@@ -1,39 +1,37 @@
-"""Three files for whoever reads the site without eyes: `sitemap.xml`, `robots.txt` and `llms.txt`.
+"""What is put beside the pages: exported notebooks, a page at the root, and three files for machines.
 
-`llms.txt` (https://llmstxt.org) names every page with one line, in the order of the table of contents.
-The lines are the descriptions that stand in the pages themselves.
+Machines read `sitemap.xml`, `robots.txt` and `llms.txt` (https://llmstxt.org), which names every page in the
+order of the table of contents, each with the description that the page itself has.
 """
 
-from collections.abc import Iterator
+import shutil
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-from sphinx import addnodes
+from check_book import parts
+from project_facts import chapters
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 
-from vit_book.descriptions import read_description
+from vit_book.descriptions import read_description, tags
 
 SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {entries}
 </urlset>
 """
-
-
-def pages_below(env: BuildEnvironment, page: str) -> Iterator[str]:
-    """Every page below `page` in the table of contents, which need not be read for that."""
-    for name in env.toctree_includes.get(page, []):
-        yield name
-        yield from pages_below(env, name)
-
-
-def listed_pages(env: BuildEnvironment, root: str) -> Iterator[tuple[str, str]]:
-    """Every page of the table of contents but its root, each with the caption that it stands under."""
-    for toctree in env.get_doctree(root).findall(addnodes.toctree):
-        for name in toctree["includefiles"]:
-            for page in (name, *pages_below(env, name)):
-                yield toctree.get("caption") or "", page
+ROOT_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="canonical" href="{address}">
+{tags}
+<meta http-equiv="refresh" content="0; url={target}">
+</head>
+<body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
+</html>
+"""
 
 
 def sitemap(base: str, pages: list[str]) -> str:
@@ -54,23 +52,41 @@ def llms_text(base: str, title: str, summary: str, pages: list[tuple[str, str, s
     return "\n".join(lines) + "\n"
 
 
+def root_page(app: Sphinx, description: str) -> str:
+    """The page that sends whoever opens the site's folder to the landing page."""
+    base, title, target = app.config.html_baseurl, app.config.html_title, f"{app.config.root_doc}.html"
+    about = tags(title, description, base + target, base, title, "website")
+    return ROOT_PAGE.format(title=escape(title), target=target, address=base + target, tags=about)
+
+
 def write_files(app: Sphinx, error: Exception | None) -> None:
-    """Write all three beside the pages."""
+    """Write all of them when everything else is written.
+
+    Our exported notebooks, which Colab opens, replace the theme's executed conversions, which show raw
+    directives.
+    """
     if error or app.builder.format != "html":
         return
     built, base, root = Path(app.outdir), app.config.html_baseurl, app.config.root_doc
-    listed = list(listed_pages(app.env, root))
+    sources = built / "_sources" / "notebooks"
+    sources.mkdir(parents=True, exist_ok=True)
+    for chapter in chapters(Path(app.srcdir)):
+        shutil.copy(chapter.with_suffix(".ipynb"), sources)
     pages = [
         (caption, name, app.env.titles[name].astext(), read_description(built, name))
-        for caption, name in listed
+        for caption, names in parts(Path(app.srcdir))[1:]
+        for name in names
     ]
     generated = [name for name in ("genindex", "py-modindex") if (built / f"{name}.html").exists()]
-    names = [root, *(name for _, name in listed), *generated]
-    robots = f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n"
-    (built / "sitemap.xml").write_text(sitemap(base, names), encoding="utf-8")
-    (built / "robots.txt").write_text(robots, encoding="utf-8")
-    text = llms_text(base, app.config.html_title, read_description(built, root), pages)
-    (built / "llms.txt").write_text(text, encoding="utf-8")
+    names = [root, *(name for _, name, _, _ in pages), *generated]
+    description = read_description(built, root)
+    for name, text in {
+        "index.html": root_page(app, description),
+        "sitemap.xml": sitemap(base, names),
+        "robots.txt": f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n",
+        "llms.txt": llms_text(base, app.config.html_title, description, pages),
+    }.items():
+        (built / name).write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:

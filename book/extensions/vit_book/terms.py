@@ -65,10 +65,11 @@ def forms(term: str) -> list[str]:
     return found
 
 
-def read_entries(env: BuildEnvironment) -> list[Entry]:
-    """Read the glossary as it was parsed: each entry defines, then says where it leads."""
+@functools.cache
+def entries_of(app: Sphinx) -> list[Entry]:
+    """Read the glossary as it was parsed, once a build: each entry defines, then says where it leads."""
     found = []
-    for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
+    for item in app.env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
         first, *others = item[-1].findall(nodes.paragraph)
         links = [link for other in others for link in other.findall(addnodes.pending_xref)]
         pages = frozenset(link["reftarget"] for link in links)
@@ -76,12 +77,6 @@ def read_entries(env: BuildEnvironment) -> list[Entry]:
         for term in item.findall(nodes.term):
             found.append(Entry(term.astext(), term["ids"][0], first.astext(), made, pages))
     return found
-
-
-@functools.cache
-def entries_of(app: Sphinx) -> list[Entry]:
-    """The glossary, read once for all pages of a build."""
-    return read_entries(app.env)
 
 
 def finder(entries: list[Entry]) -> re.Pattern[str]:
@@ -161,11 +156,6 @@ def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         link_terms(doctree, docname, entries_of(app), there)
 
 
-def rewrite_pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Name all pages with links to be written again when the glossary has changed since the last build."""
-    return pages_to_rewrite(env, GLOSSARY, PROSE)
-
-
 def pages_to_rewrite(env: BuildEnvironment, source: str, more: tuple[str, ...] = ()) -> list[str]:
     """Name the chapters, and `more`, if the page that their links lead to was read since the last build."""
     if source not in env.all_docs or "linked" in env.metadata[source]:
@@ -176,5 +166,5 @@ def pages_to_rewrite(env: BuildEnvironment, source: str, more: tuple[str, ...] =
 
 def setup(app: Sphinx) -> None:
     """Run when all references of a page are resolved, an author's {term} among them."""
-    app.connect("env-get-updated", rewrite_pages)
+    app.connect("env-get-updated", lambda app, env: pages_to_rewrite(env, GLOSSARY, PROSE))
     app.connect("doctree-resolved", link_page, priority=800)

@@ -9,69 +9,29 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from vit_book.recipes import FromResults, table
+from vit_book.recipes import add_table, table
 from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.experiments.records import Row, read_rows
 
 RUN = ("run", "parameters", "epochs", "minutes", "training", "held out", "test", "aim")
-
-
-class Runs(FromResults):
-    """`{runs} NAMES` stands for a table of whole runs and what each was to show; a name may hold a `*`."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def lines(self) -> list[str]:
-        """Write the table."""
-        return runs_text(self.arguments[0].split())
-
-
-class StudyLog(FromResults):
-    """`{study} NAME` stands for a study: its claim, its command and a table of its rows."""
-
-    required_arguments = 1
-
-    def lines(self) -> list[str]:
-        """Write claim, command and table."""
-        return study_text(self.arguments[0])
-
-
-class Between(FromResults):
-    """`{between} NAME` stands for what lies between the start and the end of a shipped model's run."""
-
-    required_arguments = 1
-
-    def lines(self) -> list[str]:
-        """Write a table of some shares of the way, and what test photos said."""
-        return between_text(self.arguments[0])
-
-
-def results_with(key: str) -> dict[str, dict[str, Any]]:
-    """Return the results with an entry `key` by name: "recipe" for runs, "rows" for studies."""
-    results = {name: load_result(name) for name in packaged_names("results", ".json")}
-    return {name: result for name, result in results.items() if key in result}
+TOLD = {
+    "test_top5_accuracy_mean": " (Among its first five answers: {:.1%}.)",
+    "test_flip_accuracy_mean": " (Averaged with mirror images: {:.1%}.)",
+}
+"""What is told of a run beside its claim, where it was measured."""
 
 
 def runs_text(names: Sequence[str]) -> list[str]:
-    """Write the runs whose names match in Markdown: a table, then what each was to show.
-
-    Raises:
-        ExtensionError: no run has such a name.
-    """
-    runs = {
-        name: result
-        for name, result in results_with("recipe").items()
-        if any(fnmatch(name, wanted) for wanted in names)
-    }
+    """Write the runs whose names match in Markdown: a table, then what each was to show."""
+    found = (name for name in packaged_names("results", ".json") if any(fnmatch(name, one) for one in names))
+    runs = {name: result for name in found if "recipe" in (result := load_result(name))}
     if not runs:
         raise ExtensionError(f"{{runs}}: there is no result of a run called {' or '.join(names)}.")
-    claims = [
-        f"- `{name}` ({place(result)}): {result['claim']}"
-        f"{among_five(result)}{with_mirror_images(result)}{time_saved(result)}"
-        for name, result in runs.items()
-    ]
+    claims = []
+    for name, result in runs.items():
+        told = (words.format(result[key]) for key, words in TOLD.items() if result.get(key) is not None)
+        claims.append(f"- `{name}` ({place(result)}): {result['claim']}{''.join(told)}{time_saved(result)}")
     rows = (run_cells(name, result) for name, result in runs.items())
     heading = (
         "Where and when each ran, what it was to show, in the words of its file, and what a curriculum saved:"
@@ -135,18 +95,6 @@ def place(result: dict[str, Any]) -> str:
     threads = hardware["threads"]
     where = hardware["gpu"] or f"{threads} thread{'s' if threads > 1 else ''}"
     return f"{where}, {result['date'].partition('T')[0]}"
-
-
-def among_five(result: dict[str, Any]) -> str:
-    """Say how often the right class is among a model's first five answers; "" if that was not measured."""
-    found = result.get("test_top5_accuracy_mean")
-    return f" (Among its first five answers: {found:.1%}.)" if found is not None else ""
-
-
-def with_mirror_images(result: dict[str, Any]) -> str:
-    """Say how many are right by the mean of the answers to a photo and its mirror image; "" if unknown."""
-    found = result.get("test_flip_accuracy_mean")
-    return f" (Averaged with mirror images: {found:.1%}.)" if found is not None else ""
 
 
 def time_saved(result: dict[str, Any]) -> str:
@@ -247,7 +195,7 @@ def spread(mean: float, deviation: float | None, seeds: int) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the directives."""
-    app.add_directive("runs", Runs)
-    app.add_directive("study", StudyLog)
-    app.add_directive("between", Between)
+    """Register `{runs} NAMES`, in which a name may hold a `*`, `{study} NAME` and `{between} NAME`."""
+    add_table(app, "runs", lambda names: runs_text(names.split()))
+    add_table(app, "study", lambda name: study_text(name))
+    add_table(app, "between", between_text)
