@@ -9,13 +9,14 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book serve pdf links test test-all test-site train notebooks rehearse pictures dist lock format workflows check clean
+.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format workflows check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
 	@echo "make serve      serve the built book on this machine, compressed (PORT=8000)"
 	@echo "make pdf        print the whole book into one PDF, with Chromium"
 	@echo "make links      follow the links that lead out of the book, which needs a network"
+	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
 	@echo "make train      train a ViT on scanned digits, about a minute"
@@ -47,6 +48,9 @@ pdf: book
 
 links: $(INSTALLED)
 	$(BIN)/python tools/build_book.py linkcheck
+
+slides: book
+	$(BIN)/python tools/make_slides.py
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -m "not slow and not built and not site"
