@@ -1,7 +1,7 @@
-"""Which images are a process's own, where several train one model together; no data set knows more of them.
+"""Which images are a process's own, where several train one model together.
 
-What is random about a batch is drawn for the whole of it by every process, from the same seed, and each
-then works on its part. So the parts, put together, are the batch that one process alone would see.
+What is random about a batch is drawn for the whole of it by every process, from the same seed. So the parts,
+put together, are the batch that one process alone would see.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,6 @@ from vit_lab.cli import (
     features,
     finetune,
     inspect,
-    pack,
     predict,
     probe,
     recipes,
@@ -66,7 +65,6 @@ def build_parser() -> argparse.ArgumentParser:
         probe,
         export,
         cost,
-        pack,
     ):
         module.add_parser(commands)
     for command in entry_points(group="vit.commands"):

@@ -3,7 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import ImageData
 
 
 def nearest_neighbour_accuracy(data: ImageData, neighbours: int = 3) -> float:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vit_from_scratch.data.dataset import ImageData
 from vit_from_scratch.data.datasets import open_dataset
-from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint
