@@ -48,11 +48,7 @@ class PackedPhoto(NamedTuple):
         return f"{self.shard} (at byte {self.offset:,})"
 
     def read(self) -> bytes:
-        """Return the bytes of its file.
-
-        Raises:
-            InputError: the shard is gone, or was changed.
-        """
+        """Return the bytes of its file; an `InputError` if the shard is gone, or was changed."""
         try:
             with self.shard.open("rb") as file:
                 file.seek(self.offset)
@@ -138,11 +134,7 @@ def _indexed(root: Path, shards: list[Path]) -> tuple[np.ndarray, tuple[str, ...
 
 
 def _photos_in(path: Path) -> Iterator[tuple[int, int, int, str]]:
-    """Yield first byte, size, CRC-32 and class of each photo of a tar file.
-
-    Raises:
-        InputError: it is damaged, or a photo has no class.
-    """
+    """Yield first byte, size, CRC-32 and class of each photo of a tar file."""
     photos, classes = [], {}
     try:
         with tarfile.open(regular_file(path), "r:") as tar:

@@ -120,16 +120,12 @@ def trusted(monkeypatch):
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *arguments: True)
 
 
-def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted):
+def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted, monkeypatch):
     write_cifar(tmp_path)
     data = load_dataset("cifar10", tmp_path, validation_size=10)
     assert data.train_images.shape == (40, 3, 32, 32)
     assert (len(data.validation_labels), len(data.test_labels), data.num_classes) == (10, 10, 10)
     assert data.validation_labels.unique().tolist() == list(range(10))
-
-
-def test_the_environment_names_the_folder(tmp_path, trusted, monkeypatch):
-    write_cifar(tmp_path)
     monkeypatch.setenv("VIT_DATA_DIR", str(tmp_path))
     assert len(load_dataset("cifar10", validation_size=0).train_labels) == 50
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.paths import typed_path
 from vit_from_scratch.settings import check_fields, require
 
@@ -90,11 +90,6 @@ def _kind(name: str) -> str | None:
 def _full_path(text: str) -> str:
     """Return a path from the root on, so that the run can be evaluated from anywhere."""
     path = os.path.realpath(typed_path(text, "data.name"))
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"data.name = {shown(path)}: expected a path in UTF-8, which a run's settings can hold. "
-            "Rename the folder."
-        ) from None
+    in_utf_8 = path == path.encode(errors="replace").decode()
+    require(in_utf_8, "data.name", path, "a path in UTF-8, as a run's settings hold it; rename the folder")
     return path

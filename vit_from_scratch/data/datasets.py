@@ -49,13 +49,11 @@ def load_dataset(
             photos of 32x32 each). For data sets of larger photos see `open_dataset`.
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
-        validation_size: training images held out for validation; None for the usual number (237 of the
-            digits, 5,000 of CIFAR-10), 0 to train on all of them.
+        validation_size: as in `DataConfig`: None for the usual number, 0 to train on all of them.
         split_seed: which of the training images those are.
 
     Raises:
-        InputError: an unknown name, a data set that is streamed, fewer or more images to hold out than the
-            classes allow, a folder without the data set, a corrupted file, or no network.
+        InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
     config = DataConfig(name, validation_size, split_seed)
     data = open_dataset(config, data_dir) if name in SOURCES else None

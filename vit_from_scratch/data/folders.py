@@ -18,12 +18,6 @@ from vit_from_scratch.errors import InputError
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """What the names of photos end in; other files are left out."""
 
-TEST_SHARE = 0.2
-"""Share of each class that is held out for the test in a folder without a test part."""
-
-SAMPLE = 100
-"""How many photos are looked at to learn the size of all."""
-
 Samples = list[tuple[Path, int]]
 """Paths with class numbers."""
 
@@ -40,19 +34,13 @@ class Survey(NamedTuple):
 
 
 def survey_own(name: str) -> Survey:
-    """Look at some of the training photos of a data set of your own, such as "folder:/photos".
-
-    Raises:
-        InputError: there are no photos in classes, or none of those looked at is a picture.
-    """
+    """Look at a hundred training photos of a data set of your own, such as "folder:/photos"."""
     source = open_own(name)
     files = source.train.files[: len(source.train) - source.validation]
-    sizes = [picture_size(photo) for photo in spread(files, SAMPLE)]
+    sizes = [picture_size(photo) for photo in spread(files, 100)]
     sides = [min(size) for size in sizes if size]
     if not sides:
-        raise InputError(
-            f"{files[0]} cannot be read: expected a picture, as JPEG or PNG; convert the photos."
-        )
+        raise InputError(f"{files[0]} cannot be read: expected a picture, JPEG or PNG; convert the photos.")
     return Survey(len(files), int(statistics.median(sides)), len(source.class_names))
 
 
@@ -109,7 +97,7 @@ def draw(
                 f"{root} has one photo of {classes[label]}, and no test part: expected two or more of each "
                 "class, one to learn from and one to test on. Add photos."
             )
-        for number in numbers[: max(1, round(TEST_SHARE * len(numbers)))]:
+        for number in numbers[: max(1, round(0.2 * len(numbers)))]:
             held_out[number] = True
     return held_out, (
         f"{root} has no test part: {sum(held_out):,} of its {len(names):,} photos, a fifth of each class, "

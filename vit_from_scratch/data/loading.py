@@ -7,6 +7,8 @@ the same photos come out however many workers there are, and workers can stay fr
 import contextlib
 import multiprocessing
 import signal
+import traceback
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +66,7 @@ class PhotoWorkers:
     def __init__(self) -> None:
         self.idle: dict[Hashable, DataLoader] = {}
         self.processes: set[Any] = set()
+        self.passes: weakref.WeakSet[Any] = weakref.WeakSet()
         self.keeping = False
 
     @contextlib.contextmanager
@@ -76,6 +79,8 @@ class PhotoWorkers:
         finally:
             self.keeping = before
             if not before:
+                for running in list(self.passes):  # an exception's frames may hold on to it
+                    running.close()
                 self.idle.clear()
 
     def load(
@@ -100,6 +105,13 @@ class PhotoWorkers:
         Raises:
             InputError: a photo cannot be read, a worker died, or there is no room to hand batches over.
         """
+        loaded = self._pass(key, jobs, batches, seed, count, pin)
+        self.passes.add(loaded)
+        return loaded
+
+    def _pass(
+        self, key: Any, jobs: Callable[[], PhotoJobs], batches: list[Tensor], seed: int, count: int, pin: bool
+    ) -> Iterator[Any]:
         keep, key = self.keeping and count > 0, (key, count, pin)
         loader = self.idle.pop(key, None) if keep else None  # while it is in use, nobody else may take it
         loader = loader or DataLoader(
@@ -128,6 +140,7 @@ class PhotoWorkers:
         finally:
             if keep:
                 self.idle[key] = loader
+            del loader, fetched  # or an exception's frames would hold on to dead workers
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -136,6 +149,7 @@ class PhotoWorkers:
             yield
         except LOST as error:
             if any(process.exitcode for process in self.processes):
+                traceback.clear_frames(error.__traceback__)  # likewise
                 raise _failed(error) from None
             raise
 

@@ -28,10 +28,7 @@ TEST_CROP = 224 / 256
 """Share of the short side that the central crop keeps in validation and test, as usual for ImageNet."""
 
 LARGEST = 2
-"""How many times the side of the images a training photo's short side may be; a larger one is shrunk first.
-
-A crop of a quarter of its area still has a pixel for each pixel of the image.
-"""
+"""How many times an image's side a training photo's short side may be; a larger one is shrunk first."""
 
 
 class PhotoReader:
@@ -53,10 +50,7 @@ class PhotoReader:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether every photo has the wanted size as it is; of your own photos the heads of the files say so.
-
-        Of more than `LOOKED_AT` photos some are looked at. Another one of another size shows its middle.
-        """
+        """Whether every photo has the wanted size as it is; of your own, up to `LOOKED_AT` files say so."""
         wanted = (self.side, self.side)
         if not self.own:
             return self.source.size == wanted

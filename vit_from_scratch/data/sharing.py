@@ -34,7 +34,6 @@ class Share:
         """Cut this part of something into batches, for a pass in which nothing is random.
 
         Every part has as many batches as any other, none of them empty if there is an image for each part.
-        Batches of one image may become two.
         """
         own = self.place(length)
         if self.count == 1:
