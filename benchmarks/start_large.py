@@ -3,11 +3,11 @@
     python benchmarks/start_large.py                                 # 20,000 photos: about a minute
     python benchmarks/start_large.py --photos 1000000 --keep /disk/million
 
-Writes one tiny JPEG many times, in class folders, and packs them as `vit pack` does. Then it opens each form
-as `vit train` does, in a process of its own, and takes the first batch. `--keep` leaves the photos there for
-the next time. Times are wall time and, since a busy machine has little effect on it, the processor time of
-that step. The disk's cache holds what was just written; a first look at a disk takes longer, above all where
-files are opened one by one.
+Writes one tiny JPEG many times, in class folders, and puts these into ten tar files. Then it opens each form,
+and the tar files again with their index, as `vit train` does, in a process of its own, and takes the first
+batch. `--keep` leaves the photos there for the next time. Times are wall time and, since a busy machine has
+little effect on it, the processor time of that step. The disk's cache holds what was just written; a first
+look at a disk takes longer, above all where files are opened one by one.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable
@@ -44,6 +45,14 @@ def write_photos(root: Path, count: int) -> None:
         there = len(os.listdir(folder))
         for number in range(there, count // CLASSES):
             (folder / f"{number:08d}.jpg").write_bytes(file.getvalue())
+
+
+def pack(photos: Path, packed: Path) -> None:
+    """Put the classes' folders into ten tar files."""
+    packed.mkdir()
+    for number, folder in enumerate(sorted(photos.iterdir())):
+        with tarfile.open(packed / f"train-{number % 10}.tar", "a") as shard:
+            shard.add(folder, folder.name)
 
 
 def timed(step: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -89,13 +98,11 @@ def in_a_process(name: str) -> dict[str, dict[str, float]]:
 
 def measured(root: Path, count: int) -> dict[str, Any]:
     """Write, pack and open photos below a folder; return the times by form and step."""
-    from vit_lab.large_data.packing import pack
-
     photos, packed = root / "photos", root / "packed"
     found: dict[str, Any] = {}
     _, found["write"] = timed(lambda: write_photos(photos, count))
     _, found["pack"] = timed(lambda: packed.exists() or pack(photos, packed))
-    forms = {"folder": f"folder:{photos}", "shards": f"shards:{packed}"}
+    forms = {"folder": f"folder:{photos}", "shards": f"shards:{packed}", "again": f"shards:{packed}"}
     for form, name in forms.items():
         found[form] = in_a_process(name)
         print(f"{form:9}" + "".join(cell(found[form][step]) for step in STEPS), flush=True)

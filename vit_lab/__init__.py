@@ -4,6 +4,6 @@ import lazy_loader
 
 from vit_from_scratch.data.config import OWN_SOURCES
 
-OWN_SOURCES["shards:"] = "vit_lab.large_data.shards:open_shards"
+OWN_SOURCES["shards:"] = "vit_lab.shards:open_shards"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,6 +13,10 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def random_affine(images, amounts, generator):
+    return _random_affine(images, amounts, generator, len(images))
+
+
 @pytest.fixture
 def images():
     return torch.randint(256, (64, 3, 6, 10), dtype=torch.uint8, generator=generator())
@@ -59,7 +63,7 @@ def test_jitter_moves_by_less_than_its_bound():
 
 def test_rotation_keeps_angles_and_lengths_in_pictures_that_are_not_square():
     amounts = Augmentation(rotation=40.0)
-    matrix = _random_affine(torch.zeros(16, 1, 6, 10), amounts, generator())[:, :, :2]
+    matrix = random_affine(torch.zeros(16, 1, 6, 10), amounts, generator())[:, :, :2]
     half_sides = torch.diag(torch.tensor([5.0, 3.0]))
     in_pixels = half_sides @ matrix @ half_sides.inverse()
     assert torch.allclose(in_pixels @ in_pixels.mT, torch.eye(2).expand(16, 2, 2), atol=1e-6)
@@ -68,7 +72,7 @@ def test_rotation_keeps_angles_and_lengths_in_pictures_that_are_not_square():
 
 
 def test_scale_enlarges_and_shrinks_within_its_bound():
-    matrix = _random_affine(torch.zeros(200, 1, 8, 8), Augmentation(scale=0.2), generator())
+    matrix = random_affine(torch.zeros(200, 1, 8, 8), Augmentation(scale=0.2), generator())
     enlarged = 1 / matrix[:, 0, 0]
     assert 0.8 <= enlarged.min() < 0.85
     assert 1.15 < enlarged.max() <= 1.2
@@ -76,7 +80,7 @@ def test_scale_enlarges_and_shrinks_within_its_bound():
 
 
 def test_shear_moves_a_row_by_its_height():
-    matrix = _random_affine(torch.zeros(200, 1, 8, 8), Augmentation(shear=0.3), generator())
+    matrix = random_affine(torch.zeros(200, 1, 8, 8), Augmentation(shear=0.3), generator())
     assert 0.25 < matrix[:, 0, 1].abs().max() <= 0.3
     assert not matrix[:, 1, 0].any()
 
@@ -113,7 +117,7 @@ def test_amounts_that_make_no_sense_are_refused(amounts, message):
 
 def test_a_crop_keeps_a_share_of_the_area_inside_the_image():
     amounts = Augmentation(crop=(0.3, 0.6))
-    matrix = _random_affine(torch.zeros(500, 1, 8, 8), amounts, generator())
+    matrix = random_affine(torch.zeros(500, 1, 8, 8), amounts, generator())
     width, height = matrix[:, 0, 0], matrix[:, 1, 1]
     area, ratio = width * height, width / height
     assert 0.3 <= area.min() < 0.35
@@ -173,7 +177,7 @@ def test_presets_have_names():
 def test_crops_are_distributed_as_those_of_torchvision(crop, height, width):
     """Areas, ratios and places: the quantiles of 20,000 crops against those of 2,000 of torchvision's."""
     small = torch.zeros(1, 1, height // 50, width // 50).expand(20_000, -1, -1, -1)
-    matrix = _random_affine(small, Augmentation(crop=crop), generator())
+    matrix = random_affine(small, Augmentation(crop=crop), generator())
     across, down = matrix[:, 0, 0], matrix[:, 1, 1]
     left = (1 - across + matrix[:, 0, 2]) / 2
     theirs = v2.RandomResizedCrop(8, scale=crop)
@@ -191,7 +195,7 @@ def test_crops_are_distributed_as_those_of_torchvision(crop, height, width):
 
 
 def test_no_crop_is_smaller_than_the_least_area():
-    matrix = _random_affine(torch.zeros(20_000, 1, 8, 8), Augmentation(crop=(0.9, 1.0)), generator())
+    matrix = random_affine(torch.zeros(20_000, 1, 8, 8), Augmentation(crop=(0.9, 1.0)), generator())
     area = matrix[:, 0, 0] * matrix[:, 1, 1]
     assert area.min() >= 0.9 - 1e-6
     assert area.max() <= 1
@@ -199,7 +203,5 @@ def test_no_crop_is_smaller_than_the_least_area():
 
 def test_changes_without_a_crop_draw_what_they_always_drew():
     before = [-0.99999928, -0.00117603, 0.0, -0.00117603, 0.99999928, -0.25]
-    matrix = _random_affine(
-        torch.zeros(2, 1, 8, 8), Augmentation(flip=True, shift=2, rotation=9), generator()
-    )
+    matrix = random_affine(torch.zeros(2, 1, 8, 8), Augmentation(flip=True, shift=2, rotation=9), generator())
     assert matrix[0].flatten().tolist() == pytest.approx(before, abs=1e-6)

@@ -1,5 +1,6 @@
 import hashlib
 import pickle
+import urllib.error
 
 import numpy as np
 import pytest
@@ -119,16 +120,12 @@ def trusted(monkeypatch):
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *arguments: True)
 
 
-def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted):
+def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted, monkeypatch):
     write_cifar(tmp_path)
     data = load_dataset("cifar10", tmp_path, validation_size=10)
     assert data.train_images.shape == (40, 3, 32, 32)
     assert (len(data.validation_labels), len(data.test_labels), data.num_classes) == (10, 10, 10)
     assert data.validation_labels.unique().tolist() == list(range(10))
-
-
-def test_the_environment_names_the_folder(tmp_path, trusted, monkeypatch):
-    write_cifar(tmp_path)
     monkeypatch.setenv("VIT_DATA_DIR", str(tmp_path))
     assert len(load_dataset("cifar10", validation_size=0).train_labels) == 50
 
@@ -146,19 +143,19 @@ def test_a_corrupted_data_set_is_refused(tmp_path):
         load_dataset("cifar10", tmp_path)
 
 
-def test_no_network_is_said_in_one_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["cifar10", "tiny-imagenet"])
+def test_no_network_is_said_in_one_sentence(tmp_path, monkeypatch, name):
     def refused(*arguments, **options):
-        import urllib.error
-
         raise urllib.error.URLError("no route to host")
 
     monkeypatch.delenv("VIT_DATA_DIR", raising=False)
     monkeypatch.setattr("vit_from_scratch.data.published.download_folder", lambda kind: tmp_path)
-    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", refused)
+    for module in ("cifar", "utils"):
+        monkeypatch.setattr(f"torchvision.datasets.{module}.download_and_extract_archive", refused)
     with pytest.raises(
         InputError, match=r"cannot be downloaded \(no route to host\)\. Connect to a network once"
     ):
-        load_dataset("cifar10")
+        open_dataset(DataConfig(name))
 
 
 def test_a_smaller_training_part_keeps_the_other_parts_and_the_shares(digits):

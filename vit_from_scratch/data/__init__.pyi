@@ -1,8 +1,7 @@
 from .augmentation import PRESETS, Augmentation
 from .config import DataConfig
-from .dataset import DataSet
+from .dataset import DataSet, ImageData
 from .datasets import load_dataset, open_dataset
-from .in_memory import ImageData
 from .normalisation import Normalisation
 from .photos import load_photo, open_photo
 from .random_changes import augment, blend

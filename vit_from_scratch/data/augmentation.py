@@ -53,36 +53,23 @@ class Augmentation:
     def __post_init__(self) -> None:
         """Refuse amounts that make no sense."""
         check_fields(self, "train.augmentation")
-        for name in ("shift", "jitter", "shear"):
-            require(getattr(self, name) >= 0, f"train.augmentation.{name}", getattr(self, name), "0 or more")
-        require(0 <= self.rotation <= 180, "train.augmentation.rotation", self.rotation, "0 to 180 degrees")
-        for name in ("scale", "erase"):
-            value = getattr(self, name)
-            require(0 <= value < 1, f"train.augmentation.{name}", value, "0 or more, below 1")
-        for name in ("mixup", "cutmix"):  # beyond, Beta's samples in float32 are no longer Beta's
-            value = getattr(self, name)
-            fits = value == 0 or 0.01 <= value <= 1000
-            require(fits, f"train.augmentation.{name}", value, "0, or 0.01 to 1000")
-        probability = self.mix_probability
-        require(0 <= probability <= 1, "train.augmentation.mix_probability", probability, "0 to 1")
-        low, high = self.crop
-        require(
-            0 < low <= high <= 1, "train.augmentation.crop", self.crop, "two shares, 0 < low <= high <= 1"
-        )
-        jitter = self.colour_jitter
-        require(
-            min(jitter) >= 0 and jitter[3] <= 0.5,
-            "train.augmentation.colour_jitter",
-            jitter,
-            "four numbers of 0 or more, the last at most 0.5",
-        )
-        count, strength = self.rand_augment
-        require(
-            count >= 0 and 0 <= strength <= 30,
-            "train.augmentation.rand_augment",
-            self.rand_augment,
-            "a number of operations and a strength of 0 to 30",
-        )
+        (low, high), jitter, (count, strength) = self.crop, self.colour_jitter, self.rand_augment
+        some_hue = "four numbers of 0 or more, the last at most 0.5"
+        strong = "a number of operations and a strength of 0 to 30"
+        for names, fits, expected in (
+            ("shift jitter shear", lambda value: value >= 0, "0 or more"),
+            ("rotation", lambda value: 0 <= value <= 180, "0 to 180 degrees"),
+            ("scale erase", lambda value: 0 <= value < 1, "0 or more, below 1"),
+            # beyond, Beta's samples in float32 are no longer Beta's
+            ("mixup cutmix", lambda value: value == 0 or 0.01 <= value <= 1000, "0, or 0.01 to 1000"),
+            ("mix_probability", lambda value: 0 <= value <= 1, "0 to 1"),
+            ("crop", lambda _: 0 < low <= high <= 1, "two shares, 0 < low <= high <= 1"),
+            ("colour_jitter", lambda _: min(jitter) >= 0 and jitter[3] <= 0.5, some_hue),
+            ("rand_augment", lambda _: count >= 0 and 0 <= strength <= 30, strong),
+        ):
+            for name in names.split():
+                value = getattr(self, name)
+                require(fits(value), f"train.augmentation.{name}", value, expected)
 
     @classmethod
     def named(cls, name: str) -> "Augmentation":
@@ -98,8 +85,8 @@ class Augmentation:
     @property
     def moves(self) -> bool:
         """Whether a pixel may come from another place."""
-        still = Augmentation(fill=self.fill)
-        return any(getattr(self, name) != getattr(still, name) for name in MOVES)
+        amounts = (self.flip, self.shift, self.jitter, self.rotation, self.scale, self.shear)
+        return any(amounts) or self.crop != (1.0, 1.0)
 
     @property
     def alone(self) -> tuple[str, ...]:
@@ -107,9 +94,6 @@ class Augmentation:
         asked = {"colour_jitter": any(self.colour_jitter), "rand_augment": self.rand_augment[0] > 0}
         return tuple(name for name, wanted in asked.items() if wanted)
 
-
-MOVES = ("flip", "shift", "jitter", "rotation", "scale", "shear", "crop")
-"""The options that resample an image."""
 
 PRESETS = {
     "cifar": Augmentation(flip=True, shift=4, fill="reflection"),

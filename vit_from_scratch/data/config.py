@@ -1,46 +1,26 @@
 """Which images a run sees: `DataConfig`, and the names of the data sets. Nothing here needs PyTorch."""
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vit_from_scratch.errors import InputError, shown, unknown_name
+from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.paths import typed_path
 from vit_from_scratch.settings import check_fields, require
 
-IN_MEMORY = ("digits", "cifar10", "cifar100")
-"""The data sets of small images, which are held in memory."""
+IN_MEMORY = {"digits": 237, "cifar10": 5_000, "cifar100": 5_000}
+"""The data sets of small images, which are held in memory, and how many are usually for validation."""
 
-STREAMED = ("tiny-imagenet", "imagenette", "pets", "flowers")
-"""The data sets of photos, which are read from a file each."""
+STREAMED = {"tiny-imagenet": 5_000, "imagenette": 950, "pets": 370, "flowers": 204}
+"""The same for the data sets of photos, which are read from a file each."""
 
-FOLDER = "folder:"
-"""Before a path, it names a folder of photos of your own."""
+OWN_SOURCES = {"folder:": "vit_from_scratch.data.folders:open_folder"}
+"""What may stand before the path of photos of your own, and the function that makes a `PhotoSource` of it.
 
-OWN_SOURCES = {FOLDER: "vit_from_scratch.data.folders:open_folder"}
-"""What may stand before a path, and who opens photos of your own there: a module and its function.
-
-The function takes the path and returns a `vit_from_scratch.data.sources.PhotoSource`. A package may add to
-this, as the laboratory does for "shards:".
+A package may add to this, as the laboratory does for "shards:".
 """
-
-VALIDATION_SIZES = {
-    "digits": 237,
-    "cifar10": 5_000,
-    "cifar100": 5_000,
-    "tiny-imagenet": 5_000,
-    "imagenette": 950,
-    "pets": 370,
-    "flowers": 204,
-}
-"""Training images that are held out for validation unless told otherwise; the test set is fixed apart.
-
-Of a folder of your own it is a tenth, with exceptions: see `vit_from_scratch.data.datasets.usual_size`.
-"""
-
-USUAL_SIDES = {"tiny-imagenet": 64}
-"""The side in pixels that photos are brought to unless told otherwise, where it is not 224."""
 
 Part = Literal["train", "validation", "test"]
 
@@ -82,17 +62,19 @@ class DataConfig:
         if self.name not in known and kind is None:
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
-            object.__setattr__(self, "validation_size", VALIDATION_SIZES.get(self.name))
+            object.__setattr__(self, "validation_size", (IN_MEMORY | STREAMED).get(self.name))
         if kind is not None:
             object.__setattr__(self, "name", kind + _full_path(self.name.removeprefix(kind)))
         if self.image_size is None and self.name not in IN_MEMORY:
-            object.__setattr__(self, "image_size", USUAL_SIDES.get(self.name, 224))
-        count, side = self.train_size, self.image_size
-        require(count is None or count >= 1, "data.train_size", count, "at least 1, or None")
-        fits = side is None or 1 <= side <= 2**16
-        require(fits, "data.image_size", side, "1 to 65,536 pixels, or None")
-        require((self.validation_size or 0) >= 0, "data.validation_size", self.validation_size, "0 or more")
-        require(0 <= self.split_seed < 2**32, "data.split_seed", self.split_seed, "0 to 2^32 - 1")
+            object.__setattr__(self, "image_size", 64 if self.name == "tiny-imagenet" else 224)
+        for option, low, high, expected in (
+            ("train_size", 1, math.inf, "at least 1, or None"),
+            ("image_size", 1, 2**16, "1 to 65,536 pixels, or None"),
+            ("validation_size", 0, math.inf, "0 or more"),
+            ("split_seed", 0, 2**32 - 1, "0 to 2^32 - 1"),
+        ):
+            value = getattr(self, option)
+            require(value is None or low <= value <= high, f"data.{option}", value, expected)
 
 
 def own_place(name: str) -> Path | None:
@@ -108,11 +90,6 @@ def _kind(name: str) -> str | None:
 def _full_path(text: str) -> str:
     """Return a path from the root on, so that the run can be evaluated from anywhere."""
     path = os.path.realpath(typed_path(text, "data.name"))
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"data.name = {shown(path)}: expected a path in UTF-8, which a run's settings can hold. "
-            "Rename the folder."
-        ) from None
+    in_utf_8 = path == path.encode(errors="replace").decode()
+    require(in_utf_8, "data.name", path, "a path in UTF-8, as a run's settings hold it; rename the folder")
     return path

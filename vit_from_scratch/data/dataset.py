@@ -1,4 +1,4 @@
-"""What training, measuring and looking inside need of images: `DataSet`, in memory or streamed from files."""
+"""What training, measuring and looking inside need of images: `DataSet`; and `ImageData`, one in memory."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Self, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
+from vit_from_scratch.data.random_changes import augment
 from vit_from_scratch.data.sharing import WHOLE, Share
+from vit_from_scratch.errors import InputError
 
 Batches = Iterator[tuple[Tensor, Tensor]]
 
@@ -65,8 +68,7 @@ class DataSet(ABC):
             batch_size: images in a batch, B.
             augmentation: random changes to them.
             seed: decides order and changes.
-            workers: processes that read files; 0 for none. They change nothing about the batches, and images
-                in memory need none.
+            workers: processes that read files; 0 for none. They change nothing about the batches.
 
         Yields:
             Images (B, C, H, W), floats from 0 to 255, and labels (B,).
@@ -97,3 +99,81 @@ class DataSet(ABC):
         shape = " x ".join(map(str, self.image_shape))
         kind, name = type(self).__name__, self.config.name
         return f"{kind}({name!r}: {counts} images of {shape}, {self.num_classes} classes)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageData(DataSet):
+    """A `DataSet` of small images, in memory as bytes: a batch is one indexing operation, on any device.
+
+    Attributes:
+        train_images: (N, C, H, W) uint8.
+        train_labels: (N,) int64.
+        validation_images: held out of the training images, for choosing settings; may be empty.
+        validation_labels: likewise.
+        test_images: touched once, at the end.
+        test_labels: likewise.
+    """
+
+    train_images: Tensor
+    train_labels: Tensor
+    validation_images: Tensor
+    validation_labels: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """The shape of an image as a model gets it, (C, H, W)."""
+        channels, *sides = self.train_images.shape[1:]
+        height, width = [self.config.image_size] * 2 if self.config.image_size else sides
+        return channels, height, width
+
+    def _at_size(self, images: Tensor) -> Tensor:
+        """Bring images (B, C, H, W) to `image_shape`, as floats unless they have it."""
+        sides = self.image_shape[1:]
+        if images.shape[-2:] == sides:
+            return images
+        return F.interpolate(images.float(), sides, mode="bilinear", antialias=True)
+
+    def size_of(self, part: Part) -> int:
+        """Return the number of images in a part."""
+        return len(getattr(self, f"{part}_labels"))
+
+    def check_augmentation(self, augmentation: Augmentation) -> None:
+        """Raise an `InputError` for an augmentation that is only for streamed photos."""
+        if augmentation.alone:
+            raise InputError(
+                f"train.augmentation.{augmentation.alone[0]} is for photos that are streamed from files, and "
+                f"{self.config.name} is in memory: expected it off. Take flip, shift, crop or mixup."
+            )
+
+    def training_batches(
+        self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
+    ) -> Batches:
+        """Yield the training images of an epoch in random order; see `DataSet`."""
+        self.check_augmentation(augmentation)
+        images, labels = self.train_images, self.train_labels
+        for changed, own in shuffled_batches(images, labels, batch_size, augmentation, seed, self.share):
+            yield self._at_size(changed), own
+
+    def batches(self, part: Part, batch_size: int = 500, workers: int = 0) -> Batches:
+        """Yield the images of a part in their order, normalised; see `DataSet`."""
+        images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
+        for batch in self.share.passes(len(labels), batch_size):
+            yield self.normalise(self._at_size(images[batch])), labels[batch]
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same data on a device."""
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)
+
+
+def shuffled_batches(
+    images: Tensor, labels: Tensor, batch_size: int, augmentation: Augmentation, seed: int, share: Share
+) -> Batches:
+    """Yield a share of each batch of an epoch: bytes (N, C, H, W) in random order, changed at random."""
+    generator = torch.Generator(labels.device).manual_seed(seed)
+    order = torch.randperm(len(labels), generator=generator, device=labels.device)
+    for batch in order.split(batch_size)[: max(1, len(labels) // batch_size)]:
+        own = share.of(batch)
+        yield augment(images[own], augmentation, generator, share, len(batch)), labels[own]

@@ -1,54 +1,39 @@
-"""Data sets by name: `load_dataset("digits")`, `open_dataset(DataConfig("imagenette"))`.
-
-Small images are held in memory (`vit_from_scratch.data.in_memory`); photos of any size are streamed from
-their files (`vit_from_scratch.data.streaming`).
-"""
+"""Data sets by name: `load_dataset("digits")`, `open_dataset(DataConfig("imagenette"))`."""
 
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from vit_from_scratch.data import published
 from vit_from_scratch.data.config import DataConfig, own_place
-from vit_from_scratch.data.dataset import DataSet
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
-from vit_from_scratch.data.published import (
-    Source,
-    read_cifar10,
-    read_cifar100,
-    read_digits,
-    read_flowers,
-    read_imagenette,
-    read_pets,
-    read_tiny_imagenet,
-)
 from vit_from_scratch.data.reading import PhotoReader
 from vit_from_scratch.data.sources import PhotoSource, open_own
 from vit_from_scratch.data.streaming import PhotoData
+from vit_from_scratch.data.tiny_imagenet import read_tiny_imagenet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import typed_path
 
-SOURCES: dict[str, Callable[[Path | None], Source]] = {
-    "digits": read_digits,
-    "cifar10": read_cifar10,
-    "cifar100": read_cifar100,
+SOURCES: dict[str, Callable[[Path | None], published.Source]] = {
+    "digits": published.read_digits,
+    "cifar10": partial(published.read_cifar, "CIFAR10"),
+    "cifar100": partial(published.read_cifar, "CIFAR100"),
 }
 """How each data set of small images is read: a function from the data folder (or None) to its images."""
 
 PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
     "tiny-imagenet": read_tiny_imagenet,
-    "imagenette": read_imagenette,
-    "pets": read_pets,
-    "flowers": read_flowers,
+    "imagenette": published.read_imagenette,
+    "pets": published.read_pets,
+    "flowers": published.read_flowers,
 }
 """The same for data sets of photos, which are streamed; it is also told the side of the images."""
-
-USUAL_SHARE, USUAL_MOST = 0.1, 10_000
-"""Share of a folder's training photos that is held out for validation unless told otherwise, and the most."""
 
 
 def load_dataset(
@@ -64,13 +49,11 @@ def load_dataset(
             photos of 32x32 each). For data sets of larger photos see `open_dataset`.
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
-        validation_size: training images held out for validation; None for the usual number (237 of the
-            digits, 5,000 of CIFAR-10), 0 to train on all of them.
+        validation_size: as in `DataConfig`: None for the usual number, 0 to train on all of them.
         split_seed: which of the training images those are.
 
     Raises:
-        InputError: an unknown name, a data set that is streamed, fewer or more images to hold out than the
-            classes allow, a folder without the data set, a corrupted file, or no network.
+        InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
     config = DataConfig(name, validation_size, split_seed)
     data = open_dataset(config, data_dir) if name in SOURCES else None
@@ -83,14 +66,11 @@ def load_dataset(
 
 
 def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
-    """Open any data set: small images in memory, photos as a stream.
+    """Open any data set: small images in memory, an `ImageData`; photos as a stream, a `PhotoData`.
 
     Args:
         config: which images.
         data_dir: as in `load_dataset`.
-
-    Returns:
-        An `ImageData` or a `PhotoData`.
 
     Raises:
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
@@ -98,12 +78,10 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
     """
     folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]
     if config.name in SOURCES:
-        source = SOURCES[config.name](folder)
-        train, validation = hold_out(source.train_labels, config)
-        images, labels = source.train_images, source.train_labels
-        parts = (images[train], labels[train], images[validation], labels[validation])
-        test = (source.test_images, source.test_labels)
-        return ImageData(config, *parts, *test, class_names=source.class_names, normalise=normalise)
+        images, labels, *test, names = SOURCES[config.name](folder)
+        train, validation = hold_out(labels, config)
+        parts = (images[train], labels[train], images[validation], labels[validation], *test)
+        return ImageData(config, *parts, class_names=names, normalise=normalise)
     own, side = own_place(config.name) is not None, config.image_size or 224
     photos = open_own(config.name) if own else PHOTO_SOURCES[config.name](folder, side)
     labels = torch.tensor(photos.train.labels)
@@ -121,54 +99,44 @@ def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
 
 
 def usual_size(labels: Tensor) -> int:
-    """Return how many of a folder's training photos are held out for validation unless told otherwise.
+    """Return how many of a folder's training photos, by their labels (N,), are held out for validation.
 
-    Labels (N,) give a tenth, at least a photo for each class and at most 10,000; none where that would be
-    more than a quarter or a class has a single photo.
+    It is a tenth, at least a photo for each class and at most 10,000; none where that would be more than a
+    quarter or a class has a single photo.
     """
     counts = labels.unique(return_counts=True)[1]
-    size = max(len(counts), min(int(USUAL_SHARE * len(labels)), USUAL_MOST))
+    size = max(len(counts), min(len(labels) // 10, 10_000))
     return size if counts.min() >= 2 and size <= len(labels) / 4 else 0
 
 
-def hold_out(labels: Tensor, config: DataConfig, published: int = 0) -> tuple[Tensor, Tensor]:
+def hold_out(labels: Tensor, config: DataConfig, at_the_end: int = 0) -> tuple[Tensor, Tensor]:
     """Split the training images' indices into training and validation, with the same share of each class.
 
     Args:
         labels: of the training images, (N,).
         config: says how many.
-        published: how many at the end were published for validation. They are never trained on, and are the
+        at_the_end: how many at the end were published for validation. They are never trained on, and are the
             validation part if there are as many as `config` says.
-
-    Raises:
-        InputError: fewer or more images asked for than the classes allow.
     """
-    train, validation = torch.arange(len(labels)).tensor_split([len(labels) - published])
-    if not 0 < published == config.validation_size:
+    train, validation = torch.arange(len(labels)).tensor_split([len(labels) - at_the_end])
+    if not 0 < at_the_end == config.validation_size:
         train, validation = _draw(train, labels, config, "validation_size")
-    if config.train_size is not None:
+    if config.train_size not in (None, len(train)):
         train = _draw(train, labels, config, "train_size")[1]
     return train, validation
 
 
 def _draw(indices: Tensor, labels: Tensor, config: DataConfig, option: str) -> tuple[Tensor, Tensor]:
     """Draw as many indices as an option of the configuration says; return the rest and the drawn."""
-    size, (few, counts) = getattr(config, option), labels[indices].unique(return_counts=True)
+    size, counts = getattr(config, option), labels[indices].bincount()
     if size == 0:
         return indices, indices[:0]
-    if option == "train_size" and size == len(indices):
-        return indices[:0], indices
-    classes, most = len(few), len(indices) - len(few)
-    if not classes <= size <= most:
-        none = f"all {len(indices):,}" if option == "train_size" else "0"
+    classes = int((counts > 0).sum())
+    if not classes <= size <= len(indices) - classes or (counts == 1).any():
         raise InputError(
-            f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it. "
-            f"Expected {none}" + (f", or {classes} to {most:,}." if classes <= most else ".")
-        )
-    if counts.min() < 2:
-        raise InputError(
-            f"data.{option} = {size}: class {few[counts.argmin()].item()} of {config.name} has one image, "
-            "which cannot be on both sides. Expected two or more of each class, or the option left out."
+            f"data.{option} = {size}: {config.name} has {len(indices):,} images of {classes} classes for it, "
+            f"{counts[counts > 0].min()} or more each. Expected {classes} to {len(indices) - classes:,} "
+            "images, of classes with two or more; or the option left out."
         )
     from sklearn.model_selection import train_test_split  # imported here: it takes half a second
 

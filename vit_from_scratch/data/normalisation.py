@@ -34,8 +34,7 @@ class Normalisation:
 def _column(values: tuple[float, ...], device: torch.device) -> Tensor:
     """Return one value a channel, (C, 1, 1).
 
-    They are filled in on the device: `torch.tensor(values, device=device)` copies from the CPU, and a GPU
-    would have to finish all its work before each step.
+    They are filled in on the device: a copy from the CPU would have a GPU finish all its work first.
     """
     return torch.cat([torch.full((1, 1, 1), value, device=device) for value in values])
 

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
-"""What a picture's file may hold, by Pillow's names: pixels, and nothing that starts another program.
-
-Pillow hands EPS, whatever the file is called, to Ghostscript.
-"""
+"""What a picture's file may hold, by Pillow's names, which would hand EPS to Ghostscript."""
 
 
 class InFile(Protocol):
@@ -84,18 +81,15 @@ def open_photo(photo: PhotoFile) -> Image.Image:
     try:
         with Image.open(_file(photo), formats=_formats()) as picture:
             return _eight_bit(ImageOps.exif_transpose(picture), picture.format)
-    except UnidentifiedImageError:
-        raise InputError(
-            f"{photo} is not a picture that can be read: expected JPEG, PNG or WebP; convert it."
-        ) from None
-    except Image.DecompressionBombError as error:
-        raise InputError(f"{photo} is too large to be opened safely ({error}): shrink it first.") from None
     except InputError:
         raise
+    except UnidentifiedImageError:
+        wrong = "is not a picture that can be read: expected JPEG, PNG or WebP; convert it."
+    except Image.DecompressionBombError as error:
+        wrong = f"is too large to be opened safely ({error}): shrink it first."
     except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(
-            f"{photo} cannot be read ({reason(error)}): expected a whole picture file; fetch it again."
-        ) from None
+        wrong = f"cannot be read ({reason(error)}): expected a whole picture file; fetch it again."
+    raise InputError(f"{photo} {wrong}")
 
 
 def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
@@ -108,11 +102,7 @@ def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
 
 
 def regular_file(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be read to its end: not of a folder, a pipe or a device.
-
-    Raises:
-        InputError: there is nothing at the path, or something else.
-    """
+    """Return the path of a file; an `InputError` if nothing is there, or a folder, a pipe or a device."""
     path = Path(path)
     found = stat_of(path)
     if found is None:
@@ -137,27 +127,16 @@ def _formats() -> list[str]:
 def _eight_bit(picture: Image.Image, kind: str | None) -> Image.Image:
     """Return an RGB picture of 8 bits, transparency laid over white."""
     if picture.mode.startswith(("I", "F")):
-        sixteen = picture.mode.startswith("I;16") or (picture.mode == "I" and kind in ("PNG", "PPM"))
-        values = np.asarray(picture, dtype=np.float64)
-        picture = Image.fromarray(_bytes(values, 65535 if sixteen else None))
+        values = np.asarray(picture, dtype=np.float64)  # (H, W)
+        low, high = float(values.min()), float(values.max())
+        if not math.isfinite(high - low):
+            raise ValueError("it holds values that are not finite numbers")
+        if picture.mode.startswith("I;16") or (picture.mode == "I" and kind in ("PNG", "PPM")):
+            low, high = 0.0, 65535.0  # else, as in a TIFF of 32 bits, no format says what is white
+        grey = (values - low) / ((high - low) or 1.0) * 255
+        picture = Image.fromarray(grey.round().clip(0, 255).astype(np.uint8))
     if "A" in picture.getbands() or "transparency" in picture.info:
         picture = picture.convert("RGBA")
         white = Image.new("RGBA", picture.size, (255, 255, 255, 255))
         picture = Image.alpha_composite(white, picture)
     return picture.convert("RGB")
-
-
-def _bytes(values: np.ndarray, white: float | None) -> np.ndarray:
-    """Bring grey of more than 8 bits, or of fractions, to bytes.
-
-    Args:
-        values: (H, W).
-        white: what stands for white, if the file's format says it. Without, as in a TIFF of 32 bits, the
-            darkest value becomes black and the lightest white.
-    """
-    low, high = float(values.min()), float(values.max())
-    if not math.isfinite(high - low):
-        raise ValueError("it holds values that are not finite numbers")
-    if white is None:
-        values, white = values - low, high - low or 1.0
-    return (values / white * 255).round().clip(0, 255).astype(np.uint8)

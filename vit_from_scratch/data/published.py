@@ -1,34 +1,29 @@
-"""Published data sets: one function each, from a folder to their images; torchvision knows their files."""
+"""Published data sets: one function each, from a folder to their images; torchvision knows their files.
 
+A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once. Without
+the data in the folder, with a corrupted file or without a network, an `InputError` says so.
+"""
+
+import contextlib
 import json
 import math
 import urllib.error
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from vit_from_scratch.data.sources import Photos, PhotoSource
-from vit_from_scratch.data.tiny_imagenet import TinyImageNet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import download_folder
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A data set as it is published: training and test images as bytes.
-
-    Attributes:
-        train_images: (N, C, H, W) uint8.
-        train_labels: (N,) int64.
-        test_images: likewise.
-        test_labels: likewise.
-        class_names: K names, in the order of the labels.
-    """
+class Source(NamedTuple):
+    """A data set as it is published: training and test images (N, C, H, W) uint8, labels (N,), K names."""
 
     train_images: Tensor
     train_labels: Tensor
@@ -60,72 +55,30 @@ def read_digits(folder: Path | None = None) -> Source:
     labels = torch.from_numpy(scans.target).long()
     test = torch.zeros(len(labels), dtype=torch.bool)
     test[digits_test_indices()] = True
-    names = tuple(str(digit) for digit in range(10))
-    return Source(images[~test], labels[~test], images[test], labels[test], names)
+    return Source(images[~test], labels[~test], images[test], labels[test], tuple("0123456789"))
 
 
-def read_cifar10(folder: Path | None = None) -> Source:
-    """Read CIFAR-10, 50,000 training and 10,000 test photos of 32x32, through torchvision.
-
-    Args:
-        folder: holds `cifar-10-batches-py`; None to download into the cache, once.
-
-    Raises:
-        InputError: no such data in the folder, a corrupted file, or no network.
-    """
-    from torchvision.datasets import CIFAR10
-
-    return _read_cifar(CIFAR10, folder)
-
-
-def read_cifar100(folder: Path | None = None) -> Source:
-    """Read CIFAR-100: as CIFAR-10, in `cifar-100-python`, with 100 classes."""
-    from torchvision.datasets import CIFAR100
-
-    return _read_cifar(CIFAR100, folder)
-
-
-def _read_cifar(cls: Any, folder: Path | None) -> Source:
-    parts = [open_torchvision(cls, folder, train=train) for train in (True, False)]
+def read_cifar(name: str, folder: Path | None = None) -> Source:
+    """Read CIFAR10 or CIFAR100, 50,000 training and 10,000 test photos of 32x32."""
     tensors: list[Tensor] = []
-    for part in parts:
+    for train in (True, False):
+        part = open_torchvision(name, folder, train=train)
         images = torch.from_numpy(part.data).permute(0, 3, 1, 2).contiguous()  # (N, 3, 32, 32) uint8
         tensors += [images, torch.tensor(part.targets)]
-    return Source(*tensors, class_names=tuple(parts[0].classes))
-
-
-def read_tiny_imagenet(folder: Path | None = None, side: int = 64) -> PhotoSource:
-    """Open Tiny-ImageNet, in `tiny-imagenet-200`: 200 classes; 100,000 training, 10,000 test photos of 64x64.
-
-    The published validation photos are the test part here, since the published test has no labels.
-
-    Args:
-        folder: holds `tiny-imagenet-200`; None to download it into the cache, once.
-        side: of the images wanted; there is one form of it.
-
-    Raises:
-        InputError: no such data in the folder, a damaged list of its photos, or no network.
-    """
-    train, test = (open_torchvision(TinyImageNet, folder, split=split) for split in ("train", "val"))
-    return PhotoSource(_listed(train.samples), _listed(test.samples), train.classes, size=(64, 64))
+    return Source(*tensors, class_names=tuple(part.classes))
 
 
 def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
-    """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes, through torchvision.
+    """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes.
 
     The published validation photos are the test part here, as ImageNet's are in the paper.
 
     Args:
         folder: holds `imagenette2-160`, `imagenette2-320` or `imagenette2` (short side 160, 320 or as
-            photographed). None to download one of them into the cache, once.
+            photographed).
         side: of the images wanted, in pixels: the smallest form that is there and at least as large is taken,
             else the largest that is there.
-
-    Raises:
-        InputError: no such data in the folder, a corrupted file, or no network.
     """
-    from torchvision.datasets import Imagenette
-
     forms = {
         "imagenette2-160": (160, "160px"),
         "imagenette2-320": (320, "320px"),
@@ -134,62 +87,52 @@ def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
     there = [name for name in forms if folder is None or (folder / name).is_dir()] or list(forms)
     layout = next((name for name in there if forms[name][0] >= side), there[-1])
     train, test = (
-        open_torchvision(Imagenette, folder, layout, split=split, size=forms[layout][1], loader=Path)
+        open_torchvision("Imagenette", folder, layout, split=split, size=forms[layout][1], loader=Path)
         for split in ("train", "val")
     )
-    return PhotoSource(_listed(train), _listed(test), tuple(names[0] for names in train.classes))
+    return PhotoSource(Photos.of(train), Photos.of(test), tuple(names[0] for names in train.classes))
 
 
 def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
-    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds, in `oxford-iiit-pet`.
-
-    There is one form of it, whatever the `side` of the images wanted.
-    """
-    from torchvision.datasets import OxfordIIITPet
-
-    opened = open_torchvision(OxfordIIITPet, folder, "oxford-iiit-pet")
+    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds; there is one form of it."""
+    opened = open_torchvision("OxfordIIITPet", folder, "oxford-iiit-pet")
     base, parts = Path(opened.root) / "oxford-iiit-pet", []
     for split in ("trainval", "test"):  # a line is a photo's name, its breed from 1 on, and two numbers more
         lines = [line.split() for line in (base / "annotations" / f"{split}.txt").read_text().splitlines()]
-        parts.append(
-            _listed([(base / "images" / f"{name}.jpg", int(breed) - 1) for name, breed, *_ in lines])
-        )
-    return PhotoSource(*parts, class_names=tuple(opened.classes))
+        parts.append([(base / "images" / f"{name}.jpg", int(breed) - 1) for name, breed, *_ in lines])
+    return PhotoSource(*map(Photos.of, parts), class_names=tuple(opened.classes))
 
 
 def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
-    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos, in `flowers-102`.
-
-    There is one form of it, whatever the `side` of the images wanted.
-    """
-    from torchvision.datasets import Flowers102
-
+    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos; one form of it."""
     train, more, test = (
-        _listed(open_torchvision(Flowers102, folder, "flowers-102", split=split, loader=Path))
+        open_torchvision("Flowers102", folder, "flowers-102", split=split, loader=Path)
         for split in ("train", "val", "test")
     )
-    train = Photos([*train.files, *more.files], [*train.labels, *more.labels])
-    return PhotoSource(train, test, tuple(Flowers102.classes))
+    return PhotoSource(Photos.of([*train, *more]), Photos.of(test), tuple(train.classes))
 
 
-def _listed(samples: Any) -> Photos:
-    """Take pairs of a path and a label, or a torchvision data set whose loader gives the path."""
-    pairs = [samples[number] for number in range(len(samples))]
-    return Photos([path for path, _ in pairs], [label for _, label in pairs])
+def open_torchvision(name: str, folder: Path | None, inside: str = "", **arguments: Any) -> Any:
+    """Open one of torchvision's data sets by its class's name; what fails is one clear sentence."""
+    from torchvision import datasets  # imported here: it takes seconds
 
-
-def open_torchvision(cls: Any, folder: Path | None, inside: str = "", **arguments: Any) -> Any:
-    """Open one of torchvision's data sets, with one clear sentence where that fails."""
+    cls = getattr(datasets, name)
     inside = inside or cls.base_folder
-    name, layout = cls.__name__, f"{inside}/ (torchvision's layout)"
+    with sentences(name, folder, inside) as where:
+        return cls(str(where), download=folder is None, **arguments)
+
+
+@contextlib.contextmanager
+def sentences(name: str, folder: Path | None, inside: str) -> Iterator[Path]:
+    """Give the folder that holds a data set, or its cache; what fails in opening it is one clear sentence."""
     if folder is not None and not (folder / inside).is_dir():
         raise InputError(
-            f"no {name} in {folder}: expected {layout} inside. "
+            f"no {name} in {folder}: expected {inside}/ (torchvision's layout) inside. "
             "Name the folder above it, or leave --data-dir and VIT_DATA_DIR out to download it."
         )
     where = folder or download_folder("data")
     try:
-        return cls(str(where), download=folder is None, **arguments)
+        yield where
     except urllib.error.URLError as error:
         raise InputError(
             f"{name} is not in {where} and cannot be downloaded ({error.reason}). Connect to a "
@@ -198,5 +141,5 @@ def open_torchvision(cls: Any, folder: Path | None, inside: str = "", **argument
     except (RuntimeError, OSError, EOFError, KeyError) as error:
         raise InputError(
             f"{name} in {where} cannot be read: {str(error).splitlines()[0]} "
-            f"Expected the published files in {layout}. Fetch them again, or check that they can be read."
+            f"Expected the published files in {inside}/. Fetch them again, or check that they can be read."
         ) from error

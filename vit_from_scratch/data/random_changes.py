@@ -1,9 +1,7 @@
-"""Random changes to whole batches of training images, on whatever device they are.
+"""Random changes to whole batches of training images, on whatever device they are, in a single resampling.
 
-One image at a time in Python would leave a small model waiting. Here a batch gets a random flip, shift,
-crop, rotation and scale for each image in a single resampling, and every random number comes from the
-generator that is handed in. What must look at one photo at a time (RandAugment, changes of colour) is
-for data sets that are streamed from files: see `vit_from_scratch.data.streaming`.
+What must look at one photo at a time (RandAugment, changes of colour) is for photos that are streamed from
+files: see `vit_from_scratch.data.reading`.
 """
 
 import math
@@ -86,14 +84,13 @@ def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, 
 
 
 def _random_affine(
-    images: Tensor, augmentation: Augmentation, generator: torch.Generator, batch: int | None = None
+    images: Tensor, augmentation: Augmentation, generator: torch.Generator, batch: int
 ) -> Tensor:
     """Draw, for each image, the affine map from a pixel of the result to where it comes from, (B, 2, 3).
 
     It is put together in pixels and then rescaled, since `affine_grid` counts from -1 to 1 across an image.
     """
-    height, width = images.shape[-2:]
-    batch, device = len(images) if batch is None else batch, images.device
+    (height, width), device = images.shape[-2:], images.device
 
     def uniform(most: float) -> Tensor:  # (B,) in [-most, most)
         return (torch.rand(batch, generator=generator, device=device) * 2 - 1) * most
@@ -123,20 +120,11 @@ def _random_affine(
 def _crop_sides(
     batch: int, shape: float, areas: tuple[float, float], generator: torch.Generator, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw a rectangle for each image, as torchvision's RandomResizedCrop does.
+    """Draw a rectangle for each image, as torchvision's RandomResizedCrop does: its area between two shares.
 
-    The first of `CROP_TRIES` draws that fits into the image is taken. Where none fits it is the largest
-    rectangle in the middle whose sides have an allowed ratio: of a square image, all of it.
-
-    Args:
-        batch: the number of images, B.
-        shape: their width over their height.
-        areas: the least and the largest share of an image's area.
-        generator: the source of randomness.
-        device: where it draws.
-
-    Returns:
-        Widths and heights as shares of the image's, and whether the rectangle may be anywhere, (B,) each.
+    The first of `CROP_TRIES` draws that fits into the image, whose `shape` is its width over its height, is
+    taken. Where none fits it is the largest rectangle in the middle whose sides have an allowed ratio.
+    Returned are widths and heights as shares, and whether the rectangle may be anywhere, (B,) each.
     """
 
     def uniform(low: float, high: float) -> Tensor:  # (CROP_TRIES, B)
@@ -154,9 +142,6 @@ def _crop_sides(
 
 
 def _within(row: Tensor, side: Tensor, free: Tensor, generator: torch.Generator) -> Tensor:
-    """Let one row of the map (B, 3) read from a random stretch, the middle one where it is not free.
-
-    The stretch is this share of the image's side, (B,).
-    """
+    """Let one row of the map (B, 3) read from a random share of the side (B,), the middle if not free."""
     start = (2 * torch.rand(len(side), generator=generator, device=side.device) - 1) * (1 - side) * free
     return torch.cat([row[:, :2] * side[:, None], (row[:, 2] + start)[:, None]], dim=1)

@@ -1,7 +1,7 @@
-"""Which images are a process's own, where several train one model together; no data set knows more of them.
+"""Which images are a process's own, where several train one model together.
 
-What is random about a batch is drawn for the whole of it by every process, from the same seed, and each
-then works on its part. So the parts, put together, are the batch that one process alone would see.
+What is random about a batch is drawn for the whole of it by every process, from the same seed. So the parts,
+put together, are the batch that one process alone would see.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ class Share:
         """Cut this part of something into batches, for a pass in which nothing is random.
 
         Every part has as many batches as any other, none of them empty if there is an image for each part.
-        Batches of one image may become two.
         """
         own = self.place(length)
         if self.count == 1:

@@ -14,11 +14,8 @@ from vit_from_scratch.data.photos import PhotoFile, open_photo, regular_file
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import stat_of
 
-ALL_FILES, SOME_FILES = 200_000, 10_000
-"""`Photos.described` looks into every file of up to so many; beyond, into so many, evenly spread."""
-
-END = 4096
-"""Bytes at the end of a file that tell its content from another's: in a picture no two are the same there."""
+SOME_FILES, END = 200_000, 4096
+"""`Photos.described` looks at the ends of so many files, so many bytes: no two are the same there."""
 
 T = TypeVar("T")
 
@@ -35,6 +32,12 @@ class Photos(Sequence[tuple[Image, int]]):
     files: Sequence[PhotoFile]
     labels: Sequence[int]
 
+    @classmethod
+    def of(cls, samples: Sequence[tuple[Any, int]]) -> "Photos":
+        """Return photos by pairs of a file and a label."""
+        pairs = [samples[number] for number in range(len(samples))]
+        return cls([file for file, _ in pairs], [label for _, label in pairs])
+
     def __len__(self) -> int:
         """The number of photos, N."""
         return len(self.files)
@@ -48,19 +51,17 @@ class Photos(Sequence[tuple[Image, int]]):
         return open_photo(self.files[number]), self.labels[number]
 
     def described(self) -> Iterator[str]:
-        """Yield a line a photo that tells it from others, wherever the data set is.
+        """Yield a line a photo that tells it from others, wherever the data set is; none is decoded.
 
-        Of a file these are the last parts of its path, its size in bytes and a checksum of its end, for which
-        no picture is decoded.
+        Of a file these are the last parts of its path, its size in bytes and a checksum of its end.
         """
-        places = range(len(self.files))
-        looked_at = set(places if len(places) <= ALL_FILES else spread(places, SOME_FILES))
+        step = max(1, len(self.files) // SOME_FILES)
         for number, file in enumerate(self.files):
-            if not isinstance(file, str | os.PathLike):
+            if isinstance(file, str | os.PathLike):
+                name = "/".join(os.fspath(file).split(os.sep)[-3:])
+                yield name + (_content(file) if number % step == 0 else "")
+            else:
                 yield file.described()
-                continue
-            path = os.fspath(file)
-            yield "/".join(path.split(os.sep)[-3:]) + (_content(path) if number in looked_at else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +74,6 @@ class PhotoSource:
         class_names: K names, in the order of the labels.
         validation: how many photos at the end of `train` are meant for validation; usually none.
         size: width and height in pixels if all photos are known to have the same, else None.
-        blocks: of photos inside larger files, which of those in `train` are near each other, a number each;
-            see `vit_from_scratch.data.reading.reading_order`.
         note: what a user should know about it, in a sentence; "" for nothing.
     """
 
@@ -83,7 +82,6 @@ class PhotoSource:
     class_names: tuple[str, ...]
     validation: int = 0
     size: tuple[int, int] | None = None
-    blocks: Sequence[int] | None = None
     note: str = ""
 
 
@@ -101,11 +99,10 @@ def open_own(name: str) -> PhotoSource:
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """Return at most so many of the items, evenly spread over all."""
-    step = max(1, len(items) // count)
-    return items[::step][:count]
+    return items[:: max(1, len(items) // count)][:count]
 
 
-def _content(path: str) -> str:
+def _content(path: str | os.PathLike[str]) -> str:
     """Return a file's size and a checksum of its end; whoever wants one that cannot be read will say."""
     try:
         with regular_file(path).open("rb") as file:

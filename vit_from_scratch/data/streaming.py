@@ -6,20 +6,20 @@ wanted size already need no work of their own: whole batches of them are changed
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.dataset import Batches, DataSet
-from vit_from_scratch.data.in_memory import shuffled_batches
-from vit_from_scratch.data.loading import jobs_of
+from vit_from_scratch.data.dataset import Batches, DataSet, shuffled_batches
+from vit_from_scratch.data.loading import PhotoJobs
 from vit_from_scratch.data.random_changes import augment
-from vit_from_scratch.data.reading import PhotoReader, reading_order
+from vit_from_scratch.data.reading import PhotoReader, opened
 from vit_from_scratch.data.sources import Photos, PhotoSource
 
 
@@ -57,51 +57,41 @@ class PhotoData(DataSet):
         self, batch_size: int, augmentation: Augmentation, seed: int, workers: int = 0
     ) -> Batches:
         """Yield the training photos of an epoch in random order; see `DataSet`."""
-        squares = None
         if self.reader.uniform and not augmentation.alone:
-            squares = self._squares("train", workers)
-        if squares is not None:
-            yield from shuffled_batches(*squares, batch_size, augmentation, seed, self.share)
-            return
-        order = reading_order(self.train, seed, self.source.blocks)
+            squares = self.reader.squares("train", *self._photos("train"), self.device, workers)
+            if squares is not None:
+                yield from shuffled_batches(*squares, batch_size, augmentation, seed, self.share)
+                return
+        order = self.train[torch.randperm(len(self.train), generator=torch.Generator().manual_seed(seed))]
         order = order[: max(1, self.training_size // batch_size) * batch_size]
-        batches = order.split(batch_size) if len(order) else ()
-        loaded = self.reader.workers.load(
+        loaded = self._loaded(
             augmentation,
             lambda: self.reader.training(self.train, augmentation, workers),
-            jobs_of((self.share.of(batch) for batch in batches), seed),
+            [self.share.of(batch) for batch in order.split(batch_size)],
             workers,
-            self._pinned,
+            seed,
         )
         on_device = torch.Generator(self.device).manual_seed(seed)
         rest = replace(augmentation, flip=False, crop=(1.0, 1.0))  # those two were done photo by photo
         batch = min(batch_size, len(order))  # `order` is a multiple of it, or a single smaller batch
-        for images, labels in self._moved(loaded):
+        for images, labels in loaded:
             yield augment(images, rest, on_device, self.share, batch), labels
 
     def batches(self, part: Part, batch_size: int = 100, workers: int = 2) -> Batches:
         """Yield the photos of a part in their order, normalised; see `DataSet`.
 
-        Of each photo it is the central square, unless all photos have the wanted size as they are. If the
-        workers cannot go on, the photos are read without them.
+        Of each photo it is the central square, unless all photos have the wanted size as they are.
         """
+        photos, numbers = self._photos(part)
         squares = None
         if self.reader.uniform or part == "validation":
-            squares = self._squares(part, workers)
-        photos, numbers = self._photos(part)
+            squares = self.reader.squares(part, photos, numbers, self.device, workers)
         passes = self.share.passes(len(numbers), batch_size)
         if squares is not None:
             yield from ((self.normalise(squares[0][batch]), squares[1][batch]) for batch in passes)
             return
-        loaded = self.reader.workers.load(
-            part,
-            lambda: self.reader.measuring(photos),
-            jobs_of(numbers[batch] for batch in passes),
-            workers,
-            self._pinned,
-            steady=True,
-        )
-        for images, labels in self._moved(loaded):
+        jobs = PhotoJobs(partial(opened, photos, self.reader.square), photos.labels)
+        for images, labels in self._loaded(part, lambda: jobs, [numbers[batch] for batch in passes], workers):
             yield self.normalise(images), labels
 
     def keeping_workers(self) -> contextlib.AbstractContextManager[None]:
@@ -112,14 +102,13 @@ class PhotoData(DataSet):
         """Return the same data with batches on a device; what was decoded is shared."""
         return replace(self, device=device)
 
-    @property
-    def _pinned(self) -> bool:
-        """Whether batches go through memory that a GPU can fetch them from while it computes."""
-        return torch.device(self.device).type == "cuda"
-
-    def _moved(self, loaded: Iterator[list[Tensor]]) -> Batches:
-        for batch in loaded:
-            images, labels = (tensor.to(self.device, non_blocking=self._pinned) for tensor in batch)
+    def _loaded(
+        self, key: Any, jobs: Callable[[], PhotoJobs], batches: list[Tensor], workers: int, seed: int = 0
+    ) -> Batches:
+        """Yield batches on the device; a GPU fetches them while it computes."""
+        pinned = torch.device(self.device).type == "cuda"
+        for batch in self.reader.workers.load(key, jobs, batches, seed, workers, pinned):
+            images, labels = (tensor.to(self.device, non_blocking=pinned) for tensor in batch)
             yield images, labels
 
     def _photos(self, part: str) -> tuple[Photos, Tensor]:
@@ -127,11 +116,3 @@ class PhotoData(DataSet):
         if part == "test":
             return self.source.test, torch.arange(len(self.source.test))
         return self.source.train, self.train if part == "train" else self.validation
-
-    def _squares(self, part: str, workers: int) -> tuple[Tensor, Tensor] | None:
-        """Return the photos of a part as they are measured, (N, 3, H, W), with labels; None if too many."""
-        photos, numbers = self._photos(part)
-        squares = self.reader.squares(part, photos, numbers, self.device, workers)
-        if squares is None:
-            return None
-        return squares, torch.tensor(photos.labels)[numbers].to(self.device)

@@ -16,7 +16,6 @@ from vit_lab.cli import (
     features,
     finetune,
     inspect,
-    pack,
     predict,
     probe,
     recipes,
@@ -26,7 +25,7 @@ from vit_lab.cli import (
 from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
 
-COMMANDS = (train, finetune, recipes, study, evaluate, predict, inspect, features, probe, export, cost, pack)
+COMMANDS = (train, finetune, recipes, study, evaluate, predict, inspect, features, probe, export, cost)
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,7 +17,7 @@ examples:
   vit train --data digits --epochs 20 --seed 0 --out runs/try --set model.dim=48
   vit train --data cifar10 --data-dir DEST --epochs 5
   vit train --data folder:photos          (photos/CLASS/*.jpg, a folder for each class)
-  vit train --data shards:packed          (what `vit pack photos packed` wrote)
+  vit train --data shards:packed          (tar files: packed/train-0.tar with CLASS/*.jpg in it)
   vit train --data folder:photos --objective masked-patches
   vit train --recipe digits --seeds 0 1 2 3 4
   torchrun --nproc-per-node=4 -m vit_lab train --data digits     (a process for each GPU)

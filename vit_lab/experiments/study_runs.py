@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from vit_from_scratch.data.dataset import ImageData
 from vit_from_scratch.data.datasets import open_dataset
-from vit_from_scratch.data.in_memory import ImageData
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
 from vit_from_scratch.settings import require

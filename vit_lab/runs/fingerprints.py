@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.data.config import Part
-from vit_from_scratch.data.dataset import DataSet
-from vit_from_scratch.data.in_memory import ImageData
+from vit_from_scratch.data.dataset import DataSet, ImageData
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.streaming import PhotoData

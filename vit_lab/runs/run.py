@@ -20,11 +20,10 @@ from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.training import loop
 from vit_from_scratch.training.callbacks import ProgressBar
-from vit_from_scratch.training.state import Callback
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
 from vit_from_scratch.training.outcomes import HeldOut
-from vit_from_scratch.training.state import EpochMetrics, as_vit, best_epoch
+from vit_from_scratch.training.state import Callback, EpochMetrics, as_vit, best_epoch
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.runs.distributed import current_engine
 from vit_lab.runs.environment import environment
