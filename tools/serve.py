@@ -42,6 +42,8 @@ def application(folder: Path) -> web.Application:
 @contextmanager
 def served(folder: Path, port: int = 0) -> Iterator[str]:
     """Serve `folder` at a free port or a given one, for this machine alone; give the address."""
+    if not 0 <= port <= 65535:
+        raise OSError("ports go from 0 to 65535")
     sockets = netutil.bind_sockets(port, address="127.0.0.1")
     started: Future[asyncio.AbstractEventLoop] = Future()
     ended = asyncio.Event()
@@ -76,11 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
         with suppress(KeyboardInterrupt), served(folder, chosen.port) as address:
             print(f"The book is at {address} (Ctrl+C stops it)", flush=True)
             threading.Event().wait()
-    except (OSError, OverflowError) as error:
-        print(
-            f"error: port {chosen.port} cannot be used ({error}); name another one: make serve PORT=8001",
-            file=sys.stderr,
-        )
+    except OSError as error:
+        print(f"error: port {chosen.port} cannot be used ({error}); try PORT=8001", file=sys.stderr)
         return 1
     return 0
 

@@ -49,9 +49,11 @@ def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
         raise InputError(
             f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
         )
-    save, load = (save_checkpoint, load_checkpoint) if labelled else (save_pretraining, load_pretraining)
-    save(target, model.half())
-    return load(target).float()
+    if labelled:
+        save_checkpoint(target, model.half())
+        return load_checkpoint(target).float()
+    save_pretraining(target, model.half())
+    return load_pretraining(target)
 
 
 def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) -> dict[str, Any]:

@@ -65,4 +65,4 @@ def test_a_port_that_is_taken_or_cannot_be_is_said_in_a_sentence(folder, capsys)
             assert serve.main([str(folder), "--port", str(port)]) == 1
             [line] = capsys.readouterr().err.splitlines()
             assert line.startswith(f"error: port {port} cannot be used")
-            assert line.endswith("name another one: make serve PORT=8001")
+            assert line.endswith("try PORT=8001")

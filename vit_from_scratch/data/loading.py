@@ -130,7 +130,7 @@ class PhotoWorkers:
         self.processes = set(multiprocessing.active_children())
         try:
             while True:
-                with self._watched():
+                with self._watched(fetching=count > 0):
                     batch = next(fetched, None)
                 if batch is None:
                     break
@@ -143,12 +143,15 @@ class PhotoWorkers:
             del loader, fetched  # or an exception's frames would hold on to dead workers
 
     @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Say in one sentence that a worker died, which torch tells in the middle of anything."""
+    def _watched(self, fetching: bool = False) -> Iterator[None]:
+        """Say in one sentence that a worker died, which torch tells in the middle of anything.
+
+        While a batch is fetched no error is another's: what goes wrong with a photo comes as a value.
+        """
         try:
             yield
         except LOST as error:
-            if any(process.exitcode for process in self.processes):
+            if fetching or any(process.exitcode for process in self.processes):
                 traceback.clear_frames(error.__traceback__)  # likewise
                 raise _failed(error) from None
             raise
