@@ -152,7 +152,10 @@ class PhotoWorkers:
             yield
         except LOST as error:
             if fetching or any(process.exitcode for process in self.processes):
-                traceback.clear_frames(error.__traceback__)  # likewise
+                raised: BaseException | None = error
+                while raised:  # their frames would hold on to dead workers, too
+                    traceback.clear_frames(raised.__traceback__)
+                    raised = raised.__context__
                 raise _failed(error) from None
             raise
 
