@@ -14,7 +14,6 @@ from variations import then, with_forward
 
 from vit_classroom import checks
 from vit_classroom.checks.hybrid import CONFIG
-from vit_from_scratch import model
 from vit_from_scratch.model import ViTConfig, hybrid
 from vit_from_scratch.model.stem_config import StemConfig
 
@@ -83,7 +82,7 @@ class ConvolutionFilterByFilter(Convolution):
 
 class Bottleneck(hybrid.Bottleneck):
     def __init__(self, channels, width, stride):
-        super().__init__(model.ViTConfig(), channels, width, stride)
+        super().__init__(StemConfig(), channels, width, stride)
 
     def forward(self, features):
         inner = F.relu(self.norm1(self.conv1(features)))
