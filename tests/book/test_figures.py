@@ -84,6 +84,7 @@ def test_letters_are_large_enough_on_a_phone_and_none_runs_into_another(draw):
     inches = figure.get_tightbbox().width  # the picture is that wide, and a little for its margin
     assert points * COLUMN / (72 * (inches + 0.04)) >= LEAST_LABEL
     assert picture.width == pytest.approx(2 * COLUMN, abs=2)
+    figure.canvas.draw()
     for ax in figure.axes:
         labels = [label for label in ax.get_xticklabels() if label.get_visible()]
         legend = ax.get_legend().get_texts() if ax.get_legend() else []
