@@ -146,7 +146,7 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
             norm_2(from_normed)
         ),
         f"the residual around the attention starts from the normalised tokens; {stream}, z": feeds(
-            from_normed
+            from_normed, norm_2(from_normed)
         ),
         f"the residual around the MLP starts from the normalised tokens; {stream}, z'": feeds(norm_2(middle)),
         "attention_norm is declared and never called": unnormed + feed(norm_2(unnormed)),
