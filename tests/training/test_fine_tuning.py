@@ -201,7 +201,7 @@ def test_weights_for_other_channels_are_refused(pretrained, digits, tmp_path):
     save_checkpoint(tmp_path / "start.safetensors", adapted(pretrained, 16, 2))
     recipe = replace(load_recipe("digits"), weights=str(tmp_path / "start.safetensors"), model={})
     coloured = replace(digits, train_images=digits.train_images.expand(-1, 3, -1, -1))
-    with pytest.raises(InputError, match=r"takes 1 channels and digits has 3: expected as many"):
+    with pytest.raises(InputError, match=r"channels = 3 for a model of 1: expected as many"):
         recipe.build(coloured)
 
 
