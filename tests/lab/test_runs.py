@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -205,25 +204,6 @@ def test_photos_are_told_apart_by_name_size_and_class_but_not_by_place(photos, t
         change()
         assert found() != first
         first = found()
-
-
-def test_measuring_goes_on_without_workers_that_are_killed(photos, tmp_path, monkeypatch, capfd):
-
-    def killed(*arguments, **options):
-        if os.getpid() != own:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return opened(*arguments, **options)
-
-    own, opened = os.getpid(), Image.open
-    monkeypatch.setattr(Image, "open", killed)
-    changes = {
-        "data": {"name": f"folder:{photos}", "validation_size": 0, "train_size": None, "image_size": 8},
-        "train": {"epochs": 1, "batch_size": 2, "workers": 1, "augmentation": {"jitter": 0.0}},
-    }
-    trained = load_recipe("digits", CHANGES | changes)
-    run(trained, tmp_path / "x")
-    assert "a process that reads photos has failed" in capfd.readouterr().err
-    assert evaluate_run(tmp_path / "x")[0].images == 4
 
 
 def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):

@@ -170,7 +170,7 @@ def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
     [
         (["--weights", "nowhere"], "--weights nowhere: expected one of cifar10, tiny-imagenet"),
         (["--weights", "tiny-imagenet", "--image-size", "50"], "patch_size 8"),
-        (["--weights", "tiny-imagenet", "--lr", "0.1", "--sweep"], "--lr for one learning rate or --sweep"),
+        (["--weights", "tiny-imagenet", "--lr", "0.1", "--sweep"], "--sweep with --lr or --keep-epochs"),
         (["--weights", "tiny-imagenet", "--sweep", "0.1", "0.1"], "each of them once"),
         (["--weights", "tiny-imagenet", "--sweep", "-1"], "numbers above 0"),
         (["--weights", "tiny-imagenet", *QUICK, "--sweep", "0.1", "inf"], "train.learning_rate = inf"),
@@ -184,7 +184,10 @@ def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
         ),
         (["--weights", "tiny-imagenet", "--keep-epochs", "99"], "--keep-epochs 99: expected 0 to 60, the"),
         (["--weights", "tiny-imagenet", "--sweep", "--set", "data.validation_size=0"], "there are none"),
-        (["--weights", "tiny-imagenet", "--sweep", "--keep-epochs", "1"], "--keep-epochs with --sweep"),
+        (
+            ["--weights", "tiny-imagenet", "--sweep", "--keep-epochs", "1"],
+            "--sweep with --lr or --keep-epochs",
+        ),
         (["--weights", "tiny-imagenet", "--sweep", "--results", "other.json"], "is not a summary of runs"),
     ],
 )
