@@ -36,6 +36,9 @@ class InFile(Protocol):
         ...
 
 
+LONG = 100
+"""How many times the part that is kept a side may be; beyond, the rest is cut off before resizing."""
+
 PhotoFile = str | os.PathLike[str] | InFile
 """Where a photo is."""
 
@@ -65,6 +68,10 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
     upright = open_photo(path).convert("RGB" if channels == 3 else "L")
     pixels = v2.functional.pil_to_tensor(upright)  # (C, h, w) uint8
     height, width = pixels.shape[1:]
+    most = [math.ceil(LONG * width * size[0] / size[1]), math.ceil(LONG * height * size[1] / size[0])]
+    if height > most[0] or width > most[1]:  # resized whole, a line of pixels would fill the memory
+        pixels = v2.functional.center_crop(pixels, [min(height, most[0]), min(width, most[1])])
+        height, width = pixels.shape[1:]
     scale = max(size[0] / height, size[1] / width)
     around = [max(size[0], round(height * scale)), max(size[1], round(width * scale))]
     resized = v2.functional.resize(pixels, around, antialias=True)

@@ -126,13 +126,13 @@ def train_recipe(
     device = chosen_device(options.device)
     from vit_lab import Place, run, run_seeds
 
+    recipe = affordable(recipe, options, device)
     results = Results(options, recipe, rates)
     folder = options.out or Path("runs", recipe.name if many else f"{recipe.name}-seed-{recipe.train.seed}")
     if many:
         refuse_file(folder)
     if why:
         print(why, flush=True)
-    recipe = affordable(recipe, options, device)
     if many:
         place = Place(options.data_dir, device, print, report, options.keep_epochs)
         summary = run_seeds(recipe, folder, place, rates, results.rows[0] if results.rows else None)

@@ -95,12 +95,13 @@ def open_model(name: str, option: str = "--weights") -> TrainedModel:
         scaling = "half" if name in SHIPPED else RELEASES[name].scaling
         names = class_names(name) if objective == "classes" else _numbered(model.config.num_classes)
         return TrainedModel(name, model, names, scaling, objective)
+    path = checkpoint_path(name, option)
+    # imported here: a mistyped name is answered without PyTorch
     from vit_from_scratch.data.config import DataConfig
     from vit_from_scratch.model.checkpoints import load_checkpoint
     from vit_from_scratch.settings import from_table
     from vit_lab.runs.run_settings import CONFIG, read_settings
 
-    path = checkpoint_path(name, option)
     model = load_checkpoint(path).float()
     if not all(values.isfinite().all() for values in model.state_dict().values()):
         raise InputError(

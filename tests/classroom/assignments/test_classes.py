@@ -49,7 +49,7 @@ def test_a_class_is_graded(folder, tmp_path, capsys):
     assert (marks["bob"]["points"], marks["bob"]["attention"]) == ("0", "0")
     assert marks["ada"]["ex-cost"] == ""
     assert "os._exit" in marks["eve"]["look_at"]
-    assert "no Jupyter notebook" in marks["zoe"]["problem"]
+    assert "is not a Jupyter notebook" in marks["zoe"]["problem"]
     pages = tmp_path / "marks_feedback"
     assert "not divided by sqrt(Dh)" in (pages / "bob" / "03_attention" / "03_attention.html").read_text()
     assert "35 of 35 points" in (pages / "ada.html").read_text()
