@@ -128,7 +128,7 @@ class ImageData(DataSet):
         height, width = [self.config.image_size] * 2 if self.config.image_size else sides
         return channels, height, width
 
-    def _at_size(self, images: Tensor) -> Tensor:
+    def at_size(self, images: Tensor) -> Tensor:
         """Bring images (B, C, H, W) to `image_shape`, as floats unless they have it."""
         sides = self.image_shape[1:]
         if images.shape[-2:] == sides:
@@ -154,13 +154,13 @@ class ImageData(DataSet):
         self.check_augmentation(augmentation)
         images, labels = self.train_images, self.train_labels
         for changed, own in shuffled_batches(images, labels, batch_size, augmentation, seed, self.share):
-            yield self._at_size(changed), own
+            yield self.at_size(changed), own
 
     def batches(self, part: Part, batch_size: int = 500, workers: int = 0) -> Batches:
         """Yield the images of a part in their order, normalised; see `DataSet`."""
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
         for batch in self.share.passes(len(labels), batch_size):
-            yield self.normalise(self._at_size(images[batch])), labels[batch]
+            yield self.normalise(self.at_size(images[batch])), labels[batch]
 
     def to(self, device: torch.device | str) -> Self:
         """Return the same data on a device."""
