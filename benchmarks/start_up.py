@@ -33,7 +33,7 @@ def once(command: str, folder: str) -> tuple[float, float]:
     """Run a command in a folder and return its wall time and its processor time in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "vit_from_scratch", *command.split()], cwd=folder, capture_output=True
+        [sys.executable, "-m", "vit_lab", *command.split()], cwd=folder, capture_output=True
     )
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if b"Traceback" in done.stderr:
