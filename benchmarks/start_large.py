@@ -76,7 +76,6 @@ def started(name: str) -> dict[str, dict[str, float]]:
 
     times = {}
     _, times["import"] = timed(load)
-    import vit_lab  # noqa: F401  # brings "shards:"
     from vit_from_scratch.data import Augmentation, DataConfig, open_dataset, reading
     from vit_lab.runs.fingerprints import data_fingerprint
 

@@ -11,7 +11,6 @@ import torch
 import webdataset
 from PIL import Image
 
-import vit_lab  # noqa: F401  # brings "shards:"
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
 from vit_from_scratch.training import Callback, TrainConfig
