@@ -112,13 +112,13 @@ class Student:
     def backward(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Send gradients back through the last call."""
         leaves, results = self.graph
-        pairs = [
-            (result, wanted) for result, wanted in zip(results, given, strict=True) if result.requires_grad
-        ]
-        try:
-            received = torch.autograd.grad(
-                [result for result, _ in pairs], leaves, [wanted for _, wanted in pairs], allow_unused=True
-            )
+        try:  # of a sum: what is wanted of each result, passed on as such, would make torch import SymPy
+            products = [
+                (result * wanted).sum()
+                for result, wanted in zip(results, given, strict=True)
+                if result.requires_grad
+            ]
+            received = torch.autograd.grad(torch.stack(products).sum(), leaves, allow_unused=True)
         except RuntimeError as error:
             return {"error": str(error)[:500]}, []
         return {"none": [value is None for value in received]}, [v for v in received if v is not None]
