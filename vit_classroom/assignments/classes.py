@@ -124,9 +124,12 @@ def _graded(
     waiting: list[tuple[Submission, str, Path]], chapter: str, seed: int, limits: Limits, jobs: int
 ) -> Iterator[tuple[tuple[Submission, str, Path], dict[str, Any]]]:
     """Yield each submission with its record, as they are done."""
-    if not waiting:
+    jobs = min(jobs, len(waiting))
+    if jobs < 2:
+        for one in waiting:
+            yield one, grade_file(one[0].path, chapter, seed, limits)
         return
-    with ProcessPoolExecutor(min(jobs, len(waiting)), multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _one_thread) as pool:
         futures = {pool.submit(grade_file, one[0].path, chapter, seed, limits): one for one in waiting}
         try:
             for future in as_completed(futures):
@@ -136,13 +139,16 @@ def _graded(
             raise
 
 
-def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str, Any]:
-    """Grade one notebook, and return what is kept of it."""
+def _one_thread() -> None:
     import torch
 
+    torch.set_num_threads(1)
+
+
+def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str, Any]:
+    """Grade one notebook, and return what is kept of it."""
     from vit_classroom.assignments.grading import grade, seeds_of
 
-    torch.set_num_threads(1)
     try:
         cells = read_submission(path)
         found = next((match[1] for cell in cells if (match := OPENING.search(cell.source))), "")
