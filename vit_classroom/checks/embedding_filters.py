@@ -140,7 +140,7 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
         "this is the exponential of the entropy; add up squared shares": entropy.exp(),
         "this is the entropy; add up squared shares": entropy,
         "the root of the sum is taken": share.square().sum(-1).rsqrt(),
-        "the variances are squared before they become shares: they are no singular values": _effective(
+        "the variances are squared before they become shares: they are not singular values": _effective(
             variance**2
         ),
         "the variances are divided by their largest; divide by their sum": of(by_largest),

@@ -285,10 +285,10 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
             centred / (unbiased.sqrt() + eps)
         ),
         "eps is missing": centred / variance.sqrt(),
-        "the root is missing: the deviation divides, not the variance": centred / (variance + eps),
+        "the root is missing: the standard deviation divides, not the variance": centred / (variance + eps),
         "the mean is not taken off (that is another layer, RMSNorm)": x / (mean_square + eps).sqrt(),
         "the mean is taken off, and nothing divides": centred,
-        "the mean is not taken off before the deviation divides": x / (variance + eps).sqrt(),
+        "the mean is not taken off before the standard deviation divides": x / (variance + eps).sqrt(),
         f"{taken} all values; each token has its own": normalised(x, everywhere, eps),
         f"{taken} the first axis; take the last, dim=-1": normalised(x, 0, eps),
         f"{taken} the tokens; take the last axis, dim=-1": normalised(x, -2, eps),

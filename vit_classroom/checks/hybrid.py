@@ -66,11 +66,11 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "a group takes every g-th channel; it takes neighbours: (g c), not (c g)": strided,
         "`groups` is taken for the channels of a group; it is how many groups there are": as_size,
         "the variance divides by n - 1; take the mean square (unbiased=False)": over(2, 3, 4, correction=1),
-        "eps is added to the deviation; it belongs to the variance, under the root": outside,
+        "eps is added to the standard deviation; it belongs to the variance, under the root": outside,
         "eps is left out": (centred / variance.sqrt()).view(shape),
         "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
         "the mean is not taken away": (blocks / divisor).view(shape),
-        "the mean is taken away, and nothing is divided by the deviation": centred.view(shape),
+        "the mean is taken away, and nothing is divided by the standard deviation": centred.view(shape),
         "the result is still cut into groups; give it the shape of the features": uncut,
     }
 
@@ -106,18 +106,18 @@ def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
         return (weight - weight.mean(axes, keepdim=True)) / (spread + eps)
 
     centred = weight - weight.mean((1, 2, 3), keepdim=True)
-    deviation = weight.std((1, 2, 3), keepdim=True, correction=0)
+    std = weight.std((1, 2, 3), keepdim=True, correction=0)
     adds = "the reference code adds"
     return {
-        "the mean of the filters is not taken away": weight / (deviation + eps),
-        "the filters are not divided by their deviation": centred,
-        f"eps is added to the variance; {adds} it to the deviation": centred / (deviation**2 + eps).sqrt(),
-        "the filters are divided by the variance; divide by the deviation": centred / (deviation**2 + eps),
-        f"there is no eps; {adds} one to the deviation": centred / deviation,
-        "the deviation divides by n - 1; take the mean square (unbiased=False)": over(1, 2, 3, correction=1),
-        "one mean and deviation for all filters; each filter has its own": over(0, 1, 2, 3),
-        "mean and deviation run over the filters, axis 0; each filter has its own": over(0),
-        "mean and deviation run over rows and columns alone; over the channels, too": over(2, 3),
+        "the mean of the filters is not taken away": weight / (std + eps),
+        "the filters are not divided by their standard deviation": centred,
+        f"eps is added to the variance; {adds} it to the standard deviation": centred / (std**2 + eps).sqrt(),
+        "the filters are divided by the variance; divide by the standard deviation": centred / (std**2 + eps),
+        f"there is no eps; {adds} one to the standard deviation": centred / std,
+        "the variance divides by n - 1; take the mean square (unbiased=False)": over(1, 2, 3, correction=1),
+        "one mean and standard deviation for all filters; each filter has its own": over(0, 1, 2, 3),
+        "mean and standard deviation run over the filters, axis 0; each filter has its own": over(0),
+        "mean and standard deviation run over rows and columns alone; over the channels, too": over(2, 3),
     }
 
 

@@ -286,7 +286,7 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
     low, high = patches.amin(-1, keepdim=True), patches.amax(-1, keepdim=True)
     mistakes = {
         "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
-        "it is not divided by the deviation": centred,
+        "it is not divided by the standard deviation": centred,
         "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
         "each colour is brought to mean 0 by itself; all values of a patch go together": normalised(
             colours, 2, 1e-6
@@ -295,7 +295,7 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
             patches, (1, 2), 1e-6
         ),
         "it runs over the patches; it runs over the values of one patch": normalised(patches, 1, 1e-6),
-        "1e-6 is added to the deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
+        "1e-6 is added to the standard deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
         "the sum of squares is divided by one less than their number (torch's usual); divide by their "
         "number": normalised(patches, -1, 1e-6, correction=1),
         "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),

@@ -187,7 +187,7 @@ def crossover_side(exact: bool) -> Case:
         "these are patches along a side; multiply by the patch size": side(level) // patch,
         "that is the number of patches; return the image's side in pixels": level,
         "that is the number of tokens; return the image's side in pixels": level + 1,
-        "that is no multiple of the patch size: round up the patches, not the pixels": math.ceil(
+        "that is not a multiple of the patch size: round up the patches, not the pixels": math.ceil(
             patch * math.sqrt(level)
         ),
         "the side is not rounded: images have whole patches": patch * math.sqrt(level),
@@ -256,7 +256,7 @@ def deepest(whole: bool) -> Case:
     mistakes = {
         "the budget is used up to the last operation here, and more: round down": -(-budget // block),
         "one block more fits exactly: a budget may be spent in full": (budget - 1) // block,
-        "that is no whole number of blocks: round down": budget / block,
+        "that is not a whole number of blocks: round down": budget / block,
         "a multiply-add counts once; here it counts as 2 operations": 2 * budget // block,
         "the products between pairs of tokens are missing": budget // dense,
         "one of the two products between pairs is missing": budget // (dense + pairs // 2),

@@ -33,7 +33,7 @@ def starts_normal(*names: str, deviation: float = 0.02) -> Start:
                 continue
             found = _what_is_not_normal(values, deviation)
             if found:
-                wanted = f"expected normal numbers around 0 with a deviation of {deviation}"
+                wanted = f"expected normal numbers around 0 with a standard deviation of {deviation}"
                 raise piece.failed(f"{name} begins {found[0]}: {wanted}{found[1]}")
 
     return look
@@ -45,7 +45,7 @@ def _what_is_not_normal(values: Tensor, deviation: float) -> tuple[str, str] | N
     if not values.isfinite().all() or not found:
         return f"as {_constant(values)}", ""
     if abs(found / deviation - 1) > 5 / (2 * len(values)) ** 0.5:
-        return f"with a deviation of {found:.3g}", ""
+        return f"with a standard deviation of {found:.3g}", ""
     if abs(values.mean().item()) > 5 * deviation / len(values) ** 0.5:
         return f"around {values.mean().item():.3g}", ""
     if len(values.unique()) < 0.9 * len(values):
@@ -72,8 +72,8 @@ def spread_like_linear(*names: str) -> Start:
                 raise piece.failed(f"{name} begins as {_constant(weight)}: {wanted}")
             if not usual / 5 < found < 5 * usual:
                 raise piece.failed(
-                    f"{name} begins with a deviation of {found:.3g}: expected about {usual:.2g}, 1 / "
-                    "sqrt(inputs); nn.Linear does it by itself"
+                    f"{name} begins with a standard deviation of {found:.3g}: expected about {usual:.2g}, "
+                    "1 / sqrt(inputs); nn.Linear does it by itself"
                 )
 
     return look

@@ -53,8 +53,8 @@ def read_origins(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise InputError(
-        f"{path} cannot be read: expected where this run was trained. Restore it, or remove it if that is no "
-        "longer known."
+        f"{path} cannot be read: expected where this run was trained. Restore it; if that is not known "
+        "any more, remove it."
     )
 
 

@@ -575,7 +575,10 @@ WRONG = {
         (norm(lambda x, c, v, eps: c / (v + eps)), "the root is missing"),
         (norm(lambda x, c, v, eps: x / (x.square().mean(-1, keepdim=True) + eps).sqrt()), "RMSNorm"),
         (norm(lambda x, c, v, eps: c), "nothing divides"),
-        (norm(lambda x, c, v, eps: x / (v + eps).sqrt()), "mean is not taken off before the deviation"),
+        (
+            norm(lambda x, c, v, eps: x / (v + eps).sqrt()),
+            "mean is not taken off before the standard deviation",
+        ),
         (norm_over(0), "over the first axis"),
         (norm_over(-2), "over the tokens"),
         (lambda x, w, b, eps: norm_over(*range(x.ndim))(x, w, b, eps), "over all values"),

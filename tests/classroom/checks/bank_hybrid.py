@@ -548,7 +548,7 @@ WRONG = {
         ),
         (
             norm_with(lambda x, mean, eps: (x - mean) / (mean_square(x, mean).sqrt() + eps)),
-            "eps is added to the deviation",
+            "eps is added to the standard deviation",
         ),
         (norm_with(lambda x, mean, eps: (x - mean) / mean_square(x, mean).sqrt()), "eps is left out"),
         (norm_with(lambda x, mean, eps: (x - mean) / (mean_square(x, mean) + eps)), "divide by its root"),
@@ -556,7 +556,7 @@ WRONG = {
             norm_with(lambda x, mean, eps: x / (mean_square(x, mean) + eps).sqrt()),
             "the mean is not taken away",
         ),
-        (norm_with(lambda x, mean, eps: x - mean), "nothing is divided by the deviation"),
+        (norm_with(lambda x, mean, eps: x - mean), "nothing is divided by the standard deviation"),
         (
             lambda x, groups, eps: F.layer_norm(
                 x.reshape(len(x), groups, -1), (x[0].numel() // groups,), eps=eps
@@ -647,7 +647,7 @@ WRONG = {
             filters_with(lambda w, centred, variance, eps: w / (variance.sqrt() + eps)),
             "mean of the filters is not",
         ),
-        (filters_with(lambda w, centred, variance, eps: centred), "not divided by their deviation"),
+        (filters_with(lambda w, centred, variance, eps: centred), "not divided by their standard deviation"),
         (
             filters_with(lambda w, centred, variance, eps: centred / (variance + eps).sqrt()),
             "eps is added to the variance",
@@ -665,7 +665,7 @@ WRONG = {
         ),
         (
             lambda w, eps: (w - w.mean()) / (w.std(unbiased=False) + eps),
-            "one mean and deviation for all filters",
+            "one mean and standard deviation for all filters",
         ),
         (
             lambda w, eps: (
@@ -679,7 +679,7 @@ WRONG = {
     ],
     checks.standardised_conv: [
         (convolution_of(same), "used as they are"),
-        (convolution_of(centred), "not divided by their deviation"),
+        (convolution_of(centred), "not divided by their standard deviation"),
         (convolution_of(lambda w: w / (deviation(w) + 1e-5)), "mean of the filters"),
         (
             convolution_of(lambda w: centred(w) / (deviation(w) ** 2 + 1e-5).sqrt()),
@@ -693,7 +693,7 @@ WRONG = {
         ),
         (
             convolution_of(lambda w: (w - w.mean()) / (w.std(unbiased=False) + 1e-5)),
-            "one mean and deviation for all",
+            "one mean and standard deviation for all",
         ),
         (convolution_of(standardised, pads_alike), "same on both sides"),
         (convolution_of(standardised, lambda x, *_: x), "not padded"),

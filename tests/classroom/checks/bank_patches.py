@@ -361,7 +361,7 @@ WRONG = {
         (with_start(Embedding, lambda m: nn.init.zeros_(m.projection.weight)), "begins as nothing but zeros"),
         (
             with_start(Embedding, lambda m: nn.init.normal_(m.projection.weight)),
-            "begins with a deviation of .*nn.Linear does it",
+            "begins with a standard deviation of .*nn.Linear does it",
         ),
         (with_start(Embedding, lambda m: m.projection.requires_grad_(False)), "is frozen"),
         (with_start(Embedding, lambda m: m.double()), "is torch.float64"),

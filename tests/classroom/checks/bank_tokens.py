@@ -249,7 +249,10 @@ WRONG = {
         (GridOfFullTables, r"missing +row \(12, 256\)(.|\n)*unexpected position"),
         (GridOfPlainTensors, "row is a plain tensor"),
         (with_start(GridPosition, lambda m: nn.init.zeros_(m.row)), "row begins as nothing but zeros"),
-        (with_start(GridPosition, lambda m: nn.init.normal_(m.column)), "column begins with a deviation"),
+        (
+            with_start(GridPosition, lambda m: nn.init.normal_(m.column)),
+            "column begins with a standard deviation",
+        ),
         (
             grid(lambda self: (self.row.data[:, None] + self.column).flatten(0, 1)[None]),
             "row receives no gradient",
@@ -322,7 +325,7 @@ WRONG = {
             with_start(Sequence, lambda m: nn.init.uniform_(m.position, -0.0346, 0.0346)),
             "uniform: expected normal numbers",
         ),
-        (with_start(Sequence, lambda m: nn.init.normal_(m.position)), r"a deviation of (1|0\.9)"),
+        (with_start(Sequence, lambda m: nn.init.normal_(m.position)), r"a standard deviation of (1|0\.9)"),
         (with_start(Sequence, lambda m: nn.init.zeros_(m.position)), "nothing but zeros"),
         (with_start(Sequence, lambda m: nn.init.normal_(m.position, 0.01, 0.02)), "begins around"),
         (with_start(Sequence, repeat_one_row), "values that repeat|deviation"),
