@@ -81,7 +81,7 @@ def test_hidden_pixels_are_learnt_from_the_patches_that_are_left(make_task, colo
     assert {(epoch.train_accuracy, epoch.validation_accuracy) for epoch in history} == {(None, None)}
 
 
-def test_the_training_accuracy_is_the_share_of_colours_named_rightly(make_task, colours):
+def test_the_training_accuracy_is_the_share_of_colours_named_correctly(make_task, colours):
     """A model that stands still and always says one colour is right as often as that colour is there."""
     model = make_task(dropout=0.0)
     nn.init.zeros_(model.head.weight)

@@ -249,7 +249,7 @@ WRONG = {
     checks.deepest: [
         (lambda b, t, d: -(-b // (24 * t * d * d + 4 * t * t * d)), "round down"),
         (lambda b, t, d: (b - 1) // (24 * t * d * d + 4 * t * t * d), "one block more fits exactly"),
-        (lambda b, t, d: b / (24 * t * d * d + 4 * t * t * d), "no whole number of blocks"),
+        (lambda b, t, d: b / (24 * t * d * d + 4 * t * t * d), "not a whole number of blocks"),
         (lambda b, t, d: b // (12 * t * d * d + 2 * t * t * d), "a multiply-add counts once"),
         (depth_with(lambda dense, pairs: 3 * dense), "between pairs of tokens are missing"),
         (depth_with(lambda dense, pairs: 3 * dense + pairs // 2), "one of the two products between pairs"),
