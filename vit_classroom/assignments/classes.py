@@ -1,6 +1,5 @@
 """Marks for a whole class: a folder of notebooks, several at once, with feedback pages and a summary."""
 
-import csv
 import functools
 import hashlib
 import html
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.marks_table import read_table, update_table
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter, read_submission
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
@@ -56,8 +56,9 @@ def grade_class(
 ) -> list[dict[str, Any]]:
     """Grade a folder of notebooks.
 
-    Beside the table comes a folder, FEEDBACK: a page for each notebook, in folders as they were handed in, a
-    summary, and what is already graded, so that a second call goes on where the first was stopped.
+    Beside the table come two folders: one with a page for each notebook, in folders as they were handed in,
+    and a summary; and one of records, so that a second call goes on where the first was stopped.
+    What a person has typed into the table stays (see `marks_table`).
 
     Args:
         folder: see `submissions`.
@@ -71,7 +72,8 @@ def grade_class(
         What was found, a record for each notebook.
 
     Raises:
-        InputError: there is nothing to grade, an unknown chapter, or a notebook called summary.
+        InputError: there is nothing to grade, an unknown chapter, a notebook called summary, or a table that
+            cannot be read.
     """
     if (folder / "summary.ipynb").exists():
         raise InputError(
@@ -81,8 +83,8 @@ def grade_class(
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
     found = submissions(folder)
-    place = feedback_folder(table)
-    kept = place / "records"
+    place, kept = feedback_folder(table), records_folder(table)
+    read_table(table)  # what is wrong with it is said before hours of grading
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
@@ -101,7 +103,7 @@ def grade_class(
             records[submission.path] = result
             bar.update()
     ordered = [records[submission.path] for submission in found]
-    write_atomically(table, marks_table(ordered).encode())
+    update_table(table, kept / "table.json", ordered)
     for record in ordered:
         page = (place / record["notebook"]).with_suffix(".html")
         write_atomically(page, feedback_page(record).encode())
@@ -112,6 +114,11 @@ def grade_class(
 def feedback_folder(table: Path) -> Path:
     """Return where the pages go: marks.csv has them in marks_feedback."""
     return table.with_name(f"{table.stem}_feedback")
+
+
+def records_folder(table: Path) -> Path:
+    """Return where records of what is graded go: marks.csv has them in marks_records."""
+    return table.with_name(f"{table.stem}_records")
 
 
 def _digest(path: Path, chapter: str, seed: int, limits: Limits) -> str:
@@ -172,36 +179,6 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str,
             for mark in marks.marks
         ],
     }
-
-
-def marks_table(records: list[dict[str, Any]]) -> str:
-    """Return the marks as CSV: a line for each notebook, a column for each answer."""
-    names = {(record["chapter"], mark["name"]): None for record in records for mark in record["marks"]}
-    several = len({chapter for chapter, _ in names}) > 1
-    header = ["student", "chapter", "points", "of", "to_read", "look_at", "problem"]
-    header += [f"{chapter}/{name}" if several else name for chapter, name in names]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for record in records:
-        marks = {(record["chapter"], mark["name"]): mark for mark in record["marks"]}
-        found = [marks.get(key, {"state": "to read"}) for key in names]
-        look_at = "; ".join(record.get("suspicions", []))
-        writer.writerow(
-            [
-                _harmless(record["student"]),
-                record["chapter"],
-                *(f"{record.get(name, 0):g}" for name in ("points", "of", "to_read")),
-                *map(_harmless, (look_at, record.get("problem", ""))),
-                *("" if mark["state"] == "to read" else f"{mark['points']:g}" for mark in found),
-            ]
-        )
-    return text.getvalue()
-
-
-def _harmless(text: str) -> str:
-    """Keep a spreadsheet from taking text for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem;

@@ -222,7 +222,7 @@ def _judged(
             message = f"{task.name}: {MISSING}, because {own[-1]}."
     elif severe:
         state = "not right"
-        message = f"{task.name}: no points, because {severe[0]}. Please come and talk about it."
+        message = f"{task.name}: no points, because {severe[0]}. If that is a mistake, please say so."
     if state != "right":
         session.run(task.answer, f"the book's {task.name}")
     return Mark(task, task.points if state == "right" else 0, state, message)

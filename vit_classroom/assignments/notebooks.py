@@ -18,6 +18,8 @@ SET_UP = "#@title Set-up"
 """How the set-up cell of every notebook begins."""
 TO_WRITE = "*Your answer.*"
 """What students find in place of an answer in words."""
+PYTHON_MAGICS = ("time", "capture", "prun")
+"""Magics of cells whose names the notebook goes on with; those of `%%timeit` it does not know either."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -171,6 +173,7 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     for cell in notebook["cells"]:
         source, metadata = cell["source"], cell.get("metadata", {})
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
+        text = text.replace("\r\n", "\n")
         given = [metadata.get(name) for name in ("nbgrader", "assignment")]
         about, ours = (one if isinstance(one, dict) else {} for one in given)
         found.append(Cell(str(cell["cell_type"]), text, about, ours))
@@ -192,10 +195,19 @@ def without_marks(source: str) -> str:
 
 
 def plain_python(source: str) -> str:
-    """Return a cell without what only IPython knows: lines that begin with % or !, and cells of %%magic."""
-    if source.lstrip().startswith("%%"):
-        return ""
-    return re.sub(r"^([^\S\n]*)[%!].*", r"\1pass", source, flags=re.MULTILINE)
+    """Return a cell without what only IPython knows, as far as the cell's own code goes on without it.
+
+    A cell under `%%time` or another magic that runs Python is that Python; under `%%bash` it is nothing. What
+    `%time` measures runs. Lines of other magics, of the shell and of help (`name?`) do nothing.
+    """
+    magic = re.match(r"\s*%%(\w+)[^\n]*\n?", source)
+    if magic:
+        return plain_python(source[magic.end() :]) if magic[1] in PYTHON_MAGICS else ""
+    if statements_of(source):
+        return source
+    measured = re.sub(r"^([^\S\n]*)%time[^\S\n]+", r"\1", source, flags=re.MULTILINE)
+    for_ipython = r"^([^\S\n]*)(?:[%!?].*|[\w.]+\s*=\s*[%!].*|[^\s#].*\?[^\S\n]*)$"
+    return re.sub(for_ipython, r"\1pass", measured, flags=re.MULTILINE)
 
 
 def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
@@ -204,7 +216,7 @@ def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
     Statements that bind nothing, such as a call that draws, are gone.
     """
     names = set().union(*(globals_of(source) for source in wanted))
-    cells = [_parsed(plain_python(source)) for source in given]
+    cells = [statements_of(plain_python(source)) for source in given]
     taken: set[ast.stmt] = set()
     every = [statement for statements in cells for statement in statements]
     while fresh := [one for one in every if one not in taken and not names.isdisjoint(bound_by(one))]:
@@ -213,7 +225,8 @@ def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
     return ["\n".join(ast.unparse(one) for one in statements if one in taken) for statements in cells]
 
 
-def _parsed(source: str) -> list[ast.stmt]:
+def statements_of(source: str) -> list[ast.stmt]:
+    """Return the statements of a cell; none where it is not Python."""
     try:
         return ast.parse(source).body
     except UNREADABLE:

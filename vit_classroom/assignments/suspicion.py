@@ -1,6 +1,6 @@
-"""What in a student's cells a person should look at: code that reaches for the grading instead of the task.
+"""What in a student's cells a person should look at: code that may reach for the grading instead of the task.
 
-Nothing here decides alone what an answer is worth, but that what tampers with the grading earns nothing: in
+Much of it has honest uses, so none of it costs points, except writing to the checks or to the worksheet. In
 the process in which it runs there is nothing to gain by it.
 """
 
@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vit_classroom.assignments.notebooks import Cell, Chapter, plain_python
+from vit_classroom.assignments.notebooks import Cell, Chapter, plain_python, statements_of
 
 PROCESS = {
     "os": {"_exit", "abort", "kill", "killpg", "fork", "execv", "execve", "execvp", "system", "popen"},
@@ -31,10 +31,8 @@ PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
 OWN = {"checks", "sheet", "assignments"}
 SHARED = {"torch", "nn", "F", "np"}
 TAKEN = OWN | {name for name in vars(builtins) if name[0].isupper()}  # with all exceptions
-ENDS = {"exec", "eval", "compile", "__import__", "exit", "quit"}
-OPENS = {"open", "globals", "setattr", "delattr"}
-HARMLESS_AT_TIMES = {"gc", "importlib", "multiprocessing", "requests", "socket", "urllib"}
-"""What has its uses outside of an attack: a person looks at it, and it costs nothing."""
+CALLS = {"exec", "eval", "compile", "__import__", "exit", "quit", "open", "globals", "setattr", "delattr"}
+INSIDES = {"__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,13 @@ class Suspicion:
     Attributes:
         cell: the place of the cell in the notebook, from 1.
         what: in words.
-        severe: whether it reaches for the grading, so that the answer it stands with earns nothing.
+        severe: whether it writes to the checks or the worksheet, so that the answer it stands with earns
+            nothing.
     """
 
     cell: int
     what: str
-    severe: bool = True
+    severe: bool = False
 
     def __str__(self) -> str:
         """In one line."""
@@ -58,13 +57,16 @@ class Suspicion:
 
 def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
     """Look through a notebook that was handed in."""
-    known = {source.strip() for source in chapter.given}
+    given = {ast.dump(one) for source in chapter.given for one in statements_of(plain_python(source))}
     found = []
     for place, cell in enumerate(cells, start=1):
-        if cell.kind != "code" or cell.source.strip() in known or is_check(cell):
+        if cell.kind != "code" or is_check(cell):
             continue
         try:
-            seen = dict(_in(ast.parse(plain_python(cell.source))))
+            tree = ast.parse(plain_python(cell.source))
+            modules = _modules_of(tree)
+            tree.body = [one for one in tree.body if ast.dump(one) not in given]
+            seen = dict(_in(tree, modules))
         except (SyntaxError, ValueError):
             continue
         except (RecursionError, MemoryError):
@@ -74,9 +76,9 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
     there = {cell.name: (place, cell.source.strip()) for place, cell in enumerate(cells, start=1)}
     for name, source in expected.items():
         if name not in there:
-            found.append(Suspicion(len(cells), f"the cell {name} is gone", severe=False))
+            found.append(Suspicion(len(cells), f"the cell {name} is gone"))
         elif there[name][1] != source:
-            found.append(Suspicion(there[name][0], f"the cell {name} was changed", severe=False))
+            found.append(Suspicion(there[name][0], f"the cell {name} was changed"))
     return found
 
 
@@ -85,42 +87,41 @@ def is_check(cell: Cell) -> bool:
     return cell.kind == "code" and bool(cell.about.get("grade")) and cell.name.startswith("check-")
 
 
-def _in(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+def _modules_of(tree: ast.AST) -> dict[str, str]:
+    """Return the names by which a cell knows modules, and their own."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    return {alias.asname or alias.name.split(".")[0]: alias.name for node in imports for alias in node.names}
+
+
+def _in(tree: ast.AST, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
     """Yield what code does that a person should look at, and whether it is severe."""
-    modules: dict[str, str] = {}  # names of imported modules
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules |= {alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from _imports(node)
+            yield from ((what, False) for what in _imports(node))
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, modules)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in TAKEN:
-            yield f"gives `{node.id}` another meaning", True
+            yield f"gives `{node.id}` another meaning", node.id in OWN
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in TAKEN:
-            yield f"gives `{node.name}` another meaning", True
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ENDS | OPENS:
-            yield f"calls {node.func.id}()", node.func.id in ENDS
+            yield f"gives `{node.name}` another meaning", node.name in OWN
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            yield f"calls {node.func.id}()", False
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "✓" in node.value:
             yield "prints the mark of a passed check", False
 
 
-def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, bool]]:
+def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     names = [alias.name for alias in node.names]
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
     for whole in [f"{module}.{name}" if module else name for name in names]:
-        top = whole.split(".")[0]
-        if top in PACKAGES and "." in whole and not whole.endswith((".checks", ".examples", ".plots")):
-            yield f"imports {whole}", False
-        elif "*" in PROCESS.get(top, ()) or (module and whole.split(".")[-1] in PROCESS.get(top, ())):
-            yield f"imports {whole}", top not in HARMLESS_AT_TIMES
+        top, last = whole.split(".")[0], whole.split(".")[-1]
+        own = top in PACKAGES and "." in whole and not whole.endswith((".checks", ".examples", ".plots"))
+        if own or "*" in PROCESS.get(top, ()) or (module and last in PROCESS.get(top, ())):
+            yield f"imports {whole}"
 
 
 def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
-    base = node.value
-    text = ast.unparse(node)
-    root = base
+    root, text = node.value, ast.unparse(node)
     while isinstance(root, ast.Attribute):
         root = root.value
     if not isinstance(root, ast.Name):
@@ -128,8 +129,6 @@ def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[s
     whole = modules.get(root.id, root.id)
     if not isinstance(node.ctx, ast.Load) and (root.id in modules or root.id in OWN | SHARED):
         yield f"changes {text}", root.id in OWN or whole.startswith(PACKAGES)
-    top = whole.split(".")[0]
-    if node.attr in PROCESS.get(top, ()) or (node.attr in FILES and root.id in (*modules, "os", "shutil")):
-        yield f"uses {text}", top not in HARMLESS_AT_TIMES
-    if node.attr in ("__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"):
-        yield f"uses {text}", True
+    removes = node.attr in FILES and root.id in (*modules, "os", "shutil")
+    if node.attr in PROCESS.get(whole.split(".")[0], ()) or removes or node.attr in INSIDES:
+        yield f"uses {text}", False

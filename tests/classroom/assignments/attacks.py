@@ -67,4 +67,6 @@ ATTACKS = {
         "",
     ),
 }
-"""Each leaves `attention` without a right answer; those with `RIGHT` lose it by what they do beside it."""
+"""Each leaves `attention` without a right answer, except one below."""
+RIGHT_ALL_THE_SAME = "exit through the right answer"
+"""What this hands in is right: a person looks at it, and decides."""

@@ -107,9 +107,9 @@ def test_no_page_or_record_stands_for_two_notebooks(tmp_path, handed_in):
     first = grade_class(folder, table, limits=Limits(seconds=5))
     pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
     assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
-    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
     assert grade_class(folder, table, limits=Limits(seconds=5)) == first
-    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_feedback").rglob("*.json"))]
+    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
     assert (len(known), again) == (2, known), "nothing is graded twice"
     (folder / "summary.ipynb").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"summary\.ipynb: expected the student's name"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import banks
 import pytest
 import torch
-from attacks import ATTACKS
+from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
 
 from vit_classroom import checks
@@ -120,11 +120,11 @@ def test_an_object_is_as_good_as_a_function_and_not_as_a_class(two_answers, cell
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_costs_its_points_gains_none_and_is_flagged(name, two_answers, cells, answers):
+def test_an_attack_gains_no_points_and_is_flagged(name, two_answers, cells, answers):
     own, said = ATTACKS[name]
     limits = Limits(seconds=5) if "endless" in name else Limits()  # the right answers need their time, too
     marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits)
-    assert points(marks) == CHECKED | {"attention": 0}
+    assert points(marks) == CHECKED | {"attention": 5 if name == RIGHT_ALL_THE_SAME else 0}
     assert not said or any(said in str(one) for one in marks.suspicions)
 
 
@@ -136,14 +136,48 @@ def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(two_answers, 
     assert points(grade(two_answers, cells(add=add, **own))) == CHECKED | {"attention": 0}
 
 
-def test_what_has_its_uses_is_shown_and_costs_nothing(two_answers, cells, answers):
-    own = (
-        "import gc\ntorch.backends.cudnn.deterministic = True\nprint('✓ my own test')\n"
-        f"open('notes.txt', 'w').close()\n{answers['attention']}"
-    )
-    marks = grade(two_answers, cells(**answers | {"attention": own}))
+HONEST = {
+    "a test of ones own, notes, an import": (
+        "import gc, subprocess\ntorch.backends.cudnn.deterministic = True\nprint('✓ my own test')\n"
+        "open('notes.txt', 'w').close()",
+        5,
+    ),
+    "where am I": ("import os, sys\ncolab = 'google.colab' in sys.modules\nos.system('nvidia-smi')", 2),
+    "magics and help": ("%timeit 1 + 1\nattention?\nget_ipython().run_line_magic('pinfo', 'F')\n!ls", 0),
+    "an experiment that takes too long": ("import time\ntime.sleep(60)", 1),
+    "an end of the process": ("import os\nos._exit(0)", 2),
+}
+"""Cells of honest students, and in how many ways a person should look at them."""
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_has_honest_uses_may_be_shown_and_costs_nothing(name, two_answers, cells, answers):
+    own, looks = HONEST[name]
+    limits = Limits(seconds=3) if "too long" in name else Limits()
+    marks = grade(two_answers, cells(add=own, **answers), limits=limits)
     assert points(marks) == CHECKED
-    assert len(marks.suspicions) == 4
+    assert len(marks.suspicions) == looks
+
+
+@pytest.mark.parametrize("magic", ["%%time\n", "%%capture out\n", "%time pass\n", "%load_ext autoreload\n"])
+def test_an_answer_under_a_magic_is_there_as_in_the_notebook(magic, two_answers, cells, answers):
+    marks = grade(two_answers, cells(**answers | {"attention": magic + answers["attention"]}))
+    assert points(marks) == CHECKED
+    assert marks.suspicions == []
+
+
+def test_of_a_given_cell_only_what_was_added_is_looked_at(two_answers, cells, answers):
+    """The cell that makes the worksheet, with an import of one's own and the line ends of Windows."""
+    whole = cells(**answers)
+    (place,) = [place for place, cell in enumerate(whole) if "sheet = " in cell.source]
+    source = f"import torch.nn.functional as F\n{whole[place].source}".replace("\n", "\r\n")
+    whole[place] = dataclasses.replace(whole[place], source=source)
+    marks = grade(two_answers, whole)
+    assert points(marks) == CHECKED
+    assert (marks.suspicions, marks.remarks) == ([], [])
+    whole[place] = dataclasses.replace(whole[place], source=f"{source}\nsheet.check = print")
+    marks = grade(two_answers, whole)
+    assert any("changes sheet.check" in str(one) for one in marks.suspicions)
 
 
 def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cells, answers):

@@ -59,9 +59,21 @@ def test_code_that_is_no_python_asks_for_nothing():
     assert needed(["x = 1"], ["def f(:"]) == [""]
 
 
-def test_what_only_ipython_knows_is_left_out():
-    assert plain_python("%timeit f(1)\nx = 1\nif x:\n    !ls") == "pass\nx = 1\nif x:\n    pass"
-    assert plain_python("%%bash\nrm -rf /") == ""
+@pytest.mark.parametrize(
+    ("source", "python"),
+    [
+        ("%timeit f(1)\nx = 1\nif x:\n    !ls", "pass\nx = 1\nif x:\n    pass"),
+        ("%%bash\nrm -rf /", ""),
+        ("%%timeit\nx = 1", ""),
+        ("\n%%time\n%time x = 1\ny = 2", "x = 1\ny = 2"),
+        ("%%capture\nx = 1", "x = 1"),
+        ("attention?\n?F.softmax\nnn.Linear??\nx = 1", "pass\npass\npass\nx = 1"),
+        ("files = !ls\nx = 1", "pass\nx = 1"),
+        ("x = 7 \\\n% 3\ny = '''\n% done?\n'''", "x = 7 \\\n% 3\ny = '''\n% done?\n'''"),
+    ],
+)
+def test_of_what_only_ipython_knows_python_is_left(source, python):
+    assert plain_python(source) == python
 
 
 def test_earlier_answers_are_code_that_runs():
