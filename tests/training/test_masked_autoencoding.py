@@ -136,7 +136,7 @@ def test_visible_patches_give_no_loss_and_every_other_weight_learns(make_task):
 def test_a_reconstruction_has_the_true_mean_and_deviation_of_each_patch(model):
     """Undone with what the model does not know, as the figures of He et al. are."""
     torch.nn.init.zeros_(model.to_pixels.weight)
-    found = model.reconstruct(IMAGES / 2, seeded())
+    found = model.predict(IMAGES / 2, seeded())
     true, seen, answer = (patchify(some, 4) for some in ((IMAGES / 2 + 1) / 2, found.seen, found.answer))
     assert torch.equal(found.which, model.draw(IMAGES, seeded()))
     flat = true.mean(dim=-1, keepdim=True).expand_as(true)  # zeros painted: one tone, the true mean
@@ -149,7 +149,7 @@ def test_a_reconstruction_has_the_true_mean_and_deviation_of_each_patch(model):
 def test_a_decoder_that_paints_the_truth_reconstructs_the_image(model, monkeypatch):
     truth, _, _ = standardised(IMAGES, 4)
     monkeypatch.setattr(model, "decode", lambda encoded, which, grid: truth)
-    assert torch.allclose(model.reconstruct(IMAGES).answer, (IMAGES + 1) / 2, atol=1e-4)
+    assert torch.allclose(model.predict(IMAGES).answer, (IMAGES + 1) / 2, atol=1e-4)
     assert model(IMAGES).loss.tolist() == pytest.approx([0.0] * 4, abs=1e-6)
 
 

@@ -230,8 +230,7 @@ def masked_rows(
 ) -> np.ndarray[Any, Any]:
     """Draw a row for each photo: the original, what the model saw, what it answered.
 
-    For masked patch prediction these are a `Prediction`'s `seen` (masked patches grey, replaced ones as what
-    stands there) and `answer` (the predicted mean colours); for masked autoencoding a `Reconstruction`'s.
+    The latter two are a `Prediction`'s `seen` and `answer`, whichever task the model has.
 
     Args:
         photos: (n, C, H, W) in [0, 1], for instance `normalise.undo(images)`.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.training.outcomes import MEASURING_SEED, HeldOut, SetsOwnTask
+from vit_from_scratch.training.self_supervised import MEASURING_SEED, HeldOut, SelfSupervised
 
 NOTHING = "no images to measure on: expected at least one; choose another part of the data."
 
@@ -148,7 +148,7 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
 
 def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation | HeldOut:
     """Measure a model on what it is trained for: labels, or what a self-supervised model hides."""
-    return (evaluate_hidden if isinstance(model, SetsOwnTask) else evaluate_batches)(model, batches)
+    return (evaluate_hidden if isinstance(model, SelfSupervised) else evaluate_batches)(model, batches)
 
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:

@@ -20,8 +20,8 @@ from vit_from_scratch.data.random_changes import blend
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
 from vit_from_scratch.training.optimisers import set_learning_rate
-from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.schedules import schedule_factor
+from vit_from_scratch.training.self_supervised import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.state import Callback, Engine, EpochMetrics, TrainingState, as_vit
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
-from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.self_supervised import HeldOut
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.config import Part

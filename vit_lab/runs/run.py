@@ -22,7 +22,7 @@ from vit_from_scratch.training import loop
 from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
-from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.self_supervised import HeldOut
 from vit_from_scratch.training.state import Callback, EpochMetrics, as_vit, best_epoch
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.runs.distributed import current_engine
