@@ -13,7 +13,6 @@ from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.training import (
     Callback,
-    ProgressBar,
     StepLog,
     TrainConfig,
     callbacks,
@@ -24,6 +23,7 @@ from vit_from_scratch.training import (
 )
 from vit_from_scratch.training.callbacks import StepMetrics
 from vit_lab import runs
+from vit_lab.runs.progress_bar import ProgressBar
 
 
 def weights(model) -> torch.Tensor:

@@ -1,6 +1,6 @@
-from .callbacks import ProgressBar, StepLog
+from .callbacks import StepLog
 from .config import TrainConfig
-from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, evaluate_hidden, predict
+from .evaluation import Evaluation, evaluate, evaluate_batches, evaluate_hidden, predict
 from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
 from .masked_patches import MaskedPatchPrediction, mean_colours, target_colours
@@ -14,12 +14,10 @@ __all__ = [
     "Callback",
     "EpochMetrics",
     "Evaluation",
-    "FlipAveraged",
     "HeldOut",
     "MaskedAutoencoder",
     "MaskedPatchPrediction",
     "Outcome",
-    "ProgressBar",
     "SelfSupervised",
     "StepLog",
     "TrainConfig",

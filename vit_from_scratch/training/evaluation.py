@@ -1,6 +1,5 @@
 """Measure a model: logits for many images, and the accuracy and loss that follow from them."""
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -32,26 +31,6 @@ class Evaluation:
     loss: float
     images: int
     top5_accuracy: float | None = None
-
-
-class FlipAveraged(nn.Module):
-    """A classifier that averages the probabilities of each image as it is and mirrored.
-
-    It costs twice the work, and fits images whose class a mirror does not change: photos, not digits.
-
-    Args:
-        model: (B, C, H, W) floats to (B, K) logits.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the logarithms of the mean probabilities, (B, K), for images (B, C, H, W)."""
-        views = (images, images.flip(-1))
-        both = torch.stack([F.log_softmax(self.model(view).float(), dim=1) for view in views])  # (2, B, K)
-        return both.logsumexp(dim=0) - math.log(2)
 
 
 @torch.no_grad()

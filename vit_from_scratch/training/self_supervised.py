@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The mean loss on a number of held-out images, and the share of right answers, 0 to 1, if there are any."""
+    """Mean loss on held-out images, and the share of right answers, 0 to 1; None where nothing is right."""
 
     loss: float
     accuracy: float | None
