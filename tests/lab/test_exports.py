@@ -15,6 +15,7 @@ from safetensors import safe_open
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
+from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.export import exports
 from vit_lab.export.exports import export_model
 from vit_lab.export.formats import FORMATS

@@ -49,14 +49,7 @@ def _patch_sums(values: Tensor, patch_size: int) -> Tensor:
 def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) -> Tensor:
     """Blank the highest-scored patches of each image with the image's own mean colour.
 
-    Args:
-        images: (B, C, H, W).
-        scores: (B, gh, gw).
-        count: patches to blank in each image, 0 to gh gw.
-        patch_size: side P of a patch in pixels.
-
-    Returns:
-        (B, C, H, W).
+    So many patches, 0 to gh gw, of each of the images (B, C, H, W) are blanked, by scores (B, gh, gw).
 
     Raises:
         InputError: scores that are not one a patch, or a number of patches that there are not.

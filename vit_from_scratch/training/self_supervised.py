@@ -41,6 +41,12 @@ class Outcome:
         """Return the same numbers without their graph."""
         return Outcome(self.loss.detach(), None if self.right is None else self.right.detach())
 
+    @classmethod
+    def of_all(cls, outcomes: "list[Outcome]") -> "Outcome":
+        """Put the outcomes of several batches together."""
+        right = [outcome.right for outcome in outcomes if outcome.right is not None]
+        return cls(torch.cat([outcome.loss for outcome in outcomes]), torch.cat(right) if right else None)
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -187,8 +193,7 @@ def share_right(output: Tensor | Outcome, labels: Tensor) -> Tensor | None:
 
 def joined(outputs: list[Tensor] | list[Outcome]) -> Tensor | Outcome:
     """Put the outputs for the pieces of a batch together again."""
-    losses = [output.loss for output in outputs if isinstance(output, Outcome)]
-    if not losses:
-        return torch.cat([output for output in outputs if isinstance(output, Tensor)])
-    right = [output.right for output in outputs if isinstance(output, Outcome) and output.right is not None]
-    return Outcome(torch.cat(losses), torch.cat(right) if right else None)
+    outcomes = [output for output in outputs if isinstance(output, Outcome)]
+    if outcomes:
+        return Outcome.of_all(outcomes)
+    return torch.cat([output for output in outputs if isinstance(output, Tensor)])

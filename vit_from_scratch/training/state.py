@@ -193,7 +193,7 @@ class Engine:
     def hooks(
         self, model: nn.Module, state: TrainingState, callbacks: Sequence[Callback]
     ) -> Sequence[Callback]:
-        """Return what is called at the start, after each step and epoch, and at the end."""
+        """Return the callbacks of this process."""
         return callbacks
 
     def seed(self, seed: int) -> int:
