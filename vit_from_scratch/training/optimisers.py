@@ -49,8 +49,8 @@ def build_optimiser(
 
     "adamw" decays weights apart from the gradient (decoupled); "adam" adds the decay to the gradient as an
     L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`,
-    which works in `muon_dtype`. Each group remembers its base rate as "base_lr", from which the loop sets "lr"
-    before every step.
+    which works in `muon_dtype`. Each group remembers its base rate as "base_lr", from which the loop sets
+    "lr" before every step.
 
     Raises:
         InputError: "muon" for a model without dense layers in blocks.
