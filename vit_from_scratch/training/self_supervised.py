@@ -6,7 +6,7 @@ A classifier returns logits, such a model an `Outcome`, and the loop trains eith
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from vit_from_scratch.data.normalisation import Normalisation
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
+
+if TYPE_CHECKING:
+    from vit_from_scratch.model.vit import VisionTransformer
 
 GREY = 0.5
 """What a hidden patch looks like in a picture."""
@@ -92,7 +94,11 @@ class SelfSupervised(nn.Module, ABC):
 
     objective: ClassVar[str]
 
-    def __init__(self, vit: VisionTransformer, normalise: Normalisation, share: float) -> None:
+    def __init__(self, vit: "VisionTransformer", normalise: Normalisation, share: float) -> None:
+        from vit_from_scratch.model.vit import (
+            VisionTransformer,  # the loop, which knows the class, needs none
+        )
+
         super().__init__()
         plain = isinstance(vit, VisionTransformer)
         if not plain or vit.config.stem.kind != "patch":
