@@ -95,9 +95,8 @@ class SelfSupervised(nn.Module, ABC):
     objective: ClassVar[str]
 
     def __init__(self, vit: "VisionTransformer", normalise: Normalisation, share: float) -> None:
-        from vit_from_scratch.model.vit import (
-            VisionTransformer,  # the loop, which knows the class, needs none
-        )
+        # Imported here: the loop, which knows the class, needs no model of ours.
+        from vit_from_scratch.model.vit import VisionTransformer
 
         super().__init__()
         plain = isinstance(vit, VisionTransformer)
