@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from vit_from_scratch import InputError
-from vit_from_scratch.files import locked, remove_leftovers, write_json
+from vit_from_scratch.files import remove_leftovers, write_json
+from vit_lab.runs.locks import locked
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from vit_from_scratch.files import locked
+from vit_lab.runs.locks import locked
 
 with locked(Path(sys.argv[1])):
     if os.fork() == 0:  # a worker, which outlives its parent for a while
@@ -67,7 +68,7 @@ def test_a_file_system_without_locks_is_gone_on_with(tmp_path, monkeypatch, numb
     def unable(*arguments):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("vit_from_scratch.files.fcntl.lockf", unable)
+    monkeypatch.setattr("vit_lab.runs.locks.fcntl.lockf", unable)
     with locked(tmp_path / "x"):
         (tmp_path / "x" / "mine").touch()
     assert (tmp_path / "x" / "mine").exists()

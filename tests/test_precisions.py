@@ -1,10 +1,13 @@
 """Where bfloat16 is fast is read off the device."""
 
+import argparse
+
 import pytest
 import torch
 
-from vit_from_scratch.precisions import has_bfloat16_units, resolved_precision
-from vit_from_scratch.training import TrainConfig
+from vit_from_scratch.precisions import has_bfloat16_units
+from vit_lab.cli.training import affordable
+from vit_lab.experiments.recipes import load_recipe
 
 XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture": "x86_64"}
 
@@ -40,9 +43,12 @@ def test_nvidias_have_them_from_ampere_on(monkeypatch, capability, expected):
 
 @pytest.mark.parametrize("units", [False, True])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_bfloat16_becomes_float32_where_it_is_slow_and_a_sentence_says_so(monkeypatch, units, precision):
+def test_bfloat16_becomes_float32_where_it_is_slow_and_it_is_said(monkeypatch, capsys, units, precision):
     monkeypatch.setenv("VIT_BFLOAT16_UNITS", str(int(units)))
-    config, sentence = resolved_precision(TrainConfig(precision=precision), "cpu")
+    recipe = load_recipe("digits", {"train": {"precision": precision}})
+    train = affordable(recipe, argparse.Namespace(set=[]), "cpu").train
     slow = precision == "bfloat16" and not units
-    assert config.precision == ("float32" if slow else precision)
-    assert ("no units for bfloat16" in (sentence or "")) == slow
+    assert train.precision == ("float32" if slow else precision)
+    assert ("no units for bfloat16" in capsys.readouterr().err) == slow
+    insisting = argparse.Namespace(set=[f"train.precision={precision}"])
+    assert affordable(recipe, insisting, "cpu").train.precision == precision

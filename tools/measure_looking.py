@@ -20,7 +20,7 @@ Differences between two maps are paired: photo by photo, then their mean with an
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,12 @@ from vit_from_scratch.inspection import (
 from vit_from_scratch.inspection.attention_distance import patch_distances
 from vit_from_scratch.inspection.masking import (
     attention_scores,
-    centre_scores,
     contrast_scores,
     gradient_scores,
-    masked_hits,
-    random_scores,
+    mask_patches,
 )
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.model.modes import evaluating
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
@@ -122,6 +121,13 @@ def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, lis
     }
 
 
+def centre_scores(images: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Score each patch by how near it is to the middle, the same for every image, (B, gh, gw)."""
+    axes = (torch.linspace(-1, 1, n) if n > 1 else torch.zeros(1) for n in grid)
+    rows, columns = torch.meshgrid(*axes, indexing="ij")
+    return -(rows**2 + columns**2).to(images.device).expand(len(images), *grid)
+
+
 def on_object(
     model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
 ) -> dict[str, Any]:
@@ -170,6 +176,33 @@ def on_object(
     }
 
 
+def random_scores(images: Tensor, grid: tuple[int, int], generator: torch.Generator) -> Tensor:
+    """Score patches at random, (B, gh, gw): what the other scores have to beat."""
+    return torch.rand(len(images), *grid, generator=generator).to(images.device)
+
+
+@torch.no_grad()
+def masked_hits(
+    model: VisionTransformer,
+    images: Tensor,
+    labels: Tensor,
+    score: Callable[[Tensor], Tensor],
+    counts: Sequence[int],
+) -> Tensor:
+    """Find which images are still classified correctly while more and more patches are hidden, (counts, N).
+
+    The highest scores (B, gh, gw), of images (B, C, H, W), are hidden first; one row for each of the counts.
+    """
+    found = []
+    with evaluating(model):
+        for some, target in zip(images.split(BATCH), labels.split(BATCH), strict=True):
+            scores = score(some)
+            hidden = (mask_patches(some, scores, count, model.config.patch_size) for count in counts)
+            answers = torch.stack([model(masked).argmax(dim=1) for masked in hidden])  # (len(counts), B)
+            found.append((answers == target.to(answers.device)).cpu())
+    return torch.cat(found, dim=1)
+
+
 def masking(
     model: VisionTransformer, images: Tensor, labels: Tensor, best: tuple[int, int]
 ) -> dict[str, Any]:
@@ -194,9 +227,9 @@ def masking(
         "gradient": lambda some: gradient_scores(model, some),
         "random": lambda some: random_scores(some, grid, generator),
     }
-    whole = masked_hits(model, images, labels, contrast, [0], BATCH)
+    whole = masked_hits(model, images, labels, contrast, [0])
     hits = {
-        name: torch.cat([whole, masked_hits(model, images, labels, way, HIDDEN, BATCH)]).double()
+        name: torch.cat([whole, masked_hits(model, images, labels, way, HIDDEN)]).double()
         for name, way in ways.items()
     }
     return {

@@ -22,20 +22,36 @@ from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
 from vit_from_scratch.training.masked_autoencoding import standardised
-from vit_from_scratch.training.masked_patches import (
-    COLOURS,
-    colour_numbers,
-    mean_colours,
-    neighbour_colours,
-    target_colours,
-)
-from vit_from_scratch.training.outcomes import MEASURING_SEED
+from vit_from_scratch.training.masked_patches import COLOURS, colour_numbers, mean_colours, target_colours
+from vit_from_scratch.training.self_supervised import MEASURING_SEED
 from vit_lab import load_recipe
 from vit_lab.runs.trained_models import open_model
 
 NAME = "tiny-imagenet-masked"
 DRAWS = 2_000
 FATES = ("masked", "replaced", "kept")
+
+
+def neighbour_colours(means: Tensor, visible: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Guess each patch's mean colour by the visible ones around it: what a model has to beat.
+
+    Args:
+        means: (B, N, 3), the mean colours.
+        visible: (B, N), true where a patch may be looked at; a patch is never its own neighbour.
+        grid: rows and columns (gh, gw) of the patches, N = gh gw.
+
+    Returns:
+        (B, N, 3), the mean over the visible patches among the eight around it; over all visible patches of
+        the image where there is none, and mid-grey where the image has none.
+    """
+    weight = visible.to(means.dtype)[..., None]  # (B, N, 1)
+    both = torch.cat([means * weight, weight], dim=-1)  # (B, N, 4)
+    squares = F.pad(rearrange(both, "b (i j) c -> b c i j", i=grid[0]), (1, 1, 1, 1))
+    around = rearrange(9 * F.avg_pool2d(squares, 3, stride=1), "b c i j -> b (i j) c") - both
+    everywhere = both.sum(dim=1, keepdim=True)  # (B, 1, 4)
+    everywhere = torch.where(everywhere[..., 3:] > 0, everywhere, everywhere.new_tensor([128, 128, 128, 1]))
+    chosen = torch.where(around[..., 3:] > 0.5, around, everywhere)
+    return chosen[..., :3] / chosen[..., 3:]
 
 
 @torch.no_grad()
@@ -52,7 +68,7 @@ def answers(task: MaskedPatchPrediction, data: DataSet) -> dict[str, Tensor]:
     for images, _ in data.batches("validation"):
         corruption, grid = task.draw(images, generator), task.grid(images)
         logits = task.logits(images, corruption).float()
-        means = mean_colours(task.levels(images), task.vit.config.patch_size)  # (B, N, 3)
+        means = mean_colours(task.levels(images), task.patch_size)  # (B, N, 3)
         targets, which = colour_numbers(means), corruption.which
         around = neighbour_colours(means, ~which, grid)
         own = torch.arange(targets.numel()).view(targets.shape)
@@ -129,7 +145,7 @@ def of_pixels(task: MaskedAutoencoder, data: DataSet) -> dict[str, float]:
     for images, _ in data.batches("validation"):
         which = task.draw(images, generator)
         painted = task.decode(task.see(images, which), which, task.grid(images)).float()
-        wanted, _, _ = standardised(images, task.vit.config.patch_size)
+        wanted, _, _ = standardised(images, task.patch_size)
         for name, values in (("", wanted[which]), ("_error", (painted - wanted)[which])):
             pixels = rearrange(values, "n (p c) -> n p c", c=3)
             flat = pixels.mean(dim=1)  # (n, 3)

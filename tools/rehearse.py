@@ -37,7 +37,8 @@ from project_facts import ROOT, chapter_number, measured_chapters, read_reposito
 
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import locked, write_atomically
+from vit_from_scratch.files import write_atomically
+from vit_lab.runs.locks import locked
 
 PLACE = ROOT / "_build" / "rehearsal"
 TIMEOUT = 600  # seconds for one cell

@@ -22,13 +22,7 @@ class ElsewhereError(RuntimeError):
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
-    """Build the error for a name that is not known; it proposes the closest known name when there is one.
-
-    Args:
-        kind: what the name stands for, for instance ``"variant"``.
-        given: what the caller passed.
-        known: every name that would have been accepted.
-    """
+    """Build the error for a name that is not known, of a kind such as "variant"; it proposes the closest."""
     names = [str(name) for name in known]
     close = difflib.get_close_matches(shown(given).strip("'"), names, n=1, cutoff=0.7)
     advice = f"did you mean {close[0]!r}?" if close else "pick one of these."

@@ -1,25 +1,15 @@
-"""Files that are whole at every moment, folders that one process at a time writes to, and one clear sentence
-where that cannot be."""
+"""Files that are whole at every moment, and one clear sentence where that cannot be."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from vit_from_scratch.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # Windows, where nothing is locked
-    fcntl = None
-
-LOCK = ".lock"
-"""The file in a folder that the process at work there has locked."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -70,58 +60,3 @@ def writing(path: Path) -> Iterator[None]:
             f"cannot write {path}: {error.strerror or error}. Expected a folder with room in it that you may "
             "write to. Free some space or choose another folder; the same command then goes on."
         ) from error
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder for a while; it is made if it is not there.
-
-    The system lets go of the lock when the process ends, however it ends. Where nothing can be locked, such
-    as on a read-only disk, it goes on without.
-
-    Raises:
-        InputError: another process holds the folder, or the folder cannot be made.
-    """
-    made = not folder.is_dir()
-    lock = _lock(folder)
-    try:
-        yield
-    finally:
-        if lock is not None:
-            with lock, contextlib.suppress(OSError):
-                (folder / LOCK).unlink()  # while it is still locked: nobody else's can be meant
-        if made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # if nothing was written to it
-
-
-def _lock(folder: Path) -> BinaryIO | None:
-    """Lock the file in a folder that stands for it; None where that cannot be done."""
-    while True:
-        if not folder.is_dir():
-            with writing(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = (folder / LOCK).open("ab")
-        except FileNotFoundError:  # the folder was removed again just now
-            continue
-        except OSError:
-            return None
-        try:
-            if fcntl is None:
-                return lock
-            # Of the process, not of the file as `flock` is: the workers that read images never inherit it.
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(lock.fileno()), os.stat(folder / LOCK)):
-                return lock
-        except FileNotFoundError:  # whoever held it removed it just now
-            pass
-        except OSError as error:
-            lock.close()
-            if error.errno not in (errno.EACCES, errno.EAGAIN):
-                return None
-            raise InputError(
-                f"{folder} is in use by another process: expected one at a time. "
-                "Wait until it has ended, or choose another folder."
-            ) from None
-        lock.close()

@@ -35,14 +35,7 @@ def holds(condition: Tensor) -> bool:
 
 
 def require_labels(labels: Tensor, count: int | None, classes: int, name: str = "labels") -> None:
-    """Raise an `InputError` unless `labels` are (count,) class numbers from 0 to classes - 1.
-
-    Args:
-        labels: class numbers, on any device.
-        count: images, N; None for any number.
-        classes: classes, K.
-        name: what they are called in the message.
-    """
+    """Raise an `InputError` unless labels are (count,) class numbers below `classes`; no count is any."""
     require_tensor(labels, name, "(N,) of class numbers")
     count = labels.numel() if count is None else count
     if labels.shape != (count,) or labels.is_floating_point() or labels.dtype == torch.bool:

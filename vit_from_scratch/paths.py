@@ -8,11 +8,7 @@ from vit_from_scratch.errors import InputError, reason, shown
 
 
 def typed_path(text: str | os.PathLike[str], name: str) -> Path:
-    """Return a path as it was typed, with the home folder in place of a leading `~`.
-
-    Args:
-        text: what the user wrote.
-        name: what it is called in messages, such as "--out" or "VIT_DATA_DIR".
+    """Return a path as it was typed, with the home folder in place of a leading `~`; errors say the name.
 
     Raises:
         InputError: it is empty, no system takes it, or the user behind `~` is unknown.

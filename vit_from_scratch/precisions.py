@@ -1,13 +1,8 @@
 """Whether a device computes in bfloat16 itself, or only imitates it."""
 
-import dataclasses
 import os
-from typing import TYPE_CHECKING
 
 import torch
-
-if TYPE_CHECKING:
-    from vit_from_scratch.training.config import TrainConfig
 
 UNITS = "VIT_BFLOAT16_UNITS"
 """The environment variable that says 1 or 0 in place of what the processor itself says."""
@@ -29,16 +24,3 @@ def has_bfloat16_units(device: str = "cpu") -> bool:
     if hasattr(torch.cpu, "get_capabilities"):
         return any(bool(found) for name, found in torch.cpu.get_capabilities().items() if "bf16" in name)
     return torch.cpu._is_avx512_bf16_supported()  # an older PyTorch can be asked for AVX-512 alone
-
-
-def resolved_precision(config: "TrainConfig", device: str) -> "tuple[TrainConfig, str | None]":
-    """Return settings with float32 in place of bfloat16 where a device has no units for it, and why.
-
-    Where it has, or float32 was set, they are returned as they are, and None.
-    """
-    if config.precision != "bfloat16" or has_bfloat16_units(device):
-        return config, None
-    return dataclasses.replace(config, precision="float32"), (
-        "this processor has no units for bfloat16, so the run is in float32, which is faster on it; "
-        "--set train.precision=bfloat16 insists."
-    )

@@ -20,14 +20,6 @@ def test_uniform_attention_reaches_the_mean_distance_of_two_patches():
     assert mean_attention_distance(uniform, (rows, columns), size).item() == pytest.approx(mean, rel=1e-6)
 
 
-def test_uniform_attention_on_a_line_has_the_closed_form():
-    """Two places drawn from n on a line are (n^2 - 1) / (3 n) apart on average."""
-    n = 8
-    uniform = torch.full((1, 1, n, n), 1 / n)
-    expected = 4 * (n**2 - 1) / (3 * n)
-    assert mean_attention_distance(uniform, (1, n), 4).item() == pytest.approx(expected, rel=1e-6)
-
-
 def test_attention_to_the_right_neighbour_reaches_one_patch():
     shift = torch.eye(16).reshape(4, 4, 4, 4).roll(1, dims=3).reshape(1, 1, 16, 16)
     # Three of four columns look one patch away; the last wraps round, three patches away.

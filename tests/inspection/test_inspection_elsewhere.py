@@ -20,8 +20,6 @@ from vit_from_scratch.inspection.masking import (
     attention_scores,
     gradient_scores,
     mask_patches,
-    masked_hits,
-    random_scores,
 )
 
 GRID, PATCH = (4, 6), 4
@@ -37,7 +35,6 @@ OF_A_MODEL = {
     "colours of the tokens": lambda model, images: token_colours(layer_tokens(model, images)[-1]),
     "scores by attention": attention_scores,
     "scores by gradient": gradient_scores,
-    "scores by chance": lambda model, images: random_scores(images, GRID, torch.Generator()),
 }
 
 
@@ -72,12 +69,3 @@ OF_TENSORS = {
 def test_what_is_found_in_tensors_is_on_their_device(elsewhere, inspect):
     with elsewhere() as device:
         assert inspect(device).device == device
-
-
-def test_hits_without_the_patches_comes_to_the_cpu_alone(elsewhere, model):
-    with elsewhere() as device:
-        images, labels = torch.randn(5, 3, 16, 24, device=device), torch.zeros(5, dtype=int, device=device)
-        model.to(device)
-        found = masked_hits(model, images, labels, lambda some: attention_scores(model, some), [0, 24], 2)
-        assert found.device == torch.device("cpu")
-        assert found.shape == (2, 5)

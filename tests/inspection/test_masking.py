@@ -4,12 +4,9 @@ import torch
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection.masking import (
     attention_scores,
-    centre_scores,
     contrast_scores,
     gradient_scores,
     mask_patches,
-    masked_hits,
-    random_scores,
 )
 
 
@@ -53,16 +50,11 @@ def test_gradient_scores_are_what_hiding_a_patch_takes_from_a_linear_logit(model
     assert (scores < 0).any()  # some patches speak against the answer
 
 
-def test_contrast_and_centre_ask_no_model(images):
+def test_contrast_asks_no_model(images):
     contrast = contrast_scores(images, 4)
     mean = images.mean(dim=(2, 3), keepdim=True)
     expected = (images - mean)[1, :, 4:8, 8:12].abs().sum()
     assert contrast[1, 1, 2].item() == pytest.approx(expected.item(), rel=1e-4)
-    centre = centre_scores(images, (3, 5))
-    assert centre.shape == (4, 3, 5)
-    assert (centre.flatten(1).argmax(dim=1) == 7).all()
-    assert torch.equal(centre, centre.flip(1, 2))
-    assert centre_scores(images, (1, 1)).shape == (4, 1, 1)
 
 
 def test_gradient_scores_leave_the_models_gradients_alone(model, images):
@@ -73,39 +65,8 @@ def test_gradient_scores_leave_the_models_gradients_alone(model, images):
     assert model.training
 
 
-def test_measuring_leaves_a_model_in_training(model, images):
-    labels = torch.zeros(len(images), dtype=torch.long)
-    masked_hits(model.train(), images, labels, lambda x: random_scores(x, (4, 6), torch.Generator()), [1])
-    assert model.training
-
-
 def test_scores_have_one_value_a_patch(model, images):
     assert attention_scores(model, images).shape == (4, 4, 6)
-    assert random_scores(images, (4, 6), torch.Generator().manual_seed(0)).shape == (4, 4, 6)
-
-
-def test_hits_are_found_for_every_number_of_hidden_patches(model, images):
-    labels = model(images).argmax(dim=1)
-    found = masked_hits(model, images, labels, lambda x: attention_scores(model, x), [0, 24], batch_size=3)
-    assert found[0].all()
-    blank = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
-    assert torch.equal(found[1], model(blank).argmax(dim=1) == labels)
-
-
-@pytest.mark.parametrize(
-    ("images", "labels", "message"),
-    [
-        (torch.randn(2, 3, 16, 24), torch.tensor([0]), r"labels of shape \(1,\) .* for 2 images"),
-        (torch.randn(2, 3, 16, 24), torch.tensor([[0], [1]]), r"labels of shape \(2, 1\)"),
-        (torch.randn(2, 3, 16, 24), torch.tensor([0, 5]), "labels from 0 to 5: expected .* 0 to 4"),
-        (torch.randn(2, 3, 16, 24), [0, 1], "labels of type list"),
-        (torch.randn(2, 3, 16, 24).numpy(), torch.tensor([0, 1]), "images of type ndarray"),
-        (torch.randn(0, 3, 16, 24), torch.tensor([], dtype=torch.long), "no images to measure on"),
-    ],
-)
-def test_hits_are_found_only_on_images_with_a_label_each(model, images, labels, message):
-    with pytest.raises(InputError, match=message):
-        masked_hits(model, images, labels, lambda some: attention_scores(model, some), [0])
 
 
 @pytest.mark.parametrize(

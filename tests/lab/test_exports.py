@@ -15,7 +15,7 @@ from safetensors import safe_open
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
-from vit_from_scratch.training.fine_tuning import resized
+from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.export import exports
 from vit_lab.export.exports import export_model
 from vit_lab.export.formats import FORMATS
@@ -160,7 +160,7 @@ def test_a_model_too_large_for_onnx_is_refused_before_anything_is_made():
 @pytest.mark.parametrize("position", ["learned", "learned_2d", "none"])
 def test_another_image_size_interpolates_the_positions_as_the_model_does_on_the_way(position, tmp_path):
     trained = trained_model(position=position, image_size=(8, 16))
-    larger = resized(trained.model, (16, 32))
+    larger = adapted(trained.model, (16, 32), trained.model.config.num_classes, keep_head=True).eval()
     images = torch.rand(2, 3, 16, 32)
     with torch.no_grad():
         found = larger(images)
@@ -178,6 +178,7 @@ def test_an_exported_model_may_take_another_image_size(tmp_path):
     trained = trained_model()
     path = export_model(trained, tmp_path / "a.pt2", "pt2", image_size=16).path
     run = torch.export.load(io.BytesIO(path.read_bytes())).module()
-    assert_same_logits(dataclasses.replace(trained, model=resized(trained.model, 16)), run)
+    larger = adapted(trained.model, 16, trained.model.config.num_classes, keep_head=True).eval()
+    assert_same_logits(dataclasses.replace(trained, model=larger), run)
     with pytest.raises(InputError, match="patch_size 4 does not divide the image size 18 x 18"):
         export_model(trained, tmp_path / "b.pt2", "pt2", image_size=18)

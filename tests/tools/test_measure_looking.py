@@ -5,7 +5,7 @@ import json
 import measure_looking
 import pytest
 import torch
-from measure_looking import masking, measure_stem, moments_of, on_object
+from measure_looking import centre_scores, masked_hits, masking, measure_stem, moments_of, on_object
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention
@@ -119,3 +119,23 @@ def test_what_hiding_costs_is_compared_with_the_best_head_too(make_model, monkey
             own = [row[0] for row in found["accuracy"][reference]]
             wanted = [mean - base for mean, base in zip(means, own, strict=True)]
             assert [row[0] for row in rows] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_the_middle_is_scored_highest_and_both_sides_alike():
+    centre = centre_scores(torch.zeros(4, 3, 8, 8), (3, 5))
+    assert centre.shape == (4, 3, 5)
+    assert (centre.flatten(1).argmax(dim=1) == 7).all()
+    assert torch.equal(centre, centre.flip(1, 2))
+    assert centre_scores(torch.zeros(4, 3, 8, 8), (1, 1)).shape == (4, 1, 1)
+
+
+def test_hits_are_found_for_every_number_of_hidden_patches(make_model):
+    model, images = make_model().eval(), torch.randn(7, 1, 8, 8)
+    torch.nn.init.normal_(model.head.weight)
+    labels = model(images).argmax(dim=1)
+    found = masked_hits(model.train(), images, labels, lambda some: centre_scores(some, (2, 2)), [0, 4])
+    assert model.training
+    model.eval()
+    assert found[0].all()
+    blank = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
+    assert torch.equal(found[1], model(blank).argmax(dim=1) == labels)

@@ -7,7 +7,8 @@ from sklearn.metrics import top_k_accuracy_score
 from torch import nn
 
 from vit_from_scratch import InputError
-from vit_from_scratch.training import FlipAveraged, evaluate, predict
+from vit_from_scratch.training import evaluate, predict
+from vit_lab.runs.run import FlipAveraged
 
 IMAGES = torch.rand(3, 1, 8, 8)
 

@@ -34,32 +34,6 @@ def test_it_equals_scikit_learns_ridge(task, penalty):
     assert np.allclose(offset.numpy(), theirs.intercept_, atol=1e-9)
 
 
-def test_it_equals_a_descent_to_the_least_penalised_error(task):
-    features, labels = task
-    targets = torch.where(labels[:, None] == torch.arange(3), 1.0, -1.0).double()
-    inputs = features.double()
-    weight = torch.zeros(inputs.shape[1], 3, dtype=torch.float64, requires_grad=True)
-    offset = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.LBFGS(
-        [weight, offset],
-        max_iter=3000,
-        tolerance_grad=1e-12,
-        tolerance_change=0,
-        line_search_fn="strong_wolfe",
-    )
-
-    def error():
-        optimiser.zero_grad()
-        loss = (inputs @ weight + offset - targets).square().sum() + 2.0 * weight.square().sum()
-        loss.backward()
-        return loss
-
-    optimiser.step(error)
-    found, at = ridge_classifier(features, labels, 3, penalty=2.0)
-    assert torch.allclose(found, weight.detach(), atol=1e-5)
-    assert torch.allclose(at, offset.detach(), atol=1e-5)
-
-
 def test_the_chosen_penalty_has_the_least_error_on_images_left_out_one_by_one(task):
     features, labels = task
     targets = torch.where(labels[:, None] == torch.arange(3), 1.0, -1.0).double()

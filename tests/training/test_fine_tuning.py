@@ -12,7 +12,7 @@ from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.training import TrainConfig, train
-from vit_from_scratch.training.fine_tuning import adapted, between, resized
+from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.runs.trained_models import open_model
 
@@ -73,37 +73,9 @@ def test_a_head_that_is_kept_answers_as_before(pretrained):
     images = torch.randn(3, 1, 16, 16)
     kept = adapted(pretrained, 16, 7, keep_head=True).eval()
     assert torch.equal(kept(images), pretrained(images))
-    larger = adapted(pretrained, 32, 7, keep_head=True).eval()
-    images = torch.randn(3, 1, 32, 32)
-    assert torch.equal(larger(images), resized(pretrained, 32)(images))
-
-
-def test_weights_lie_on_the_line_between_start_and_end(pretrained):
-    torch.manual_seed(3)
-    end = VisionTransformer(pretrained.config).eval()
-    torch.nn.init.normal_(end.head.weight)
-    for share, expected in ((0.0, pretrained), (1.0, end)):
-        found = between(pretrained, end, share).state_dict()
-        assert all(torch.equal(values, expected.state_dict()[name]) for name, values in found.items())
-    quarter = between(pretrained, end, 0.25)
-    for name, values in quarter.state_dict().items():
-        first, last = pretrained.state_dict()[name], end.state_dict()[name]
-        assert torch.allclose(values, 0.75 * first + 0.25 * last, atol=1e-6)
-    assert not quarter.training
-
-
-def test_a_count_of_batches_is_the_ends_and_not_on_the_line():
-    config = ViTConfig(
-        8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem=StemConfig("conv", width=4)
-    )
-    start, end = VisionTransformer(config), VisionTransformer(config).train()
-    end(torch.randn(2, 3, 8, 8))
-    found = between(start, end, 0.5).state_dict()
-    counts = [name for name, value in found.items() if not value.is_floating_point()]
-    assert counts
-    assert all(found[name] == 1 for name in counts)
-    mean = next(name for name in found if name.endswith("running_mean"))
-    assert torch.allclose(found[mean], end.state_dict()[mean] / 2)
+    larger = adapted(pretrained, 32, 7, keep_head=True)
+    assert torch.equal(larger.head.weight, pretrained.head.weight)
+    assert torch.equal(larger.tokens.position, adapted(pretrained, 32, 10).tokens.position)
 
 
 def test_a_recipe_keeps_the_head_of_its_weights(digits, tmp_path):

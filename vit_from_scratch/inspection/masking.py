@@ -1,13 +1,11 @@
 """Chapter 13: is attention an explanation? Hide the patches that it points at, and see."""
 
-from collections.abc import Callable, Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inputs import require_labels, require_tensor
+from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.inspection.attention_maps import attention_rollout, layer_attention, rollout_maps
 from vit_from_scratch.inspection.inputs import patch_grid
 from vit_from_scratch.model.modes import evaluating
@@ -43,34 +41,15 @@ def contrast_scores(images: Tensor, patch_size: int) -> Tensor:
     return _patch_sums((images - images.mean(dim=(2, 3), keepdim=True)).abs(), patch_size)
 
 
-def centre_scores(images: Tensor, grid: tuple[int, int]) -> Tensor:
-    """Score each patch by how near it is to the middle, the same for every image, (B, gh, gw)."""
-    axes = (torch.linspace(-1, 1, n) if n > 1 else torch.zeros(1) for n in grid)
-    rows, columns = torch.meshgrid(*axes, indexing="ij")
-    return -(rows**2 + columns**2).to(images.device).expand(len(images), *grid)
-
-
 def _patch_sums(values: Tensor, patch_size: int) -> Tensor:
     """Sum values (B, C, H, W) over channels and the pixels of each patch, (B, gh, gw)."""
     return F.avg_pool2d(values.sum(dim=1, keepdim=True), patch_size)[:, 0] * patch_size**2
 
 
-def random_scores(images: Tensor, grid: tuple[int, int], generator: torch.Generator) -> Tensor:
-    """Score patches at random, (B, gh, gw): what the other scores have to beat."""
-    return torch.rand(len(images), *grid, generator=generator).to(images.device)
-
-
 def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) -> Tensor:
     """Blank the highest-scored patches of each image with the image's own mean colour.
 
-    Args:
-        images: (B, C, H, W).
-        scores: (B, gh, gw).
-        count: patches to blank in each image, 0 to gh gw.
-        patch_size: side P of a patch in pixels.
-
-    Returns:
-        (B, C, H, W).
+    So many patches, 0 to gh gw, of each of the images (B, C, H, W) are blanked, by scores (B, gh, gw).
 
     Raises:
         InputError: scores that are not one a patch, or a number of patches that there are not.
@@ -88,43 +67,3 @@ def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) ->
     hidden = torch.zeros_like(flat, dtype=torch.bool).scatter(1, flat.topk(count, dim=1).indices, True)
     pixels = hidden.view_as(scores).repeat_interleave(patch_size, 1).repeat_interleave(patch_size, 2)
     return torch.where(pixels[:, None], images.mean(dim=(2, 3), keepdim=True), images)
-
-
-@torch.no_grad()
-def masked_hits(
-    model: VisionTransformer,
-    images: Tensor,
-    labels: Tensor,
-    score: Callable[[Tensor], Tensor],
-    counts: Sequence[int],
-    batch_size: int = 250,
-) -> Tensor:
-    """Find which images are still classified correctly while more and more of their patches are hidden.
-
-    Args:
-        model: it is left in the mode that it came in.
-        images: (N, C, H, W) floats, as the model takes them.
-        labels: (N,) class numbers.
-        score: from images (B, C, H, W) to a score for each patch (B, gh, gw); the highest are hidden.
-        counts: how many patches to hide, one measurement each.
-        batch_size: images at a time.
-
-    Returns:
-        (len(counts), N), true where the answer is right.
-
-    Raises:
-        InputError: no images, labels that are not one class number an image, or scores or counts that do not
-            fit the patches.
-    """
-    require_tensor(images, "images", "(N, C, H, W)")
-    if not len(images):
-        raise InputError("no images to measure on: expected at least one.")
-    require_labels(labels, len(images), model.config.num_classes)
-    found = []
-    with evaluating(model):
-        for some, target in zip(images.split(batch_size), labels.split(batch_size), strict=True):
-            scores = score(some)
-            hidden = (mask_patches(some, scores, count, model.config.patch_size) for count in counts)
-            answers = torch.stack([model(masked).argmax(dim=1) for masked in hidden])  # (len(counts), B)
-            found.append((answers == target.to(answers.device)).cpu())
-    return torch.cat(found, dim=1)

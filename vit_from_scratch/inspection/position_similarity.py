@@ -10,9 +10,8 @@ from vit_from_scratch.model.tokens import class_tokens
 def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Tensor:
     """Return the cosine similarity of every patch's position embedding to every other's.
 
-    Args:
-        position_embedding: (1, T, D) or (T, D), patches row by row; a class token's row, first, is left out.
-        grid: rows and columns (gh, gw); T = gh gw, or one more with a class token.
+    The embedding is (1, T, D) or (T, D), patches of the grid (gh, gw) row by row; a class token's row, first,
+    is left out.
 
     Returns:
         (gh, gw, gh, gw) from -1 to 1: entry [i, j] is the map of the patch in row i, column j.

@@ -13,14 +13,10 @@ from vit_from_scratch.model.vit import VisionTransformer
 
 @torch.no_grad()
 def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
-    """Return the patch tokens before the first layer and after each one, without the class token.
-
-    Args:
-        model: it is left in the mode that it came in.
-        images: (B, C, H, W) floats, as the model takes them.
+    """Return the patch tokens of images (B, C, H, W) before the first layer and after each one.
 
     Returns:
-        L + 1 tensors (B, gh, gw, D).
+        L + 1 tensors (B, gh, gw, D), without the class token.
 
     Raises:
         InputError: images that the model does not take.

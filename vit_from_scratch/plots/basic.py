@@ -17,12 +17,7 @@ from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, legend_bes
 
 
 def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Show one image.
-
-    Args:
-        picture: (C, H, W) or (1, C, H, W) with C = 1 or 3, values in [0, 1] for colour.
-        ax: where to draw.
-        title: text above.
+    """Show one image (C, H, W) or (1, C, H, W) with C = 1 or 3, values in [0, 1] for colour.
 
     Raises:
         InputError: a picture of another shape.
@@ -56,15 +51,7 @@ def _show(pixels: Tensor, ax: Axes, **options: Any) -> None:
 def patch_mosaic(
     picture: Tensor, patch_size: int, ax: Axes | None = None, gap: float = 0.15, title: str = ""
 ) -> Axes:
-    """Show an image cut into its patches, with a gap between them.
-
-    Args:
-        picture: (C, H, W) or (1, C, H, W).
-        patch_size: side P in pixels.
-        ax: where to draw.
-        gap: width of the gaps as a share of P.
-        title: text above.
-    """
+    """Show an image, (C, H, W) or (1, C, H, W), cut into its patches, with a gap of a share of P between."""
     ax = new_axes(ax)
     pixels = _pixels(picture)
     step = patch_size * (1 + gap)
@@ -104,10 +91,6 @@ def matrix(
     Args:
         values: (rows, columns); diverging colours if some are negative, or the scale's lower limit is, else
             sequential ones.
-        ax: where to draw.
-        title: text above.
-        xlabel: what the columns are.
-        ylabel: what the rows are.
         numbers: a format such as ``".2f"`` to write every value into its square.
         limits: values of the ends of the colour scale.
         colorbar: label of a colour bar; none without it.
@@ -138,16 +121,7 @@ def curves(
     title: str = "",
     start: int = 1,
 ) -> Axes:
-    """Draw one line for each name, points numbered from ``start``.
-
-    Args:
-        lines: values by name; the names become the legend.
-        ax: where to draw.
-        xlabel: what the points are, with its unit.
-        ylabel: what the values are, with their unit.
-        title: text above.
-        start: number of the first point.
-    """
+    """Draw one line for each name, points numbered from ``start``; the names become the legend."""
     ax = new_axes(ax, 6, 3.5)
     for name, values in lines.items():
         ax.plot(range(start, start + len(values)), values, label=name)
@@ -161,13 +135,7 @@ def curves(
 def confusion_matrix(
     labels: Tensor, predictions: Tensor, names: Sequence[str], ax: Axes | None = None
 ) -> Axes:
-    """Count which class was taken for which; right answers stand on the diagonal.
-
-    Args:
-        labels: true classes (n,).
-        predictions: predicted classes (n,).
-        names: names of the K classes.
-        ax: where to draw.
+    """Count which of K named classes (n,) was taken for which; right answers stand on the diagonal.
 
     Raises:
         InputError: not as many predictions as labels, or a class that has no name.
@@ -192,16 +160,7 @@ def image_row(
     columns: int = 8,
     size: float = 1.1,
 ) -> np.ndarray[Any, Any]:
-    """Show several images side by side, wrapped into rows.
-
-    Args:
-        pictures: (n, C, H, W), or a sequence of (C, H, W).
-        titles: a text above each.
-        columns: images a row.
-        size: side of one image in inches.
-
-    Returns:
-        The Axes, (rows, columns).
+    """Show images (n, C, H, W) side by side, so many a row; return the Axes, (rows, columns).
 
     Raises:
         InputError: no picture, or one of another shape than `image` takes.
@@ -230,18 +189,8 @@ def masked_rows(
 ) -> np.ndarray[Any, Any]:
     """Draw a row for each photo: the original, what the model saw, what it answered.
 
-    For masked patch prediction these are a `Prediction`'s `seen` (masked patches grey, replaced ones as what
-    stands there) and `answer` (the predicted mean colours); for masked autoencoding a `Reconstruction`'s.
-
-    Args:
-        photos: (n, C, H, W) in [0, 1], for instance `normalise.undo(images)`.
-        seen: of the same shape.
-        answer: likewise.
-        titles: a text above each column.
-        size: side of one picture in inches.
-
-    Returns:
-        The Axes, (n, 3).
+    Each is (n, C, H, W) in [0, 1]: the first for instance `normalise.undo(images)`, the others a
+    `Prediction`'s `seen` and `answer`. The Axes are (n, 3).
 
     Raises:
         InputError: no photo, or pictures of different shapes.

@@ -17,13 +17,9 @@ from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Show an image darkened where little attention falls, as in the paper's Figure 6.
+    """Show an image (C, H, W) in [0, 1], darkened where little attention falls, as in the paper's Figure 6.
 
-    Args:
-        picture: (C, H, W) with values in [0, 1].
-        attention: (gh, gw), any scale of 0 or more; stretched over the image, its largest value bright.
-        ax: where to draw.
-        title: text above.
+    Attention (gh, gw), of any scale of 0 or more, is stretched over the image, its largest value bright.
     """
     weights = attention.detach().cpu().float()[None, None]  # (1, 1, gh, gw)
     mask = F.interpolate(weights, picture.shape[-2:], mode="bilinear", align_corners=False)[0]  # (1, H, W)
@@ -33,16 +29,9 @@ def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None
 def attention_grid(
     maps: Tensor, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, size: float = 0.95
 ) -> np.ndarray[Any, Any]:
-    """Show many small maps, such as one a layer (down) and a head (across), each on its own scale.
+    """Show maps (rows, columns, gh, gw), such as one a layer and head, each on a scale of its own.
 
-    Args:
-        maps: (rows, columns, gh, gw).
-        rows: a text left of each row.
-        columns: a text above each column.
-        size: side of one map in inches.
-
-    Returns:
-        The Axes, (rows, columns).
+    Names of rows stand on the left, those of columns above; the Axes are (rows, columns).
     """
     down, across = maps.shape[:2]
     _, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.3), squeeze=False)
@@ -68,10 +57,7 @@ def attention_distance(
 
     Args:
         distances: (L, h) in pixels.
-        ax: where to draw; call again with the same for a second model.
-        label: the model's name in the legend.
-        colour: of the points.
-        marker: of the points.
+        ax: call again with the same for a second model, which `label` names in the legend.
         uniform: distance of attention that is the same everywhere, as a dotted line.
     """
     ax = new_axes(ax, 6.0, 3.6)
@@ -92,13 +78,7 @@ def attention_distance(
 
 
 def position_similarity(similarity: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Tile the similarity maps of all patches, each in its patch's place, as in Figure 7 (centre).
-
-    Args:
-        similarity: (gh, gw, gh, gw) from -1 to 1.
-        ax: where to draw.
-        title: text above.
-    """
+    """Tile the similarity maps (gh, gw, gh, gw), each in its patch's place, as in Figure 7 (centre)."""
     ax = new_axes(ax, 4.8, 4.2)
     rows, columns = similarity.shape[:2]
     padded = F.pad(similarity.detach().cpu().float(), (0, 1, 0, 1), value=torch.nan)  # a gap between the maps
@@ -116,16 +96,7 @@ def position_similarity(similarity: Tensor, ax: Axes | None = None, title: str =
 
 
 def filters(kernels: Tensor, columns: int = 7, titles: Sequence[str] | None = None, size: float = 0.9) -> Any:
-    """Show filters as small colour pictures, each stretched to the full range, as in Figure 7 (left).
-
-    Args:
-        kernels: (k, C, P, P) with C = 1 or 3.
-        columns: filters a row.
-        titles: a text above each.
-        size: side of one filter in inches.
-
-    Returns:
-        The Axes, (rows, columns).
+    """Show filters (k, C, P, P), C = 1 or 3, each stretched to the full range, as in Figure 7 (left).
 
     Raises:
         InputError: no filters of that shape.
@@ -145,16 +116,7 @@ def filters(kernels: Tensor, columns: int = 7, titles: Sequence[str] | None = No
 
 
 def colour_maps(maps: Sequence[Tensor], titles: Sequence[str], size: float = 1.2) -> np.ndarray[Any, Any]:
-    """Show maps of colours side by side, such as the tokens of one image after each layer.
-
-    Args:
-        maps: tensors (gh, gw, 3) with values in [0, 1].
-        titles: a text above each.
-        size: side of one map in inches.
-
-    Returns:
-        The Axes, (1, n).
-    """
+    """Show maps of colours (gh, gw, 3) in [0, 1] side by side, such as an image's tokens after each layer."""
     _, axes = plt.subplots(1, len(maps), figsize=(len(maps) * size, size * 1.25), squeeze=False)
     for ax, colours, title in zip(axes[0], maps, titles, strict=True):
         ax.imshow(colours.detach().cpu().float().numpy())

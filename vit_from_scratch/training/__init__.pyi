@@ -1,44 +1,33 @@
-from .callbacks import ProgressBar, StepLog
+from .callbacks import StepLog
 from .config import TrainConfig
-from .evaluation import Evaluation, FlipAveraged, evaluate, evaluate_batches, evaluate_hidden, predict
+from .evaluation import Evaluation, evaluate, evaluate_batches, evaluate_hidden, predict
 from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
-from .masked_patches import (
-    MaskedPatchPrediction,
-    colour_targets,
-    mean_colours,
-    neighbour_colours,
-    target_colours,
-)
+from .masked_patches import MaskedPatchPrediction, mean_colours, target_colours
 from .optimisers import build_optimiser, decay_groups
-from .outcomes import HeldOut, Outcome
 from .pretraining import load_pretraining, save_pretraining, with_objective
 from .schedules import schedule_factor
-from .self_supervised import SelfSupervised
+from .self_supervised import HeldOut, Outcome, SelfSupervised
 from .state import Callback, EpochMetrics
 
 __all__ = [
     "Callback",
     "EpochMetrics",
     "Evaluation",
-    "FlipAveraged",
     "HeldOut",
     "MaskedAutoencoder",
     "MaskedPatchPrediction",
     "Outcome",
-    "ProgressBar",
     "SelfSupervised",
     "StepLog",
     "TrainConfig",
     "build_optimiser",
-    "colour_targets",
     "decay_groups",
     "evaluate",
     "evaluate_batches",
     "evaluate_hidden",
     "load_pretraining",
     "mean_colours",
-    "neighbour_colours",
     "predict",
     "save_pretraining",
     "schedule_factor",

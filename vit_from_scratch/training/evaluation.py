@@ -1,6 +1,5 @@
 """Measure a model: logits for many images, and the accuracy and loss that follow from them."""
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.training.outcomes import MEASURING_SEED, HeldOut, SetsOwnTask
+from vit_from_scratch.training.self_supervised import MEASURING_SEED, HeldOut, Outcome, SelfSupervised
 
 NOTHING = "no images to measure on: expected at least one; choose another part of the data."
 
@@ -32,26 +31,6 @@ class Evaluation:
     loss: float
     images: int
     top5_accuracy: float | None = None
-
-
-class FlipAveraged(nn.Module):
-    """A classifier that averages the probabilities of each image as it is and mirrored.
-
-    It costs twice the work, and fits images whose class a mirror does not change: photos, not digits.
-
-    Args:
-        model: (B, C, H, W) floats to (B, K) logits.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the logarithms of the mean probabilities, (B, K), for images (B, C, H, W)."""
-        views = (images, images.flip(-1))
-        both = torch.stack([F.log_softmax(self.model(view).float(), dim=1) for view in views])  # (2, B, K)
-        return both.logsumexp(dim=0) - math.log(2)
 
 
 @torch.no_grad()
@@ -89,14 +68,7 @@ def evaluate(
     normalise: Callable[[Tensor], Tensor] | None = None,
     batch_size: int = 500,
 ) -> Evaluation:
-    """Measure accuracy and cross-entropy.
-
-    Args:
-        model: as in `predict`, like `normalise` and `batch_size`.
-        images: (N, C, H, W), at least one.
-        labels: (N,) class numbers.
-        normalise: see `predict`.
-        batch_size: see `predict`.
+    """Measure accuracy and cross-entropy on images (N, C, H, W) with labels (N,); else as `predict`.
 
     Raises:
         InputError: no images, or labels that are not one class number an image.
@@ -108,9 +80,7 @@ def evaluate(
 def evaluate_batches(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation:
     """Measure accuracy and cross-entropy on images that come batch by batch.
 
-    Args:
-        model: (B, C, H, W) floats to (B, K) logits.
-        batches: images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
+    These are images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
 
     Raises:
         InputError: there is no batch, or labels are not one class number an image.
@@ -128,10 +98,6 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
 
     With the same batches the same patches are hidden each time.
 
-    Args:
-        model: it is left in the mode that it came in.
-        batches: as in `evaluate_batches`.
-
     Raises:
         InputError: there is no batch.
     """
@@ -140,15 +106,14 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
         outcomes = [model(images, generator) for images, _ in batches]
     if not outcomes:
         raise InputError(NOTHING)
-    losses = torch.cat([outcome.loss.float() for outcome in outcomes])
-    right = [outcome.right for outcome in outcomes if outcome.right is not None]
-    accuracy = torch.cat(right).mean().item() if right else None
-    return HeldOut(losses.mean().item(), accuracy, len(losses))
+    whole = Outcome.of_all(outcomes)
+    accuracy = None if whole.right is None else whole.right.mean().item()
+    return HeldOut(whole.loss.float().mean().item(), accuracy, len(whole.loss))
 
 
 def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation | HeldOut:
     """Measure a model on what it is trained for: labels, or what a self-supervised model hides."""
-    return (evaluate_hidden if isinstance(model, SetsOwnTask) else evaluate_batches)(model, batches)
+    return (evaluate_hidden if isinstance(model, SelfSupervised) else evaluate_batches)(model, batches)
 
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:

@@ -66,11 +66,7 @@ def extract_features(
 ) -> tuple[Tensor, Tensor]:
     """Return the features of all images of a stream, as `image_features` does, with their labels.
 
-    Args:
-        model: as in `image_features`, like `layer` and `token`.
-        batches: images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
-        layer: see there.
-        token: see there.
+    A stream is images (B, C, H, W), normalised, with labels (B,): for instance `data.batches("test")`.
 
     Returns:
         Features (N, D) and labels (N,), float32 and int64, on the CPU.

@@ -57,17 +57,10 @@ def ridge_classifier(
     With both sides centred, b drops out and :math:`W = (X^\\top X + \\lambda I)^{-1} X^\\top Y`. With fewer
     images than features the same W is :math:`X^\\top (X X^\\top + \\lambda I)^{-1} Y`, a smaller system.
 
-    Args:
-        features: X, (N, D).
-        labels: (N,) class numbers.
-        classes: K.
-        penalty: lambda, above 0; it does not act on b.
+    Here X (N, D) are the features, and the penalty lambda, above 0, does not act on b.
 
     Returns:
         W (D, K) and b (K,), float64.
-
-    Raises:
-        InputError: no penalty.
     """
     require(penalty > 0, "penalty", penalty, "a number above 0")
     inputs, targets, centre, offset = _centred(features, labels, classes)
@@ -88,12 +81,6 @@ def chosen_penalty(
 
     Nothing is fitted anew for that. With H the matrix that takes targets to predictions, the error on an
     image that was left out is its error when it was not, divided by 1 - H_ii.
-
-    Args:
-        features: (N, D).
-        labels: (N,) class numbers.
-        classes: K.
-        penalties: those to choose from.
     """
     inputs, targets, _, _ = _centred(features, labels, classes)
     left, sizes, _ = torch.linalg.svd(inputs, full_matrices=False)  # (N, r), (r,)
@@ -159,9 +146,6 @@ def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequen
     """Refuse what cannot be drawn, before anything is computed; return how many classes there are, K.
 
     The arguments are those of `few_shot_accuracy`, with the labels (N,) of the training images.
-
-    Raises:
-        InputError: k is below 1 or larger than a class, a class has no images, or no draws.
     """
     if not len(labels):
         raise InputError(f"shots = {shots} of 0 training images: expected some of each class.")
@@ -177,7 +161,7 @@ def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequen
 
 
 def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor:
-    """Draw k images of each class, without putting any back; return their numbers, (K k,)."""
+    """Draw k images of each class, none twice; return their numbers, (K k,)."""
     order = torch.randperm(len(labels), generator=generator).to(labels.device)
     by_class = order[torch.argsort(labels[order], stable=True)]  # class by class, at random within
     counts = torch.bincount(labels)

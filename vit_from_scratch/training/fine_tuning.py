@@ -68,7 +68,8 @@ def adapted(
                 "with which they were learnt. Leave it out."
             )
     config = replace(model.config, **decided, **changes)
-    if not takes_channels(model, config.channels):
+    grey = config.channels == 1 and model.config.stem.kind == "patch"
+    if not grey and config.channels != model.config.channels:
         raise InputError(
             f"channels = {config.channels} for a model of {model.config.channels}: expected as many, or 1 "
             "for a model with plain patches. Convert the images, or begin from other weights."
@@ -92,45 +93,6 @@ def adapted(
             f"the pre-trained weights do not fit {others} ({problems}): expected only changes that leave "
             "every weight its shape. Leave the others out."
         ) from None
-
-
-def resized(model: VisionTransformer, image_size: int | tuple[int, int]) -> VisionTransformer:
-    """Return a copy of a model, head and all, for images of another size.
-
-    Learned positions are interpolated over the new grid once and for all (section 3.2).
-
-    Args:
-        model: left as it is.
-        image_size: side of the new images in pixels, or (H, W).
-
-    Raises:
-        InputError: the size does not fit the patches.
-    """
-    config = replace(model.config, image_size=image_size)
-    return built_around(config, _weights_on_grid(model, config)).train(model.training)
-
-
-def between(start: VisionTransformer, end: VisionTransformer, share: float) -> VisionTransformer:
-    """Return a copy of a fine-tuned model with weights on the line from where it started to where it ended.
-
-    Along that line both are often beaten (Wortsman et al., 2022), and it costs no training. Not the paper's.
-
-    Args:
-        start: what training began from; of the same configuration, its head kept.
-        end: what training made of it.
-        share: how far along the line, 0 for the start and 1 for the end.
-    """
-    first = start.state_dict()
-    weights = {
-        name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
-        for name, value in end.state_dict().items()  # BatchNorm's count of batches is not a weight
-    }
-    return built_around(end.config, weights).train(end.training)
-
-
-def takes_channels(model: VisionTransformer, channels: int) -> bool:
-    """Say whether a model can be adapted to images of so many channels: as many as its own, or grey ones."""
-    return channels == model.config.channels or (channels == 1 and model.config.stem.kind == "patch")
 
 
 def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.settings import require
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation
-from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
+from vit_from_scratch.training.self_supervised import HeldOut, SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit, vit_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
                 f"train.batch_size = {config.batch_size} with stem='conv' and a single patch leaves batch "
                 "norm one value: expected pieces of 2 images or more. Take a larger batch or smaller patches."
             )
-    if isinstance(model, SetsOwnTask):
+    if isinstance(model, SelfSupervised):
         check_unlabelled(model, data, config)
     if len(data.normalise.mean) not in (1, data.image_shape[0]):
         raise InputError(
@@ -62,13 +62,13 @@ def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> 
     try:
         for _, side in config.curriculum:
             vit.resize_input(side)
-            if isinstance(model, SetsOwnTask):
+            if isinstance(model, SelfSupervised):
                 model.check_grid((side // vit.config.patch_size) ** 2)
     finally:
         vit.resize_input(data.image_shape[1:])
 
 
-def check_unlabelled(model: SetsOwnTask, data: "DataSet", config: TrainConfig) -> None:
+def check_unlabelled(model: SelfSupervised, data: "DataSet", config: TrainConfig) -> None:
     """Refuse what changes labels where none is read, and images that are scaled otherwise."""
     changes = config.augmentation
     amounts = {"label_smoothing": config.label_smoothing}

@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from vit_from_scratch.data.random_changes import blend
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
-from vit_from_scratch.training.optimisers import set_learning_rate
-from vit_from_scratch.training.outcomes import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.schedules import schedule_factor
+from vit_from_scratch.training.self_supervised import Outcome, batch_loss, joined, share_right
 from vit_from_scratch.training.state import Callback, Engine, EpochMetrics, TrainingState, as_vit
 
 if TYPE_CHECKING:
@@ -139,7 +138,8 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor 
     """
     config, engine = state.config, state.engine
     factor = schedule_factor(state.step, state.total_steps, config.warmup_steps, config.schedule)
-    set_learning_rate(state.optimiser, factor)
+    for group in state.optimiser.param_groups:
+        group["lr"] = group["base_lr"] * factor
     state.optimiser.zero_grad()
     mean, outputs = torch.zeros((), device=state.device), []
     count = config.accumulation

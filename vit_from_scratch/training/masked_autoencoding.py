@@ -4,8 +4,6 @@ Three quarters of the patches are hidden. The encoder sees the others alone, whi
 small decoder paints what is hidden. It asks for pixels where `masked_patches` asks for one colour a patch.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
@@ -13,14 +11,14 @@ from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.encoder import Encoder
-from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.tokens import sincos_2d
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
 from vit_from_scratch.training.self_supervised import (
     GREY,
+    Outcome,
+    Prediction,
     SelfSupervised,
     choose_patches,
     hidden_count,
@@ -41,21 +39,6 @@ def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tenso
     mean = patches.mean(dim=-1, keepdim=True)
     std = (patches.var(dim=-1, keepdim=True, correction=0) + SMALLEST_VARIANCE).sqrt()
     return (patches - mean) / std, mean, std
-
-
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
-    """What a model painted, for drawing.
-
-    Attributes:
-        which: (B, N), true where a patch was hidden.
-        seen: (B, C, H, W) in [0, 1], hidden patches grey.
-        answer: (B, C, H, W) in [0, 1], hidden patches painted, the others as they are.
-    """
-
-    which: Tensor
-    seen: Tensor
-    answer: Tensor
 
 
 class MaskedAutoencoder(SelfSupervised):
@@ -120,7 +103,7 @@ class MaskedAutoencoder(SelfSupervised):
         """
         which = self.draw(images, generator)
         painted = self.decode(self.see(images, which), which, self.grid(images))  # (B, N, P^2 C)
-        wanted, _, _ = standardised(images, self.vit.config.patch_size)
+        wanted, _, _ = standardised(images, self.patch_size)
         errors = (painted.float() - wanted).square().mean(dim=-1)  # (B, N)
         return Outcome(mean_over(errors, which), None)
 
@@ -130,11 +113,7 @@ class MaskedAutoencoder(SelfSupervised):
         return choose_patches(len(images), rows * columns, self.share, generator, images.device)
 
     def see(self, images: Tensor, which: Tensor) -> Tensor:
-        """Encode the class token, if there is one, and the visible patches alone, at their places.
-
-        Returns:
-            (B, T, D), T being the number of visible patches, plus 1 for a class token.
-        """
+        """Encode the class token, if any, and the visible patches alone, at their places, (B, T, D)."""
         tokens = self.vit.tokens(self.vit.patch_embedding(images))  # (B, 1 + N, D)
         first, patches = self._split(tokens)
         places = self._visible(which)[..., None].expand(-1, -1, patches.shape[-1])
@@ -160,21 +139,17 @@ class MaskedAutoencoder(SelfSupervised):
         visible = which.shape[1] - hidden_count(self.share, which.shape[1])
         return which.int().argsort(dim=1, stable=True)[:, :visible]
 
-    @torch.no_grad()
-    def reconstruct(self, images: Tensor, generator: torch.Generator | None = None) -> Reconstruction:
-        """Hide patches of images (B, C, H, W), paint them in evaluation mode, and return pictures.
+    def pictures(self, images: Tensor, generator: torch.Generator) -> Prediction:
+        """Hide patches of images (B, C, H, W), paint them, and draw the others as they are.
 
         The decoder paints at mean 0 and variance 1. For the picture a painted patch gets the mean and
         standard deviation of the true one, which the model does not know: its brightness is given, its
-        pattern is the model's. Without a generator the same patches are hidden each time.
+        pattern is the model's.
         """
-        generator = generator or torch.Generator().manual_seed(MEASURING_SEED)
-        size, grid = self.vit.config.patch_size, self.grid(images)
-        with evaluating(self):
-            which = self.draw(images, generator)
-            painted = self.decode(self.see(images, which), which, grid).float()
+        size, grid, which = self.patch_size, self.grid(images), self.draw(images, generator)
+        painted = self.decode(self.see(images, which), which, grid).float()
         _, mean, std = standardised(images, size)
         answer = torch.where(which[..., None], painted * std + mean, patchify(images, size))
         seen = patchify(self.normalise.undo(images), size).masked_fill(which[..., None], GREY)
         picture = self.normalise.undo(unpatchify(answer, size, grid))
-        return Reconstruction(which, unpatchify(seen, size, grid), picture)
+        return Prediction(which, unpatchify(seen, size, grid), picture)

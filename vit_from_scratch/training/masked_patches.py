@@ -13,13 +13,19 @@ from torch import Tensor, nn
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inputs import holds, require_tensor
-from vit_from_scratch.model.modes import evaluating
+from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.patches import lecun_normal_, patchify, unpatchify
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
-from vit_from_scratch.training.outcomes import MEASURING_SEED, Outcome
-from vit_from_scratch.training.self_supervised import GREY, SelfSupervised, choose_patches, mean_over, uniform
+from vit_from_scratch.training.self_supervised import (
+    GREY,
+    Outcome,
+    Prediction,
+    SelfSupervised,
+    choose_patches,
+    mean_over,
+    uniform,
+)
 
 MASKED, REPLACED = 0.8, 0.1
 """Shares of the corrupted patches: the mask token, another patch; the rest stay as they are."""
@@ -66,16 +72,6 @@ def draw_corruption(
 
     In each image exactly `round(share * N)` patches are chosen. Each of them becomes the mask token with
     80 %, a random other patch of the batch with 10 %, or stays as it is.
-
-    Args:
-        batch: B.
-        num_patches: N.
-        share: how many of them are corrupted, between 0 and 1.
-        generator: the source of randomness; torch's global one if None.
-        device: where the result is wanted.
-
-    Raises:
-        InputError: a share out of its range, or a single patch in the whole batch.
     """
     total = batch * num_patches
     require(total >= 2, "patches of the batch", total, "at least 2, so that there is another")
@@ -104,30 +100,8 @@ def mean_colours(images: Tensor, patch_size: int) -> Tensor:
     return rearrange(patches, "b n (p c) -> b n p c", c=3).mean(dim=2)
 
 
-def colour_targets(images: Tensor, patch_size: int) -> Tensor:
-    """Number the mean colour of each patch: eight equal bins a channel, 64 r + 8 g + b.
-
-    Args:
-        images: (B, 3, H, W), bytes or floats from 0 to 255.
-        patch_size: side P of a patch in pixels.
-
-    Returns:
-        (B, N) int64, 0 to 511.
-
-    Raises:
-        InputError: images of another shape or another range.
-    """
-    means = mean_colours(images, patch_size)
-    if means.numel() and not holds((images.min() >= 0) & (images.max() <= 255)):
-        raise InputError(
-            f"images from {images.min().item():.4g} to {images.max().item():.4g}: expected the range of "
-            "bytes, 0 to 255; undo the normalisation first."
-        )
-    return colour_numbers(means)
-
-
 def colour_numbers(means: Tensor) -> Tensor:
-    """Number mean colours (B, N, 3) from 0 to 255 by their bins, (B, N)."""
+    """Number mean colours (B, N, 3) from 0 to 255 by eight equal bins a channel, 64 r + 8 g + b: (B, N)."""
     red, green, blue = means.div(BIN).long().clamp(max=LEVELS - 1).unbind(-1)
     return LEVELS**2 * red + LEVELS * green + blue
 
@@ -136,48 +110,6 @@ def target_colours(targets: Tensor) -> Tensor:
     """Return the colours (..., 3) in the middle of numbered bins (...), 16 to 240: the way back, to draw."""
     bins = torch.stack([targets // LEVELS**2, targets // LEVELS % LEVELS, targets % LEVELS], dim=-1)
     return BIN * (bins + 0.5)
-
-
-def neighbour_colours(means: Tensor, visible: Tensor, grid: tuple[int, int]) -> Tensor:
-    """Guess each patch's mean colour by the visible ones around it: what a model has to beat.
-
-    Args:
-        means: (B, N, 3), the mean colours.
-        visible: (B, N), true where a patch may be looked at; a patch is never its own neighbour.
-        grid: rows and columns (gh, gw) of the patches, N = gh gw.
-
-    Returns:
-        (B, N, 3), the mean over the visible patches among the eight around it; over all visible patches of
-        the image where there is none, and mid-grey where the image has none.
-    """
-    weight = visible.to(means.dtype)[..., None]  # (B, N, 1)
-    both = torch.cat([means * weight, weight], dim=-1)  # (B, N, 4)
-    squares = F.pad(rearrange(both, "b (i j) c -> b c i j", i=grid[0]), (1, 1, 1, 1))
-    around = rearrange(9 * F.avg_pool2d(squares, 3, stride=1), "b c i j -> b (i j) c") - both
-    everywhere = both.sum(dim=1, keepdim=True)  # (B, 1, 4)
-    everywhere = torch.where(everywhere[..., 3:] > 0, everywhere, everywhere.new_tensor([128, 128, 128, 1]))
-    chosen = torch.where(around[..., 3:] > 0.5, around, everywhere)
-    return chosen[..., :3] / chosen[..., 3:]
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What a model answered, for drawing.
-
-    Attributes:
-        logits: (B, N, 512), also for patches that were not asked for.
-        which: (B, N), true where a patch was corrupted.
-        targets: (B, N), the true colours by their numbers.
-        seen: (B, 3, H, W) in [0, 1], the images as the model saw them: masked patches grey, replaced ones
-            with the pixels of what replaced them.
-        answer: (B, 3, H, W) in [0, 1], the likeliest colour of each patch.
-    """
-
-    logits: Tensor
-    which: Tensor
-    targets: Tensor
-    seen: Tensor
-    answer: Tensor
 
 
 class MaskedPatchPrediction(SelfSupervised):
@@ -232,24 +164,23 @@ class MaskedPatchPrediction(SelfSupervised):
         encoded = self.encode(self.vit.tokens(embeddings))  # (B, T, D)
         return self.head(encoded[:, int(self.vit.config.class_token) :])
 
+    def levels(self, images: Tensor) -> Tensor:
+        """Map normalised images (B, 3, H, W) back to the levels of bytes: whole numbers, as floats."""
+        return (255 * self.normalise.undo(images)).round()
+
     def targets(self, images: Tensor) -> Tensor:
-        """Number the true colours of the patches, (B, N)."""
-        return colour_numbers(mean_colours(self.levels(images), self.vit.config.patch_size))
+        """Number the true mean colours of the patches of normalised images, (B, N)."""
+        return colour_numbers(mean_colours(self.levels(images), self.patch_size))
 
-    @torch.no_grad()
-    def predict(self, images: Tensor, generator: torch.Generator | None = None) -> Prediction:
-        """Corrupt images (B, 3, H, W), answer in evaluation mode, and say all that a figure shows.
+    def pictures(self, images: Tensor, generator: torch.Generator) -> Prediction:
+        """Corrupt images (B, 3, H, W) and draw the likeliest colour of each patch.
 
-        Without a generator the same patches are corrupted each time.
+        A replaced patch is seen with the pixels of what replaced it.
         """
-        generator = generator or torch.Generator().manual_seed(MEASURING_SEED)
-        with evaluating(self):
-            corruption = self.draw(images, generator)
-            logits = self.logits(images, corruption).float()
-        size = self.vit.config.patch_size
+        corruption, size, grid = self.draw(images, generator), self.patch_size, self.grid(images)
+        answers = self.logits(images, corruption).argmax(dim=-1)  # (B, N)
         patches = patchify(self.levels(images) / 255, size)  # (B, N, P^2 3)
         seen = corruption.apply(patches, patches.new_full(patches.shape[-1:], GREY))
-        colours = target_colours(logits.argmax(dim=-1)) / 255  # (B, N, 3)
-        answer = repeat(colours, "b n c -> b n (p c)", p=size**2)
-        pictures = (unpatchify(some, size, self.grid(images)) for some in (seen, answer))
-        return Prediction(logits, corruption.which, self.targets(images), *pictures)
+        answer = repeat(target_colours(answers) / 255, "b n c -> b n (p c)", p=size**2)
+        drawn = (unpatchify(some, size, grid) for some in (seen, answer))
+        return Prediction(corruption.which, *drawn, right=answers == self.targets(images))

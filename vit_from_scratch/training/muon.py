@@ -1,12 +1,9 @@
 """Muon (Jordan et al., 2024): momentum made orthogonal, for the weight matrices inside the blocks.
 
-A gradient matrix is mostly made of a few strong directions, and a step along it moves little else. Muon
-replaces the momentum by the nearest matrix whose singular values are all 1, so that every direction moves by
-the same amount. Five rounds of a polynomial (Newton and Schulz) come close enough to a singular value
-decomposition, and are matrix products alone.
-
-A matrix that holds several, as the fused queries, keys and values do, is made orthogonal part by part:
-taken as one, the part with the largest gradient would get most of the step.
+Muon replaces the momentum by the nearest matrix whose singular values are all 1, so that every direction
+moves by the same amount. Five rounds of a polynomial (Newton and Schulz) come close enough to it, and are
+matrix products alone. `torch.optim.Muon` takes neither matrices of one shape at once, which is faster, nor
+fused queries, keys and values part by part: as one, the largest gradient would get most of the step.
 """
 # pyright: reportPrivateImportUsage=false
 # torch._foreach_* treat a list of tensors at once, on a GPU in a kernel or two: torch.optim's own way.
@@ -36,8 +33,8 @@ class Muon(torch.optim.Optimizer):
         lr: the rate. A part of more rows than columns moves sqrt(rows / columns) times as far.
         weight_decay: share of a weight that is taken off at each step, times the rate.
         momentum: share of the momentum that is kept.
-        dtype: in which the matrices are made orthogonal; bfloat16 where the device has units for it, else
-            float32, if there is none.
+        dtype: in which matrices are made orthogonal; None for bfloat16 where the device has units for it,
+            else float32.
     """
 
     def __init__(
@@ -108,10 +105,6 @@ class MuonBesideAdamW:
         config: the settings.
         dtype: as in `Muon`.
 
-    Attributes:
-        optimisers: the two.
-        param_groups: the groups of both, Muon's first.
-
     Raises:
         InputError: the model has no blocks with weight matrices.
     """
@@ -143,10 +136,7 @@ class MuonBesideAdamW:
 
 
 def block_matrices(model: nn.Module) -> dict[Tensor, int]:
-    """Find the weights of the dense layers inside the model's blocks, and how many matrices each holds.
-
-    That is 3 where queries, keys and values are one layer, else 1.
-    """
+    """Return the dense weights inside blocks, and the matrices in each: 3 for queries, keys and values."""
     blocks = [part for module in model.modules() if isinstance(module, nn.ModuleList) for part in module]
     inside = [module for block in blocks for module in block.modules()]
     fused = {module.qkv.weight for module in inside if isinstance(module, MultiHeadSelfAttention)}

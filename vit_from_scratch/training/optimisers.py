@@ -27,10 +27,6 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
     Decay acts on the matrices and kernels called "weight"; the class token and the position embedding have
     names of their own.
-
-    Returns:
-        [{"params": ..., "weight_decay": weight_decay}, {"params": ..., "weight_decay": 0.0}], each parameter
-        in exactly one of them, once.
     """
     groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
     seen: set[nn.Parameter] = set()
@@ -52,13 +48,9 @@ def build_optimiser(
     """Build the optimiser that `config.optimiser` names over the model's decay groups.
 
     "adamw" decays weights apart from the gradient (decoupled); "adam" adds the decay to the gradient as an
-    L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`.
-    Each group remembers its base rate as "base_lr", from which the loop sets "lr" before every step.
-
-    Args:
-        model: what is trained.
-        config: the settings.
-        muon_dtype: as `dtype` in `Muon`.
+    L2 penalty, where Adam's own scaling then distorts it; "sgd" has momentum; "muon" is `MuonBesideAdamW`,
+    which works in `muon_dtype`. Each group remembers its base rate as "base_lr", from which the loop sets
+    "lr" before every step.
 
     Raises:
         InputError: "muon" for a model without dense layers in blocks.
@@ -81,9 +73,3 @@ def build_optimiser(
     for group in optimiser.param_groups:
         group["base_lr"] = group["lr"]
     return optimiser
-
-
-def set_learning_rate(optimiser: "Optimiser", factor: float) -> None:
-    """Set every group's rate to its base rate times the schedule's factor."""
-    for group in optimiser.param_groups:
-        group["lr"] = group["base_lr"] * factor

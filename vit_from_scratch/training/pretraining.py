@@ -25,9 +25,7 @@ PRETRAINING = "pretraining.safetensors"
 
 OURS = "a file that save_pretraining wrote; copy or train it again"
 
-TASKS: dict[str, type[SelfSupervised]] = {
-    task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)
-}
+TASKS = {task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)}
 """The objectives that need no labels."""
 
 
@@ -36,10 +34,7 @@ def with_objective(
 ) -> VisionTransformer | SelfSupervised:
     """Return what to train so that a ViT learns by an objective: for "classes" the ViT itself.
 
-    Args:
-        vit: it becomes part of the result.
-        objective: "classes", "masked-patches" or "masked-pixels".
-        normalise: how the images are scaled.
+    The others are "masked-patches" and "masked-pixels", for images scaled by `normalise`.
 
     Raises:
         InputError: an unknown objective, or a ViT that does not fit it.
@@ -86,8 +81,9 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
     try:
         about = json.loads(metadata["pretraining"])
         task, settings = TASKS[about["objective"]], about["settings"]
-        scaling = {name: tuple(map(float, values)) for name, values in about["normalise"].items()}
-        normalise = Normalisation(**scaling)
+        normalise = Normalisation(
+            **{key: tuple(map(float, some)) for key, some in about["normalise"].items()}
+        )
         config = config_of_checkpoint(path, json.dumps(about["vit_config"]))
         with torch.device("meta"):  # no memory yet: shapes are compared first
             expected = task(VisionTransformer(config), normalise, **settings).state_dict()

@@ -18,7 +18,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
-from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.self_supervised import HeldOut
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.config import Part
@@ -193,7 +193,7 @@ class Engine:
     def hooks(
         self, model: nn.Module, state: TrainingState, callbacks: Sequence[Callback]
     ) -> Sequence[Callback]:
-        """Return what is called at the start, after each step and epoch, and at the end."""
+        """Return the callbacks of this process."""
         return callbacks
 
     def seed(self, seed: int) -> int:

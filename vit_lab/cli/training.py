@@ -94,15 +94,18 @@ class Results:
 
 def affordable(recipe: Recipe, options: argparse.Namespace, device: str) -> Recipe:
     """Return a recipe in a precision that suits the device, unless --set names one, and say what changed."""
-    from vit_from_scratch.precisions import resolved_precision
+    from vit_from_scratch.precisions import has_bfloat16_units
     from vit_lab.runs.processes import Processes
 
-    if "precision" in parse_assignments(options.set).get("train", {}):
+    insists = "precision" in parse_assignments(options.set).get("train", {})
+    if insists or recipe.train.precision != "bfloat16" or has_bfloat16_units(device):
         return recipe
-    train, changed = resolved_precision(recipe.train, device)
-    if changed and Processes.current().rank == 0:
-        complain(changed)
-    return replace(recipe, train=train)
+    if Processes.current().rank == 0:
+        complain(
+            "this processor has no units for bfloat16, so the run is in float32, which is faster on it; "
+            "--set train.precision=bfloat16 insists."
+        )
+    return replace(recipe, train=replace(recipe.train, precision="float32"))
 
 
 def train_recipe(

@@ -50,7 +50,7 @@ class Recipe:
             name, a run's folder or a checkpoint. Its model gets a zero head and resized positions; "" to
             begin from random weights.
         flip_test: measure the test images once more, with the mean of the answers to each and to its mirror
-            image; see `FlipAveraged`. Both accuracies are noted.
+            image; see `vit_lab.runs.run.FlipAveraged`. Both accuracies are noted.
         keep_head: begin from the head of `weights`, too: the same classes, trained further.
         objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
             "masked-pixels" (not the paper's).

@@ -15,12 +15,13 @@ from torch import Tensor
 from vit_from_scratch.data.dataset import ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
-from vit_from_scratch.files import locked, remove_leftovers, write_json, writing
+from vit_from_scratch.files import remove_leftovers, write_json, writing
 from vit_from_scratch.settings import require
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, said_once
 from vit_lab.experiments.study import Study
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
+from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
 from vit_lab.runs.origins import trained_at
 from vit_lab.runs.processes import Processes

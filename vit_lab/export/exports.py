@@ -18,7 +18,7 @@ from torch import Tensor
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.training.fine_tuning import resized
+from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.export.formats import format_named
 from vit_lab.export.graphs import Run, ScaledViT, onnx_file, pt2_file
 from vit_lab.export.to_timm import timm_arguments, timm_weights
@@ -71,7 +71,8 @@ def export_model(
     """
     path, kind = Path(path), format_named(format)
     if image_size is not None:
-        trained = replace(trained, model=resized(trained.model, image_size))
+        classes = trained.model.config.num_classes
+        trained = replace(trained, model=adapted(trained.model, image_size, classes, keep_head=True).eval())
     model = ScaledViT(trained.model, trained.scaling)
     notes = _notes(trained, kind.scaled_inside)
     if not kind.scaled_inside:

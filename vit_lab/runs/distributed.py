@@ -26,7 +26,7 @@ from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
-from vit_from_scratch.training.outcomes import HeldOut, SetsOwnTask
+from vit_from_scratch.training.self_supervised import HeldOut, SelfSupervised
 from vit_from_scratch.training.state import Callback, Engine, TrainingState
 from vit_lab.runs.processes import Processes, check_processes
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
@@ -91,7 +91,7 @@ class SeveralProcesses(Engine):
         self.replicated = DistributedDataParallel(
             model,
             device_ids=None if device.type == "cpu" else [device],
-            find_unused_parameters=isinstance(model, SetsOwnTask),  # the ViT's head, for one
+            find_unused_parameters=isinstance(model, SelfSupervised),  # the ViT's head, for one
             gradient_as_bucket_view=True,  # no second copy of them
         )
         return self.replicated
@@ -131,7 +131,7 @@ class SeveralProcesses(Engine):
         """Measure each image in one of the processes; where that cannot be, each of them in all."""
         for buffer in model.buffers():  # running statistics of batch norm
             dist.broadcast(buffer, src=0)
-        alike = isinstance(model, SetsOwnTask) or data.size_of(part) < self.processes.size
+        alike = isinstance(model, SelfSupervised) or data.size_of(part) < self.processes.size
         own = data.shared(WHOLE if alike else self.processes.share)
         found = self.gathered(measure(model, own.batches(part, workers=workers)))
         return found[0] if alike else pooled([one for one in found if isinstance(one, Evaluation)])

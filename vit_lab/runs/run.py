@@ -5,12 +5,15 @@ A run trains, tests once, and writes down where the number came from.
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import data_folder, open_dataset
@@ -19,10 +22,9 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_json, writing
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.training import loop
-from vit_from_scratch.training.callbacks import ProgressBar
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.evaluation import Evaluation, FlipAveraged
-from vit_from_scratch.training.outcomes import HeldOut
+from vit_from_scratch.training.evaluation import Evaluation
+from vit_from_scratch.training.self_supervised import HeldOut
 from vit_from_scratch.training.state import Callback, EpochMetrics, as_vit, best_epoch
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.runs.distributed import current_engine
@@ -30,6 +32,7 @@ from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.origins import differs, trained_at
 from vit_lab.runs.processes import Processes
+from vit_lab.runs.progress_bar import ProgressBar
 from vit_lab.runs.run_folder import RunFolder
 
 
@@ -150,6 +153,26 @@ def run(
             return whole
 
         return processes.from_first(written)
+
+
+class FlipAveraged(nn.Module):
+    """A classifier that averages the probabilities of each image as it is and mirrored.
+
+    It costs twice the work, and fits images whose class a mirror does not change: photos, not digits.
+
+    Args:
+        model: (B, C, H, W) floats to (B, K) logits.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logarithms of the mean probabilities, (B, K), for images (B, C, H, W)."""
+        views = (images, images.flip(-1))
+        both = torch.stack([F.log_softmax(self.model(view).float(), dim=1) for view in views])  # (2, B, K)
+        return both.logsumexp(dim=0) - math.log(2)
 
 
 def _measurement(recipe: Recipe, measured: Evaluation | HeldOut) -> dict[str, Any]:

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import locked, remove_leftovers, writing
+from vit_from_scratch.files import remove_leftovers, writing
 from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import Callback, EpochMetrics, TrainingState, as_vit
 from vit_lab.runs.fingerprints import fingerprint
+from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import METRICS, read_metrics, save_curves, write_metrics
 from vit_lab.runs.origins import note_origin
 from vit_lab.runs.run_settings import (

@@ -12,7 +12,7 @@ from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
-from vit_from_scratch.training.outcomes import SetsOwnTask
+from vit_from_scratch.training.self_supervised import SelfSupervised
 from vit_from_scratch.training.state import TrainingState, as_vit
 from vit_lab.runs.fingerprints import data_fingerprint
 
@@ -26,7 +26,7 @@ WITHOUT_EFFECT = {"train.workers", "train.sharding"}
 def run_settings(state: TrainingState) -> dict[str, Any]:
     """Return everything that decides a run, as the tables of config.toml."""
     config = as_vit(state.model, "a run folder").config
-    objective = {"objective": state.model.objective} if isinstance(state.model, SetsOwnTask) else {}
+    objective = {"objective": state.model.objective} if isinstance(state.model, SelfSupervised) else {}
     return objective | {
         "data": as_table(state.data.config),
         "model": {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()},
