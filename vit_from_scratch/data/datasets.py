@@ -13,8 +13,8 @@ from vit_from_scratch.data import published
 from vit_from_scratch.data.config import DataConfig, own_place
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
-from vit_from_scratch.data.reading import PhotoReader
-from vit_from_scratch.data.sources import PhotoSource, open_own
+from vit_from_scratch.data.photos import picture_size
+from vit_from_scratch.data.sources import PhotoSource, open_own, spread
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.data.tiny_imagenet import read_tiny_imagenet
 from vit_from_scratch.errors import InputError
@@ -34,6 +34,9 @@ PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
     "flowers": published.read_flowers,
 }
 """The same for data sets of photos, which are streamed; it is also told the side of the images."""
+
+LOOKED_AT = 10_000
+"""Whether photos of your own have the wanted size as they are, the heads of so many files of a part tell."""
 
 
 def load_dataset(
@@ -82,14 +85,19 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         train, validation = hold_out(labels, config)
         parts = (images[train], labels[train], images[validation], labels[validation], *test)
         return ImageData(config, *parts, class_names=names, normalise=normalise)
-    own, side = own_place(config.name) is not None, config.image_size or 224
-    photos = open_own(config.name) if own else PHOTO_SOURCES[config.name](folder, side)
+    side = config.image_size or 224
+    if own_place(config.name) is None:
+        photos = PHOTO_SOURCES[config.name](folder, side)
+        uniform = photos.size == (side, side)
+    else:
+        photos = open_own(config.name)
+        some = [file for part in (photos.train, photos.test) for file in spread(part.files, LOOKED_AT)]
+        uniform = all(picture_size(file) == (side, side) for file in some)
     labels = torch.tensor(photos.train.labels)
     if config.validation_size is None:
         config = replace(config, validation_size=photos.validation or usual_size(labels))
-    train, validation = hold_out(labels, config, photos.validation)
-    reader, names = PhotoReader(photos, side, own), photos.class_names
-    return PhotoData(config, reader, train, validation, class_names=names, normalise=normalise)
+    split, names = hold_out(labels, config, photos.validation), photos.class_names
+    return PhotoData(config, photos, side, uniform, *split, class_names=names, normalise=normalise)
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:

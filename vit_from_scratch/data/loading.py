@@ -105,13 +105,6 @@ class PhotoWorkers:
         Raises:
             InputError: a photo cannot be read, a worker died, or there is no room to hand batches over.
         """
-        loaded = self._pass(key, jobs, batches, seed, count, pin)
-        self.passes.add(loaded)
-        return loaded
-
-    def _pass(
-        self, key: Any, jobs: Callable[[], PhotoJobs], batches: list[Tensor], seed: int, count: int, pin: bool
-    ) -> Iterator[Any]:
         keep, key = self.keeping and count > 0, (key, count, pin)
         loader = self.idle.pop(key, None) if keep else None  # while it is in use, nobody else may take it
         loader = loader or DataLoader(
@@ -126,11 +119,17 @@ class PhotoWorkers:
         )
         asked = [[(seed, number) for number in batch.tolist()] for batch in batches if len(batch)]
         loader.batch_sampler[:] = asked  # type: ignore[index]  # the list above
+        running = self._pass(loader, key if keep else None)
+        self.passes.add(running)
+        return running
+
+    def _pass(self, loader: DataLoader, key: Hashable) -> Iterator[Any]:
+        """Yield what a loader fetches; under a key it is idle afterwards."""
         fetched = iter(loader)
         self.processes = set(multiprocessing.active_children())
         try:
             while True:
-                with self._watched(fetching=count > 0):
+                with self._watched(fetching=loader.num_workers > 0):
                     batch = next(fetched, None)
                 if batch is None:
                     break
@@ -138,7 +137,7 @@ class PhotoWorkers:
                     raise batch
                 yield batch
         finally:
-            if keep:
+            if key:
                 self.idle[key] = loader
             del loader, fetched  # or an exception's frames would hold on to dead workers
 

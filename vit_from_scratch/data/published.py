@@ -1,7 +1,6 @@
 """Published data sets: one function each, from a folder to their images; torchvision knows their files.
 
-A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once. Without
-the data in the folder, with a corrupted file or without a network, an `InputError` says so.
+A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once.
 """
 
 import contextlib
@@ -38,8 +37,8 @@ def digits_test_indices() -> list[int]:
     The split is a file of the package and is never drawn again, so that every accuracy on the digits,
     here and in the book, speaks of the same 360 scans.
     """
-    text = resources.files("vit_from_scratch.data").joinpath("digits_split.json").read_text("utf-8")
-    return json.loads(text)["test"]
+    stored = resources.files("vit_from_scratch.data") / "digits_split.json"
+    return json.loads(stored.read_text("utf-8"))["test"]
 
 
 def read_digits(folder: Path | None = None) -> Source:
@@ -53,8 +52,7 @@ def read_digits(folder: Path | None = None) -> Source:
     pixels = np.rint(scans.images * (255 / 16)).astype(np.uint8)
     images = torch.from_numpy(pixels)[:, None]  # (N, 1, 8, 8)
     labels = torch.from_numpy(scans.target).long()
-    test = torch.zeros(len(labels), dtype=torch.bool)
-    test[digits_test_indices()] = True
+    test = torch.isin(torch.arange(len(labels)), torch.tensor(digits_test_indices()))
     return Source(images[~test], labels[~test], images[test], labels[test], tuple("0123456789"))
 
 
@@ -79,15 +77,12 @@ def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
         side: of the images wanted, in pixels: the smallest form that is there and at least as large is taken,
             else the largest that is there.
     """
-    forms = {
-        "imagenette2-160": (160, "160px"),
-        "imagenette2-320": (320, "320px"),
-        "imagenette2": (math.inf, "full"),
-    }
-    there = [name for name in forms if folder is None or (folder / name).is_dir()] or list(forms)
-    layout = next((name for name in there if forms[name][0] >= side), there[-1])
+    forms = {"160px": 160, "320px": 320, "full": math.inf}
+    places = {form: f"imagenette2-{form}".removesuffix("px").removesuffix("-full") for form in forms}
+    there = [form for form in forms if folder is None or (folder / places[form]).is_dir()] or list(forms)
+    form = next((form for form in there if forms[form] >= side), there[-1])
     train, test = (
-        open_torchvision("Imagenette", folder, layout, split=split, size=forms[layout][1], loader=Path)
+        open_torchvision("Imagenette", folder, places[form], split=split, size=form, loader=Path)
         for split in ("train", "val")
     )
     return PhotoSource(Photos.of(train), Photos.of(test), tuple(names[0] for names in train.classes))
@@ -99,8 +94,8 @@ def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
     base, parts = Path(opened.root) / "oxford-iiit-pet", []
     for split in ("trainval", "test"):  # a line is a photo's name, its breed from 1 on, and two numbers more
         lines = [line.split() for line in (base / "annotations" / f"{split}.txt").read_text().splitlines()]
-        parts.append([(base / "images" / f"{name}.jpg", int(breed) - 1) for name, breed, *_ in lines])
-    return PhotoSource(*map(Photos.of, parts), class_names=tuple(opened.classes))
+        parts.append(Photos.of((base / "images" / f"{line[0]}.jpg", int(line[1]) - 1) for line in lines))
+    return PhotoSource(*parts, class_names=tuple(opened.classes))
 
 
 def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
@@ -117,8 +112,7 @@ def open_torchvision(name: str, folder: Path | None, inside: str = "", **argumen
     from torchvision import datasets  # imported here: it takes seconds
 
     cls = getattr(datasets, name)
-    inside = inside or cls.base_folder
-    with sentences(name, folder, inside) as where:
+    with sentences(name, folder, inside or cls.base_folder) as where:
         return cls(str(where), download=folder is None, **arguments)
 
 

@@ -35,10 +35,9 @@ class Share:
 
         Every part has as many batches as any other, none of them empty if there is an image for each part.
         """
-        own = self.place(length)
         if self.count == 1:
             return [slice(first, first + batch_size) for first in range(0, length, batch_size)]
-        smallest, largest = length // self.count, -(-length // self.count)
+        own, smallest, largest = self.place(length), length // self.count, -(-length // self.count)
         batches = _cuts(own.stop - own.start, min(-(-largest // batch_size), max(1, smallest)))
         return [slice(own.start + batch.start, own.start + batch.stop) for batch in batches]
 

@@ -3,7 +3,7 @@
 import importlib
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,21 +33,17 @@ class Photos(Sequence[tuple[Image, int]]):
     labels: Sequence[int]
 
     @classmethod
-    def of(cls, samples: Sequence[tuple[Any, int]]) -> "Photos":
+    def of(cls, samples: Iterable[tuple[Any, int]]) -> "Photos":
         """Return photos by pairs of a file and a label."""
-        pairs = [samples[number] for number in range(len(samples))]
-        return cls([file for file, _ in pairs], [label for _, label in pairs])
+        files, labels = zip(*samples, strict=True)
+        return cls(list(files), list(labels))
 
     def __len__(self) -> int:
         """The number of photos, N."""
         return len(self.files)
 
     def __getitem__(self, number: int) -> tuple[Image, int]:  # type: ignore[override]  # no slices
-        """Open a photo.
-
-        Raises:
-            InputError: its file cannot be read.
-        """
+        """Open a photo; an `InputError` if its file cannot be read."""
         return open_photo(self.files[number]), self.labels[number]
 
     def described(self) -> Iterator[str]:
@@ -73,7 +69,7 @@ class PhotoSource:
         test: the test photos.
         class_names: K names, in the order of the labels.
         validation: how many photos at the end of `train` are meant for validation; usually none.
-        size: width and height in pixels if all photos are known to have the same, else None.
+        size: width and height in pixels if all published photos have the same, else None.
         note: what a user should know about it, in a sentence; "" for nothing.
     """
 

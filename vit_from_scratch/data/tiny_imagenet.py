@@ -38,22 +38,22 @@ def read_tiny_imagenet(folder: Path | None = None, side: int = SIDE) -> PhotoSou
             (unpacked / FOLDER).rename(base)
             unpacked.rmdir()
         train = ImageFolder(str(base / "train"))  # ID/images/*.JPEG
-        entries = (base / "words.txt").read_text("utf-8").splitlines()
-        annotations = _annotations(base)
-    words = {wnid: name.split(",")[0].strip() for wnid, _, name in (line.partition("\t") for line in entries)}
-    if unnamed := [wnid for wnid in train.classes if not words.get(wnid)]:
-        raise InputError(f"{base}/words.txt has no name for {unnamed[0]}: fetch the published file again.")
-    count = Counter(words[wnid] for wnid in train.classes)
-    names = tuple(words[i] if count[words[i]] == 1 else f"{words[i]} ({i})" for i in train.classes)
-    test = [(base / "val" / "images" / name, wnid) for name, wnid, _ in annotations]
-    differ = {photo for photo, _ in test} ^ set((base / "val" / "images").glob("*.JPEG"))
-    if differ or not {wnid for _, wnid in test} <= set(train.classes):
+        lines = [line.split("\t") for line in (base / "words.txt").read_text("utf-8").splitlines()]
+        word_of = {line[0]: line[-1].split(",")[0].strip() for line in lines}
+        words = [word_of[wnid] for wnid in train.classes]
+        annotations, images = _annotations(base), base / "val" / "images"
+        test = [(images / name, train.class_to_idx[wnid]) for name, wnid, _ in annotations]
+    if differ := {photo for photo, _ in test} ^ set(images.glob("*.JPEG")):
         raise InputError(
-            f"{base}/val and its val_annotations.txt do not fit ({min(differ, default=base).name}): expected "
-            "a line with a known class for each photo; unpack the data set again."
+            f"{base}/val and its val_annotations.txt do not fit ({min(differ).name}): expected a line for "
+            "each photo; unpack the data set again."
         )
-    samples = [(photo, train.class_to_idx[wnid]) for photo, wnid in test]
-    return PhotoSource(Photos.of(train.samples), Photos.of(samples), names, size=(SIDE, SIDE))
+    count = Counter(words)
+    names = (
+        word if count[word] == 1 else f"{word} ({wnid})"
+        for word, wnid in zip(words, train.classes, strict=True)
+    )
+    return PhotoSource(Photos.of(train.samples), Photos.of(test), tuple(names), size=(SIDE, SIDE))
 
 
 def object_masks(root: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
