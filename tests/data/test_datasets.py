@@ -90,9 +90,7 @@ def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
 
 
 def test_a_data_set_of_photos_is_refused_before_it_is_looked_for(monkeypatch):
-    monkeypatch.setitem(
-        datasets.PHOTO_SOURCES, "imagenette", lambda folder, side: pytest.fail("it was opened")
-    )
+    monkeypatch.setitem(datasets.SOURCES, "imagenette", lambda folder, side: pytest.fail("it was opened"))
     with pytest.raises(InputError, match=r"imagenette is streamed from its files: .*open_dataset"):
         load_dataset("imagenette")
 

@@ -1,39 +1,21 @@
 """Data sets by name: `load_dataset("digits")`, `open_dataset(DataConfig("imagenette"))`."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from vit_from_scratch.data import published
-from vit_from_scratch.data.config import DataConfig, own_place
+from vit_from_scratch.data.config import IN_MEMORY, DataConfig
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.data.photos import picture_size
-from vit_from_scratch.data.sources import PhotoSource, open_own, spread
+from vit_from_scratch.data.published import SOURCES, Source
+from vit_from_scratch.data.sources import open_own, spread
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.data.tiny_imagenet import read_tiny_imagenet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import typed_path
-
-SOURCES: dict[str, Callable[[Path | None], published.Source]] = {
-    "digits": published.read_digits,
-    "cifar10": partial(published.read_cifar, "CIFAR10"),
-    "cifar100": partial(published.read_cifar, "CIFAR100"),
-}
-"""How each data set of small images is read: a function from the data folder (or None) to its images."""
-
-PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
-    "tiny-imagenet": read_tiny_imagenet,
-    "imagenette": published.read_imagenette,
-    "pets": published.read_pets,
-    "flowers": published.read_flowers,
-}
-"""The same for data sets of photos, which are streamed; it is also told the side of the images."""
 
 LOOKED_AT = 10_000
 """Whether photos of your own have the wanted size as they are, the heads of so many files of a part tell."""
@@ -59,10 +41,10 @@ def load_dataset(
         InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
     config = DataConfig(name, validation_size, split_seed)
-    data = open_dataset(config, data_dir) if name in SOURCES else None
+    data = open_dataset(config, data_dir) if name in IN_MEMORY else None
     if not isinstance(data, ImageData):
         raise InputError(
-            f"{name} is streamed from its files: expected one of {', '.join(SOURCES)} here. "
+            f"{name} is streamed from its files: expected one of {', '.join(IN_MEMORY)} here. "
             "Take open_dataset(DataConfig(...)) for it."
         )
     return data
@@ -80,17 +62,15 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
             corrupted file, or no network.
     """
     folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]
-    if config.name in SOURCES:
-        images, labels, *test, names = SOURCES[config.name](folder)
+    side = config.image_size or 224
+    photos = SOURCES[config.name](folder, side) if config.name in SOURCES else open_own(config.name)
+    if isinstance(photos, Source):
+        images, labels, *test, names = photos
         train, validation = hold_out(labels, config)
         parts = (images[train], labels[train], images[validation], labels[validation], *test)
         return ImageData(config, *parts, class_names=names, normalise=normalise)
-    side = config.image_size or 224
-    if own_place(config.name) is None:
-        photos = PHOTO_SOURCES[config.name](folder, side)
-        uniform = photos.size == (side, side)
-    else:
-        photos = open_own(config.name)
+    uniform = photos.size == (side, side)
+    if config.name not in SOURCES:
         some = [file for part in (photos.train, photos.test) for file in spread(part.files, LOOKED_AT)]
         uniform = all(picture_size(file) == (side, side) for file in some)
     labels = torch.tensor(photos.train.labels)

@@ -2,20 +2,15 @@
 
 import importlib
 import os
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from PIL.Image import Image
 
 from vit_from_scratch.data.config import OWN_SOURCES, own_place
-from vit_from_scratch.data.photos import PhotoFile, open_photo, regular_file
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.data.photos import PhotoFile, open_photo
 from vit_from_scratch.paths import stat_of
-
-SOME_FILES, END = 200_000, 4096
-"""`Photos.described` looks at the ends of so many files, so many bytes: no two are the same there."""
 
 T = TypeVar("T")
 
@@ -45,19 +40,6 @@ class Photos(Sequence[tuple[Image, int]]):
     def __getitem__(self, number: int) -> tuple[Image, int]:  # type: ignore[override]  # no slices
         """Open a photo; an `InputError` if its file cannot be read."""
         return open_photo(self.files[number]), self.labels[number]
-
-    def described(self) -> Iterator[str]:
-        """Yield a line a photo that tells it from others, wherever the data set is; none is decoded.
-
-        Of a file these are the last parts of its path, its size in bytes and a checksum of its end.
-        """
-        step = max(1, len(self.files) // SOME_FILES)
-        for number, file in enumerate(self.files):
-            if isinstance(file, str | os.PathLike):
-                name = "/".join(os.fspath(file).split(os.sep)[-3:])
-                yield name + (_content(file) if number % step == 0 else "")
-            else:
-                yield file.described()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +78,3 @@ def open_own(name: str) -> PhotoSource:
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """Return at most so many of the items, evenly spread over all."""
     return items[:: max(1, len(items) // count)][:count]
-
-
-def _content(path: str | os.PathLike[str]) -> str:
-    """Return a file's size and a checksum of its end; whoever wants one that cannot be read will say."""
-    try:
-        with regular_file(path).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - END))
-            return f" {size} {zlib.crc32(file.read()):08x}"
-    except (OSError, InputError):
-        return " ?"
