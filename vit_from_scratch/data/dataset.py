@@ -64,14 +64,8 @@ class DataSet(ABC):
     ) -> Batches:
         """Yield the training images of an epoch in random order, in whole batches (or one smaller batch).
 
-        Args:
-            batch_size: images in a batch, B.
-            augmentation: random changes to them.
-            seed: decides order and changes.
-            workers: processes that read files; 0 for none. They change nothing about the batches.
-
-        Yields:
-            Images (B, C, H, W), floats from 0 to 255, and labels (B,).
+        They are (B, C, H, W), floats from 0 to 255, with labels (B,). The seed decides order and changes;
+        the number of processes that read files, `workers`, changes nothing.
 
         Raises:
             InputError: an augmentation that these images cannot have, or a photo that cannot be read.

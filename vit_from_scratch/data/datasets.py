@@ -27,15 +27,14 @@ def load_dataset(
     validation_size: int | None = None,
     split_seed: int = 0,
 ) -> ImageData:
-    """Load a data set of small images by name, into memory.
+    """Load a data set of small images by name, into memory; for larger photos see `open_dataset`.
 
     Args:
         name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download), "cifar10" or "cifar100" (60,000
-            photos of 32x32 each). For data sets of larger photos see `open_dataset`.
+            photos of 32x32 each).
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
-        validation_size: as in `DataConfig`: None for the usual number, 0 to train on all of them.
-        split_seed: which of the training images those are.
+        validation_size: as in `DataConfig`, and `split_seed`, too.
 
     Raises:
         InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
@@ -53,9 +52,7 @@ def load_dataset(
 def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
     """Open any data set: small images in memory, an `ImageData`; photos as a stream, a `PhotoData`.
 
-    Args:
-        config: which images.
-        data_dir: as in `load_dataset`.
+    The folder `data_dir` is as in `load_dataset`.
 
     Raises:
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
@@ -98,13 +95,10 @@ def usual_size(labels: Tensor) -> int:
 
 
 def hold_out(labels: Tensor, config: DataConfig, at_the_end: int = 0) -> tuple[Tensor, Tensor]:
-    """Split the training images' indices into training and validation, with the same share of each class.
+    """Split training images by their labels (N,): indices for training and validation, as `config` says.
 
-    Args:
-        labels: of the training images, (N,).
-        config: says how many.
-        at_the_end: how many at the end were published for validation. They are never trained on, and are the
-            validation part if there are as many as `config` says.
+    Each class has the same share in both. So many `at_the_end` were published for validation: they are never
+    trained on, and are the validation part if there are as many as asked for.
     """
     train, validation = torch.arange(len(labels)).tensor_split([len(labels) - at_the_end])
     if not 0 < at_the_end == config.validation_size:

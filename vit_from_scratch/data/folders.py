@@ -57,10 +57,7 @@ def draw(
 ) -> tuple[list[bool], str]:
     """Say of each photo whether it is held out for the test, a fifth of each class; and that in a sentence.
 
-    Those are held out whose names have the smallest checksums, so that they are the same ones every time.
-
-    Raises:
-        InputError: a class has one photo.
+    Those have the names with the smallest checksums, always the same ones; a class of one photo is refused.
     """
     held_out = [False] * len(names)
     sums = [hashlib.sha256(os.fsencode(name)).digest() for name in names]

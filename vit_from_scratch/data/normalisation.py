@@ -8,12 +8,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel.
+    """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel or for all.
 
     A mean and standard deviation of 0.5 map bytes to [-1, 1], as the paper's reference code does.
-
-    Attributes:
-        mean: one value a channel, or one for all; and likewise `std`.
     """
 
     mean: tuple[float, ...] = (0.5,)

@@ -1,7 +1,4 @@
-"""Any picture file as what a model takes: grey, with a palette, transparent, turned by EXIF.
-
-Nothing here needs PyTorch until a picture becomes a tensor.
-"""
+"""Any picture file as what a model takes; nothing needs PyTorch until a picture becomes a tensor."""
 
 import io
 import os
@@ -49,11 +46,8 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
 
     Args:
         path: a JPEG, PNG or WebP file, or one of the other `FORMATS`.
-        size: (H, W) in pixels.
+        size: (H, W) in pixels; (C, H, W) floats in [0, 1] come back.
         channels: C, 3 for colour or 1 for grey.
-
-    Returns:
-        (C, H, W) floats in [0, 1].
 
     Raises:
         InputError: as for `open_photo`, or another number of channels was asked for.

@@ -39,11 +39,7 @@ class Source(NamedTuple):
 
 
 def digits_test_indices() -> list[int]:
-    """Return the stored test part of the digits: 360 of 1,797 indices, the same share of each class.
-
-    The split is a file of the package and is never drawn again, so that every accuracy on the digits,
-    here and in the book, speaks of the same 360 scans.
-    """
+    """Return the test part of the digits, 360 of 1,797 indices; it is stored, and so never drawn again."""
     stored = resources.files("vit_from_scratch.data") / "digits_split.json"
     return json.loads(stored.read_text("utf-8"))["test"]
 

@@ -23,7 +23,7 @@ def augment(
     share: Share = WHOLE,
     batch: int | None = None,
 ) -> Tensor:
-    """Change each image of a batch at random, on its own.
+    """Change each image of a batch at random, on its own: (B, C, H, W) floats from 0 to 255 come back.
 
     Args:
         images: (B, C, H, W), uint8, or floats from 0 to 255; on any device.
@@ -31,9 +31,6 @@ def augment(
         generator: the source of randomness, on the images' device.
         share: the part of a larger batch that these images are; they change as they would in the whole of it.
         batch: the number of images of that batch; None for these.
-
-    Returns:
-        (B, C, H, W) floats from 0 to 255.
     """
     images, batch = images.float(), batch or len(images)
     if augmentation.moves:
@@ -46,26 +43,19 @@ def augment(
 
 
 def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: int) -> tuple[Tensor, Tensor]:
-    """Apply mixup or cutmix to a batch; the random numbers are torch's global ones.
+    """Apply mixup or cutmix to images (B, C, H, W) with labels (B,) of K classes.
 
-    Args:
-        images: (B, C, H, W) floats.
-        labels: (B,) class numbers.
-        augmentation: `mixup`, `cutmix` and `mix_probability` are looked at.
-        classes: the number of classes K.
-
-    Returns:
-        Images of the same shape, and what to learn: shares (B, K), or the labels if nothing was blended.
+    Returned are images, and what to learn: shares (B, K), or the labels if nothing was blended. The random
+    numbers are torch's global ones.
     """
-    blended = augmentation.mixup or augmentation.cutmix
-    if not blended or (augmentation.mix_probability < 1 and torch.rand(()) >= augmentation.mix_probability):
+    alphas = {"MixUp": augmentation.mixup, "CutMix": augmentation.cutmix}
+    kinds, share = [name for name, alpha in alphas.items() if alpha], augmentation.mix_probability
+    if not kinds or (share < 1 and torch.rand(()) >= share):
         return images, labels
     from torchvision.transforms import v2  # imported here: it takes seconds
 
-    kinds = [v2.MixUp(alpha=augmentation.mixup, num_classes=classes)] if augmentation.mixup else []
-    kinds += [v2.CutMix(alpha=augmentation.cutmix, num_classes=classes)] if augmentation.cutmix else []
-    chosen = kinds[int(torch.randint(len(kinds), ()))]
-    return chosen(images, labels)
+    kind = kinds[int(torch.randint(len(kinds), ()))]
+    return getattr(v2, kind)(alpha=alphas[kind], num_classes=classes)(images, labels)
 
 
 def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, share: Share) -> Tensor:

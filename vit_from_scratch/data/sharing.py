@@ -12,12 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Share:
-    """One of `count` consecutive parts, whose sizes differ by one image at most.
-
-    Attributes:
-        index: which part, counted from 0.
-        count: in how many parts a batch is cut; 1 for no cut at all.
-    """
+    """The part with an index, from 0 on, of `count` consecutive parts; their sizes differ by one at most."""
 
     index: int = 0
     count: int = 1

@@ -17,12 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Photos(Sequence[tuple[Image, int]]):
-    """Photos of any size that are opened one by one: indexed, it gives a PIL image and its label.
-
-    Attributes:
-        files: N paths, or photos inside larger files.
-        labels: N class numbers.
-    """
+    """N files of photos of any size, and N labels; indexed, it opens one: a PIL image and its label."""
 
     files: Sequence[PhotoFile]
     labels: Sequence[int]

@@ -1,8 +1,6 @@
 """Photos from files: decoded once where memory allows, cropped and changed one by one in worker processes.
 
-Every photo's random changes come from the epoch's seed and the photo's number alone, so they are the same
-however many workers share the work, and in a run that was stopped and resumed. Photos that all have the
-wanted size already need no work of their own: whole batches of them are changed at once, as in `ImageData`.
+Photos that all have the wanted size already are changed in whole batches instead, as in `ImageData`.
 """
 
 import contextlib

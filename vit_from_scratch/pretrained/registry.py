@@ -33,8 +33,7 @@ def load_pretrained(name: str) -> VisionTransformer:
     "tiny-imagenet-masked-pixels", with untrained heads (see `load_self_supervised`). The names of `RELEASES`
     are downloaded once. What images a model takes says `input_scaling`.
 
-    Returns:
-        The model on the CPU, in evaluation mode, with float32 weights.
+    The model is on the CPU, in evaluation mode, with float32 weights.
 
     Raises:
         InputError: an unknown name, or a download that fails.
@@ -122,17 +121,12 @@ def fetch(url: str, name: str, sha256: str = "") -> Path:
 
 
 def load_self_supervised(name: str) -> "SelfSupervised":
-    """Load a shipped model that learned without labels, with what its task needs beside the ViT.
+    """Load a shipped model that learned without labels, with what its task needs beside the ViT, `vit`.
 
-    Args:
-        name: "tiny-imagenet-masked-patches" (appendix B.1.2) or "tiny-imagenet-masked-pixels" (not the
-            paper's).
-
-    Returns:
-        The model on the CPU, in evaluation mode, with float32 weights; `vit` is the ViT in it.
+    It is "tiny-imagenet-masked-patches" (appendix B.1.2) or "tiny-imagenet-masked-pixels" (not the paper's),
+    on the CPU, in evaluation mode, with float32 weights; an `InputError` refuses another name.
     """
-    # Imported here: most want the ViT alone.
-    from vit_from_scratch.training.pretraining import load_pretraining
+    from vit_from_scratch.training.pretraining import load_pretraining  # here: most want the ViT alone
 
     names = [name for name, objective in SHIPPED.items() if objective != "classes"]
     if name not in names:
@@ -147,11 +141,7 @@ def _shipped_file(name: str) -> AbstractContextManager[Path]:
 
 
 def input_scaling(name: str) -> Normalisation:
-    """Return how images are scaled for a trained model: a function from bytes (B, 3, H, W) to what it takes.
-
-    Raises:
-        InputError: an unknown name.
-    """
+    """Return what maps bytes (B, 3, H, W) to what a trained model takes; an `InputError` for another name."""
     return NORMALISATIONS["half" if is_shipped(name) else RELEASES[name].scaling]
 
 
