@@ -75,14 +75,6 @@ def test_a_photo_is_decoded_once(mixed, monkeypatch):
     assert sorted(read) == list(range(16))
 
 
-def test_photos_of_the_wanted_size_are_used_as_they_are(uniform):
-    data = opened(uniform, validation_size=4)
-    images, labels = next(data.batches("test"))
-    pixels = torch.stack([torch.from_numpy(_array(data.source.test[number][0])) for number in range(4)])
-    assert torch.equal(images, data.normalise(pixels))
-    assert labels.tolist() == [0, 0, 1, 1]
-
-
 def _array(photo):
     import numpy as np
 

@@ -60,13 +60,6 @@ def test_sixteen_bits_of_grey_are_those_of_white(tmp_path, name):
     assert torch.allclose(photo[0].flatten(), torch.linspace(0, 1, 400), atol=0.003)
 
 
-@pytest.mark.parametrize("grey", [0, 13107, 65535])
-def test_a_picture_of_one_grey_of_sixteen_bits_keeps_it(tmp_path, grey):
-    even = Image.fromarray(np.full((9, 9), grey, dtype=np.uint16))
-    photo = load_photo(saved(tmp_path, even), (4, 4))
-    assert torch.allclose(photo, torch.tensor(grey / 65535))
-
-
 def test_grey_of_an_unknown_scale_is_refused(tmp_path):
     strange = Image.fromarray(np.tile(np.array([-3.0, 7.0], dtype=np.float32), (2, 1)))
     with pytest.raises(InputError, match="no format says what is white in greys of 32 bits"):

@@ -127,18 +127,5 @@ def test_sizes_that_no_memory_holds_are_counted_exactly():
     assert forward_flops(config) == 12 * block + 2 * (places * 768 * 768 + 768 * 1000)
 
 
-@pytest.mark.parametrize("layers", [(1,), (2, 1), (3, 4, 9), (1, 2, 3, 1)])
-@pytest.mark.parametrize("root_stride", [1, 4])
-def test_operations_of_a_hybrid_are_what_torch_counts(layers, root_stride):
-    stride = root_stride * 2 ** (len(layers) - 1)
-    stem = {"stem": {"kind": "resnet", "width": 8, "layers": layers, "root_stride": root_stride}}
-    sizes = {"image_size": 2 * stride, "patch_size": stride, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 8}
-    config = ViTConfig.from_dict(sizes | stem)
-    model = VisionTransformer(config).to("meta")
-    with FlopCounterMode(display=False) as counter:
-        model(torch.zeros(1, 3, *config.image_shape, device="meta"), return_intermediates=True)
-    assert counter.get_total_flops() == forward_flops(config)
-
-
 def test_the_table_of_a_model_without_parameters_is_empty():
     assert parameter_table(torch.nn.ReLU()).split() == ["-" * 20, "total", "0"]

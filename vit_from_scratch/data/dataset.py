@@ -99,10 +99,7 @@ class DataSet(ABC):
 class ImageData(DataSet):
     """A `DataSet` of small images, in memory as bytes: a batch is one indexing operation, on any device.
 
-    Attributes:
-        train_images: (N, C, H, W) uint8; their labels are (N,) int64.
-        validation_images: held out of the training images, for choosing settings; may be empty.
-        test_images: touched once, at the end.
+    Images are (N, C, H, W) uint8, labels (N,) int64; those for validation may be none.
     """
 
     train_images: Tensor

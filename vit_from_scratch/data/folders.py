@@ -15,9 +15,6 @@ from vit_from_scratch.errors import InputError
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """What the names of photos end in; other files are left out."""
 
-Samples = list[tuple[Path, int]]
-"""Paths with class numbers."""
-
 
 def open_folder(root: Path) -> PhotoSource:
     """List the photos of a folder, in an order that does not depend on the disk; none is opened.
@@ -107,7 +104,7 @@ def _class_names(folder: Path) -> list[str]:
     return [name for name in names if name[0] != "." and name != "__MACOSX"]
 
 
-def _samples(folder: Path, names: list[str], train: Path) -> Samples:
+def _samples(folder: Path, names: list[str], train: Path) -> list[tuple[Path, int]]:
     """Return the photos of a part, class by class; its classes must be those for training."""
     if differ := sorted(set(_class_names(folder)) ^ set(names)):
         raise InputError(

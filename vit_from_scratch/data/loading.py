@@ -92,13 +92,13 @@ class PhotoWorkers:
         count: int,
         pin: bool,
     ) -> Iterator[Any]:
-        """Yield batches of photos (B, 3, H, W) with labels (B,), by the numbers of the photos.
+        """Yield batches of photos (B, 3, H, W) with labels (B,), by the photos' numbers.
 
         Args:
             key: what is the same for passes that may share workers, the transform above all.
             jobs: makes the data set, if there are no such workers yet.
             batches: the numbers.
-            seed: of the random changes.
+            seed: of the changes.
             count: of the workers; 0 to load here.
             pin: for a GPU, which fetches batches meanwhile.
 

@@ -48,11 +48,9 @@ class PhotoData(DataSet):
         source: the photos.
         side: the width and height that they are brought to, in pixels.
         uniform: whether every photo has that size as it is.
-        train: numbers of the training photos in `source.train`, (N,).
-        validation: numbers of those held out.
+        train: numbers of the training photos in `source.train`, (N,); and of those held out, `validation`.
         device: where batches are put.
-        decoded: what is in memory; copies on other devices and for other processes share it.
-        workers: the processes that read photos, shared likewise.
+        decoded: what is in memory; copies on other devices and for other processes share it, and `workers`.
     """
 
     source: PhotoSource

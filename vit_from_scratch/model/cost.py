@@ -54,11 +54,8 @@ def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
     """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
     Every matrix product comes back as two: one gives the gradient of its input, one that of its weights. (As
-    is usual, the gradient of the image is counted, too, though nobody needs it.)
-
-    Args:
-        config: the model.
-        checkpointing: whether the blocks are computed again in the backward pass, to spare memory.
+    is usual, the gradient of the image is counted, too, though nobody needs it.) With `checkpointing` the
+    blocks are computed again in the backward pass, to spare memory.
     """
     again = config.depth * block_flops(config) if checkpointing else 0
     return 3 * forward_flops(config) + again
@@ -69,11 +66,7 @@ def pretraining_exaflops(
 ) -> float:
     """Operations of a whole pre-training, in exaFLOPs (10^18), as the last column of Table 6.
 
-    Args:
-        variant: for instance ``"B/16"``.
-        epochs: passes over the data.
-        images: images of one pass; JFT-300M by default.
-        image_size: side of the images in pixels.
+    An epoch is a pass over so many `images`, those of JFT-300M by default; their side is in pixels.
     """
     return training_flops(variant_config(variant, image_size=image_size)) * images * epochs / 1e18
 

@@ -80,10 +80,8 @@ def _released(name: str, release: Release) -> VisionTransformer:
 def fetch(url: str, name: str, sha256: str = "") -> Path:
     """Return the path of a file from the web; on first use torch downloads it to the cache.
 
-    Args:
-        url: where it is published.
-        name: what to call it in the folder that VIT_WEIGHTS_DIR names, or in a cache in the home folder.
-        sha256: the beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
+    It goes under its name to the folder that VIT_WEIGHTS_DIR names, or to a cache in the home folder. Of its
+    checksum the beginning is given; "" for a zip archive, such as .npz, which has its own.
 
     Raises:
         InputError: it cannot be had whole, or not be written; no broken file is left.
@@ -148,8 +146,7 @@ def input_scaling(name: str) -> Normalisation:
 def class_names(name: str) -> tuple[str, ...]:
     """Return the K class names of a trained model, in the order of its logits.
 
-    Raises:
-        InputError: an unknown name, or a model that learned without labels.
+    An `InputError` refuses an unknown name, and a model that learned without labels.
     """
     if not is_shipped(name):
         from torchvision.models import ViT_B_16_Weights  # imported here: only the released models need it

@@ -59,13 +59,7 @@ class PreActivationBottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head.
-
-    Args:
-        config: stages, width, root and the eps.
-        channels: channels C of the images.
-        num_classes: classes K.
-    """
+    """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head."""
 
     def __init__(self, config: ResNetConfig, channels: int = 3, num_classes: int = 1000) -> None:
         super().__init__()
@@ -108,8 +102,7 @@ def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNe
 def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
     """Count those operations of `counted_flops` that only multiply the zeros around a feature map.
 
-    In the `StandardisedConv` layers of a ResNet at 224 pixels that is 3 to 4%. A compiler can leave them out,
-    as it knows the result. Arguments as in `counted_flops`.
+    In the `StandardisedConv` layers of a ResNet at 224 pixels that is 3 to 4%; a compiler can leave it out.
     """
     wasted = 0
 
