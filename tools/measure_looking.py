@@ -32,7 +32,6 @@ from torch import Tensor
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.dataset import DataSet
-from vit_from_scratch.data.tiny_imagenet import object_masks
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
@@ -323,6 +322,17 @@ def open_photos(data_dir: Path) -> tuple[DataSet, Tensor, Tensor]:
     return data, images, labels
 
 
+def object_masks(data_dir: Path) -> Tensor:
+    """Return where the object is in each test photo, (10,000, 64, 64): 1 in its box, both ends included."""
+    path = data_dir / "tiny-imagenet-200" / "val" / "val_annotations.txt"
+    lines = path.read_text().splitlines()
+    masks = torch.zeros(len(lines), 64, 64)
+    for mask, line in zip(masks, lines, strict=True):
+        left, top, right, bottom = map(int, line.split()[2:])
+        mask[top : bottom + 1, left : right + 1] = 1
+    return masks
+
+
 def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
     """Return how far the heads of a run with a stem look, at every moment that it kept."""
     moments = {epoch: load_checkpoint(file) for epoch, file in moments_of([run], 0).items()}
@@ -343,7 +353,7 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     first = json.loads(after.read_text("utf-8"))["on_the_way"] if after else {}
     moments = moments_of(runs, max((int(moment) for moment in first if moment != "mean"), default=0))
     data, images, labels = open_photos(data_dir)
-    masks = torch.from_numpy(object_masks(data_dir)).float()
+    masks = object_masks(data_dir)
     area = masks.mean(dim=(1, 2))
     path = {str(epoch): load_checkpoint(file) for epoch, file in moments.items()}
     shipped = open_model("tiny-imagenet")

@@ -90,9 +90,7 @@ def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
 
 
 def test_a_data_set_of_photos_is_refused_before_it_is_looked_for(monkeypatch):
-    monkeypatch.setitem(
-        datasets.PHOTO_SOURCES, "imagenette", lambda folder, side: pytest.fail("it was opened")
-    )
+    monkeypatch.setitem(datasets.SOURCES, "imagenette", lambda folder, side: pytest.fail("it was opened"))
     with pytest.raises(InputError, match=r"imagenette is streamed from its files: .*open_dataset"):
         load_dataset("imagenette")
 
@@ -191,14 +189,3 @@ def test_normalisation_copies_nothing_to_a_device(normalise):
         normalise.undo(images)
     with pytest.raises(AssertionError), NoCopies():
         torch.tensor([0.5], device="meta")
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("normalise", NORMALISATIONS.values(), ids=NORMALISATIONS)
-def test_a_gpu_never_waits_for_normalisation(normalise):
-    images = torch.zeros(2, 3, 4, 4, device="cuda")
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        normalise(images)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")

@@ -6,7 +6,7 @@ import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
-from vit_from_scratch.data.folders import Survey, open_folder, survey_own
+from vit_from_scratch.data.folders import open_folder
 
 
 @pytest.fixture
@@ -104,22 +104,6 @@ def test_test_without_train_is_refused(flat):
         open_folder(flat)
 
 
-def test_a_survey_counts_and_measures(flat, save_photo):
-    for number in range(10):
-        save_photo(flat / "dog" / f"{number}.png", size=(40, 30))
-        save_photo(flat / "dog" / f"large{number}.png", size=(40, 30))
-    assert survey_own(f"folder:{flat}") == Survey(photos=24, side=30, classes=2)
-
-
-def test_a_survey_of_what_is_no_picture_is_one_sentence(tmp_path):
-    for name in "abcd":
-        (tmp_path / name[0]).mkdir()
-        for number in range(2):
-            (tmp_path / name / f"{number}.jpg").write_text("no picture")
-    with pytest.raises(InputError, match=r"a/0\.jpg|a/1\.jpg"):
-        survey_own(f"folder:{tmp_path}")
-
-
 def test_a_tenth_is_for_validation_unless_told_otherwise(flat):
     data = open_dataset(DataConfig(f"folder:{flat}", image_size=8))
     assert data.config.validation_size == data.size_of("validation") == 2
@@ -148,19 +132,6 @@ def files_of(data, numbers):
 
 def test_a_pipe_among_the_photos_is_named_and_not_waited_for(flat):
     os.mkfifo(flat / "cat" / "pipe.png")
-    assert survey_own(f"folder:{flat}").side == 10
     data = open_dataset(DataConfig(f"folder:{flat}", image_size=8, validation_size=0))
-    assert any(line.endswith("cat/pipe.png ?") for line in data.source.train.described())
     with pytest.raises(InputError, match=r"pipe\.png cannot be read \(it is not a file\)"):
         list(data.training_batches(4, Augmentation(), 0))
-
-
-def test_other_photos_of_the_same_names_and_sizes_are_told_apart(tmp_path, save_photo):
-    described = []
-    for seed in (1, 2, 1):
-        for number, name in enumerate("abab"):
-            save_photo(tmp_path / name / f"{number}.bmp", seed=10 * seed + number)
-        described.append([*open_folder(tmp_path).train.described(), *open_folder(tmp_path).test.described()])
-    assert described[0] == described[2]
-    assert all(one.split()[:-1] == other.split()[:-1] for one, other in zip(*described[:2], strict=True))
-    assert not set(described[0]) & set(described[1])

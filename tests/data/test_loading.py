@@ -12,7 +12,7 @@ import torch
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, ImageData, PhotoData, open_dataset
 from vit_from_scratch.data.loading import PhotoJobs, PhotoWorkers
-from vit_from_scratch.data.reading import shrunk
+from vit_from_scratch.data.streaming import shrunk
 from vit_from_scratch.training import Callback, TrainConfig, train
 
 CROPS = Augmentation(flip=True, crop=(0.5, 1.0), colour_jitter=(0.2, 0.2, 0.2, 0.05))
@@ -57,7 +57,7 @@ def test_photos_in_memory_and_from_files_are_the_same(mixed, monkeypatch, augmen
 
     inside, outside = (opened(mixed, validation_size=4) for _ in range(2))
     from_memory = batches(inside)
-    monkeypatch.setattr("vit_from_scratch.data.reading.LIMIT", 0)
+    monkeypatch.setattr("vit_from_scratch.data.streaming.LIMIT", 0)
     assert same(from_memory, batches(outside))
 
 
@@ -73,14 +73,6 @@ def test_a_photo_is_decoded_once(mixed, monkeypatch):
         list(data.training_batches(4, CROPS, epoch))
         list(data.batches("validation", workers=0))
     assert sorted(read) == list(range(16))
-
-
-def test_photos_of_the_wanted_size_are_used_as_they_are(uniform):
-    data = opened(uniform, validation_size=4)
-    images, labels = next(data.batches("test"))
-    pixels = torch.stack([torch.from_numpy(_array(data.source.test[number][0])) for number in range(4)])
-    assert torch.equal(images, data.normalise(pixels))
-    assert labels.tolist() == [0, 0, 1, 1]
 
 
 def _array(photo):
@@ -134,7 +126,7 @@ def test_imagenette_gets_its_central_crop_even_if_all_photos_are_square(tmp_path
             save_photo(tmp_path / "imagenette2-160" / part / wnid / "0.JPEG", (160, 160), seed=0)
     data = open_dataset(DataConfig("imagenette", 0, image_size=160), tmp_path)
     assert isinstance(data, PhotoData)
-    assert not data.reader.uniform
+    assert not data.uniform
 
 
 class Pids(Callback):

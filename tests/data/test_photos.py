@@ -60,24 +60,10 @@ def test_sixteen_bits_of_grey_are_those_of_white(tmp_path, name):
     assert torch.allclose(photo[0].flatten(), torch.linspace(0, 1, 400), atol=0.003)
 
 
-@pytest.mark.parametrize("grey", [0, 13107, 65535])
-def test_a_picture_of_one_grey_of_sixteen_bits_keeps_it(tmp_path, grey):
-    even = Image.fromarray(np.full((9, 9), grey, dtype=np.uint16))
-    photo = load_photo(saved(tmp_path, even), (4, 4))
-    assert torch.allclose(photo, torch.tensor(grey / 65535))
-
-
-def test_grey_of_an_unknown_scale_goes_from_black_to_white(tmp_path):
+def test_grey_of_an_unknown_scale_is_refused(tmp_path):
     strange = Image.fromarray(np.tile(np.array([-3.0, 7.0], dtype=np.float32), (2, 1)))
-    photo = load_photo(saved(tmp_path, strange, "a.tif"), (2, 2))
-    assert photo[0, 0].tolist() == [0, 1]
-
-
-def test_grey_that_is_no_number_is_refused(tmp_path):
-    for value in (np.nan, np.inf):
-        path = saved(tmp_path, Image.fromarray(np.full((2, 2), value, dtype=np.float32)), "a.tif")
-        with pytest.raises(InputError, match="values that are not finite numbers"):
-            load_photo(path, (2, 2))
+    with pytest.raises(InputError, match="no format says what is white in greys of 32 bits"):
+        load_photo(saved(tmp_path, strange, "a.tif"), (2, 2))
 
 
 def test_a_file_that_would_start_another_program_is_no_picture(tmp_path, monkeypatch):
@@ -96,7 +82,7 @@ def test_a_photo_turned_by_exif_is_turned_upright(tmp_path):
     assert photo[2, 20].mean() > 0.9
 
 
-@pytest.mark.parametrize("size", [(1, 1), (3, 900), (1200, 2)])
+@pytest.mark.parametrize("size", [(1, 1), (3, 900), (40_000, 2)])
 def test_tiny_and_long_pictures_are_read(tmp_path, size):
     photo = load_photo(saved(tmp_path, Image.new("RGB", size, (9, 9, 9))), (32, 32))
     assert photo.shape == (3, 32, 32)

@@ -43,7 +43,7 @@ def test_photos_are_shared_likewise(tmp_path, streamed):
         noise = torch.randint(256, (12, 8 + 4 * (not streamed or number % 2), 3), dtype=torch.uint8)
         Image.fromarray(noise.numpy()).save(place / f"{number}.png")
     data = open_dataset(DataConfig(f"folder:{tmp_path}", image_size=12, validation_size=5))
-    assert data.reader.uniform is not streamed
+    assert data.uniform is not streamed
     some = replace(EVERYTHING, erase=0.2, shift=2)
     parts = [data.shared(Share(rank, 2)) for rank in range(2)]
     assert same(

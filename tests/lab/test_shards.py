@@ -77,7 +77,7 @@ def test_a_run_from_shards_is_that_from_the_folder(photos, packed):
 
 
 def test_workers_give_the_same_batches(packed, monkeypatch):
-    monkeypatch.setattr("vit_from_scratch.data.reading.LIMIT", 0)  # shards are read in every epoch
+    monkeypatch.setattr("vit_from_scratch.data.streaming.LIMIT", 0)  # shards are read in every epoch
     data = opened("shards", packed, validation_size=2)
     one, two = (list(data.training_batches(5, CROPS, seed=3, workers=count)) for count in (0, 2))
     assert all(map(torch.equal, (t for batch in one for t in batch), (t for batch in two for t in batch)))
@@ -90,7 +90,7 @@ class Stop(Callback):
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(packed, tmp_path, monkeypatch):
-    monkeypatch.setattr("vit_from_scratch.data.reading.LIMIT", 0)
+    monkeypatch.setattr("vit_from_scratch.data.streaming.LIMIT", 0)
     expected = trained(opened("shards", packed))
     with pytest.raises(KeyboardInterrupt):
         trained(opened("shards", packed), tmp_path / "run", [Stop()])

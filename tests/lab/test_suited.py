@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from vit_from_scratch import InputError, ViTConfig
-from vit_from_scratch.data.folders import Survey
 from vit_lab.cli import main
 from vit_lab.experiments.suited import (
     KNOWN,
     SIDES,
+    Survey,
     suited_patch,
     suited_recipe,
     suited_tables,

@@ -1,14 +1,11 @@
 """The bytes that are worked out are those that torch keeps."""
 
 import math
-import weakref
 from collections import Counter
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
@@ -117,43 +114,6 @@ def test_activations_are_what_autograd_keeps(options, precision, kind, monkeypat
     assert measured - 16 <= memory.activations + memory.copies <= measured  # but for a scalar of the loss
 
 
-def test_a_model_of_the_usual_size(monkeypatch):
-    config = variant_config("Ti/16")
-    measured = most_kept(config, 2, "float32", "explicit", monkeypatch)
-    assert activation_memory(config, 2, attention="explicit") == pytest.approx(measured, abs=16)
-
-
-class Living(TorchDispatchMode):
-    """Follow the bytes that operations allocate until nobody holds them any more."""
-
-    def __init__(self):
-        super().__init__()
-        self.storages = {}
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        def storages(values):
-            return [t.untyped_storage() for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
-
-        old = {storage._cdata for storage in storages((args, kwargs))}
-        result = func(*args, **(kwargs or {}))
-        for storage in storages(result):
-            place = storage._cdata
-            if place not in old and place not in self.storages:
-                self.storages[place] = storage.nbytes()
-                weakref.finalize(storage, self.storages.pop, place)
-        return result
-
-
-def test_what_is_allocated_after_a_forward_pass_is_what_autograd_keeps():
-    config = variant_config("Ti/16", image_size=96, num_classes=10)
-    model, images = VisionTransformer(config), torch.randn(2, 3, 96, 96)
-    with Living() as living:
-        loss = F.cross_entropy(model(images), torch.zeros(2, dtype=torch.long))
-        allocated = sum(living.storages.values())
-    assert loss.requires_grad
-    assert activation_memory(config, 2) == pytest.approx(allocated, rel=0.01)
-
-
 @pytest.mark.parametrize("kind", ["fused", "explicit"])
 @pytest.mark.parametrize("options", [{"depth": 1}, {}, {"depth": 6}, {"num_classes": 50_000}], ids=str)
 def test_checkpointed_blocks_are_there_in_full_one_at_a_time(options, kind, monkeypatch):
@@ -197,26 +157,6 @@ def test_a_checkpoint_every_few_blocks_keeps_as_much_as_chapter_11_says(every, m
 
 def checkpointed_bytes(depth, every, kept, block):
     return (depth // every - 1) * kept + every * block
-
-
-def test_without_checkpointing_a_block_more_is_a_block_more():
-    def at(depth, checkpointing):
-        config = ViTConfig.from_dict(SIZES | {"depth": depth})
-        return activation_memory(config, checkpointing=checkpointing)
-
-    tokens = 8 * 12 + 1  # 32 x 48 pixels in patches of 4, and the class token
-    values = 4 * tokens * (8 * 24 + 2 * 40)
-    assert at(5, False) - at(4, False) == values + 4 * tokens * (4 + 3)  # statistics: 2 norms, 3 heads
-    assert at(5, True) - at(4, True) == 4 * tokens * 24
-
-
-def test_explicit_attention_grows_with_the_square_of_the_tokens():
-    def weights_of(size):
-        config = variant_config("B/16", image_size=size)
-        return activation_memory(config, attention="explicit") - activation_memory(config)
-
-    for size, tokens in ((224, 197), (448, 785)):
-        assert weights_of(size) == 4 * 12 * 12 * (tokens**2 - tokens)  # less what the fused kernel keeps
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)

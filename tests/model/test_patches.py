@@ -9,7 +9,6 @@ from PIL import Image
 from vit_from_scratch import InputError
 from vit_from_scratch.model.patches import (
     PatchEmbedding,
-    embedding_weight_from_convolution,
     patchify,
     unpatchify,
 )
@@ -42,13 +41,6 @@ def test_unfold_and_project_equals_the_strided_convolution(shape, size):
     kernel = embedding.as_convolution_weight()
     convolved = F.conv2d(images, kernel, embedding.projection.bias, stride=size)
     torch.testing.assert_close(embedding(images), convolved.flatten(2).transpose(1, 2))
-
-
-def test_a_kernel_survives_the_way_to_the_embedding_and_back():
-    kernel = torch.randn(10, 3, 4, 4)
-    embedding = PatchEmbedding(4, 3, 10)
-    embedding.projection.weight.data = embedding_weight_from_convolution(kernel)
-    assert torch.equal(embedding.as_convolution_weight(), kernel)
 
 
 def test_the_embedding_starts_with_variance_one_over_its_inputs():

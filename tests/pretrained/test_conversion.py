@@ -70,15 +70,6 @@ def test_timm(options, dtype, tolerance):
     compare(ours, theirs, image, theirs.blocks, tolerance)
 
 
-@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "vit_small_patch32_384"])
-def test_timms_named_models(name):
-    theirs = random_weights(timm.create_model(name, num_classes=10), torch.float64)
-    ours = from_timm(theirs)
-    compare(
-        ours, theirs, torch.randn(1, 3, *ours.config.image_shape, dtype=torch.float64), theirs.blocks, 1e-9
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "difference"),
     [

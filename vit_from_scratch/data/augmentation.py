@@ -1,10 +1,24 @@
 """How far training images are changed: `Augmentation`, and its presets by name; no PyTorch needed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.settings import check_fields, require
+
+RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("shift jitter shear", lambda most: most >= 0, "0 or more"),
+    ("rotation", lambda most: 0 <= most <= 180, "0 to 180 degrees"),
+    ("scale erase", lambda most: 0 <= most < 1, "0 or more, below 1"),
+    # beyond, Beta's samples in float32 are no longer Beta's
+    ("mixup cutmix", lambda alpha: alpha == 0 or 0.01 <= alpha <= 1000, "0, or 0.01 to 1000"),
+    ("mix_probability", lambda share: 0 <= share <= 1, "0 to 1"),
+    ("crop", lambda areas: 0 < areas[0] <= areas[1] <= 1, "two shares, 0 < low <= high <= 1"),
+    ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four numbers from 0, the last to 0.5"),
+    ("rand_augment", lambda of: of[0] >= 0 and 0 <= of[1] <= 30, "a number and a strength of 0 to 30"),
+)
+"""What the amounts may be: names, whether a value is in their range, and the range in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,31 +67,14 @@ class Augmentation:
     def __post_init__(self) -> None:
         """Refuse amounts that make no sense."""
         check_fields(self, "train.augmentation")
-        (low, high), jitter, (count, strength) = self.crop, self.colour_jitter, self.rand_augment
-        some_hue = "four numbers of 0 or more, the last at most 0.5"
-        strong = "a number of operations and a strength of 0 to 30"
-        for names, fits, expected in (
-            ("shift jitter shear", lambda value: value >= 0, "0 or more"),
-            ("rotation", lambda value: 0 <= value <= 180, "0 to 180 degrees"),
-            ("scale erase", lambda value: 0 <= value < 1, "0 or more, below 1"),
-            # beyond, Beta's samples in float32 are no longer Beta's
-            ("mixup cutmix", lambda value: value == 0 or 0.01 <= value <= 1000, "0, or 0.01 to 1000"),
-            ("mix_probability", lambda value: 0 <= value <= 1, "0 to 1"),
-            ("crop", lambda _: 0 < low <= high <= 1, "two shares, 0 < low <= high <= 1"),
-            ("colour_jitter", lambda _: min(jitter) >= 0 and jitter[3] <= 0.5, some_hue),
-            ("rand_augment", lambda _: count >= 0 and 0 <= strength <= 30, strong),
-        ):
+        for names, fits, expected in RANGES:
             for name in names.split():
                 value = getattr(self, name)
                 require(fits(value), f"train.augmentation.{name}", value, expected)
 
     @classmethod
     def named(cls, name: str) -> "Augmentation":
-        """Return one of the presets, `PRESETS`.
-
-        Raises:
-            InputError: an unknown name.
-        """
+        """Return one of `PRESETS`; an `InputError` for an unknown name."""
         if name not in PRESETS:
             raise unknown_name("train.augmentation", name, PRESETS)
         return PRESETS[name]
@@ -91,8 +88,8 @@ class Augmentation:
     @property
     def alone(self) -> tuple[str, ...]:
         """The names of what is asked for and must look at one photo at a time."""
-        asked = {"colour_jitter": any(self.colour_jitter), "rand_augment": self.rand_augment[0] > 0}
-        return tuple(name for name, wanted in asked.items() if wanted)
+        asked = {"colour_jitter": any(self.colour_jitter), "rand_augment": self.rand_augment[0]}
+        return tuple(name for name in asked if asked[name])
 
 
 PRESETS = {

@@ -17,10 +17,8 @@ STREAMED = {"tiny-imagenet": 5_000, "imagenette": 950, "pets": 370, "flowers": 2
 """The same for the data sets of photos, which are read from a file each."""
 
 OWN_SOURCES = {"folder:": "vit_from_scratch.data.folders:open_folder"}
-"""What may stand before the path of photos of your own, and the function that makes a `PhotoSource` of it.
-
-A package may add to this, as the laboratory does for "shards:".
-"""
+"""What may stand before the path of photos of your own, and the function that makes a `PhotoSource` of it;
+the laboratory adds "shards:"."""
 
 Part = Literal["train", "validation", "test"]
 

@@ -64,14 +64,8 @@ class DataSet(ABC):
     ) -> Batches:
         """Yield the training images of an epoch in random order, in whole batches (or one smaller batch).
 
-        Args:
-            batch_size: images in a batch, B.
-            augmentation: random changes to them.
-            seed: decides order and changes.
-            workers: processes that read files; 0 for none. They change nothing about the batches.
-
-        Yields:
-            Images (B, C, H, W), floats from 0 to 255, and labels (B,).
+        They are (B, C, H, W), floats from 0 to 255, with labels (B,). The seed decides order and changes;
+        the number of processes that read files, `workers`, changes nothing.
 
         Raises:
             InputError: an augmentation that these images cannot have, or a photo that cannot be read.
@@ -105,13 +99,7 @@ class DataSet(ABC):
 class ImageData(DataSet):
     """A `DataSet` of small images, in memory as bytes: a batch is one indexing operation, on any device.
 
-    Attributes:
-        train_images: (N, C, H, W) uint8.
-        train_labels: (N,) int64.
-        validation_images: held out of the training images, for choosing settings; may be empty.
-        validation_labels: likewise.
-        test_images: touched once, at the end.
-        test_labels: likewise.
+    Images are (N, C, H, W) uint8, labels (N,) int64; those for validation may be none.
     """
 
     train_images: Tensor
@@ -127,13 +115,6 @@ class ImageData(DataSet):
         channels, *sides = self.train_images.shape[1:]
         height, width = [self.config.image_size] * 2 if self.config.image_size else sides
         return channels, height, width
-
-    def at_size(self, images: Tensor) -> Tensor:
-        """Bring images (B, C, H, W) to `image_shape`, as floats unless they have it."""
-        sides = self.image_shape[1:]
-        if images.shape[-2:] == sides:
-            return images
-        return F.interpolate(images.float(), sides, mode="bilinear", antialias=True)
 
     def size_of(self, part: Part) -> int:
         """Return the number of images in a part."""
@@ -152,15 +133,22 @@ class ImageData(DataSet):
     ) -> Batches:
         """Yield the training images of an epoch in random order; see `DataSet`."""
         self.check_augmentation(augmentation)
-        images, labels = self.train_images, self.train_labels
-        for changed, own in shuffled_batches(images, labels, batch_size, augmentation, seed, self.share):
-            yield self.at_size(changed), own
+        whole = self.train_images, self.train_labels
+        for images, labels in shuffled_batches(*whole, batch_size, augmentation, seed, self.share):
+            yield self.at_size(images), labels
 
     def batches(self, part: Part, batch_size: int = 500, workers: int = 0) -> Batches:
         """Yield the images of a part in their order, normalised; see `DataSet`."""
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
         for batch in self.share.passes(len(labels), batch_size):
             yield self.normalise(self.at_size(images[batch])), labels[batch]
+
+    def at_size(self, images: Tensor) -> Tensor:
+        """Bring images (B, C, H, W) to `image_shape`, as floats unless they have it."""
+        sides = self.image_shape[1:]
+        if images.shape[-2:] == sides:
+            return images
+        return F.interpolate(images.float(), sides, mode="bilinear", antialias=True)
 
     def to(self, device: torch.device | str) -> Self:
         """Return the same data on a device."""

@@ -1,39 +1,24 @@
 """Data sets by name: `load_dataset("digits")`, `open_dataset(DataConfig("imagenette"))`."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from vit_from_scratch.data import published
-from vit_from_scratch.data.config import DataConfig, own_place
+from vit_from_scratch.data.config import IN_MEMORY, DataConfig
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
-from vit_from_scratch.data.reading import PhotoReader
-from vit_from_scratch.data.sources import PhotoSource, open_own
+from vit_from_scratch.data.photos import picture_size
+from vit_from_scratch.data.published import SOURCES, Source
+from vit_from_scratch.data.sources import open_own, spread
 from vit_from_scratch.data.streaming import PhotoData
-from vit_from_scratch.data.tiny_imagenet import read_tiny_imagenet
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import typed_path
 
-SOURCES: dict[str, Callable[[Path | None], published.Source]] = {
-    "digits": published.read_digits,
-    "cifar10": partial(published.read_cifar, "CIFAR10"),
-    "cifar100": partial(published.read_cifar, "CIFAR100"),
-}
-"""How each data set of small images is read: a function from the data folder (or None) to its images."""
-
-PHOTO_SOURCES: dict[str, Callable[[Path | None, int], PhotoSource]] = {
-    "tiny-imagenet": read_tiny_imagenet,
-    "imagenette": published.read_imagenette,
-    "pets": published.read_pets,
-    "flowers": published.read_flowers,
-}
-"""The same for data sets of photos, which are streamed; it is also told the side of the images."""
+LOOKED_AT = 10_000
+"""Whether photos of your own have the wanted size as they are, the heads of so many files of a part tell."""
 
 
 def load_dataset(
@@ -42,24 +27,23 @@ def load_dataset(
     validation_size: int | None = None,
     split_seed: int = 0,
 ) -> ImageData:
-    """Load a data set of small images by name, into memory.
+    """Load a data set of small images by name, into memory; for larger photos see `open_dataset`.
 
     Args:
         name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download), "cifar10" or "cifar100" (60,000
-            photos of 32x32 each). For data sets of larger photos see `open_dataset`.
+            photos of 32x32 each).
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
-        validation_size: as in `DataConfig`: None for the usual number, 0 to train on all of them.
-        split_seed: which of the training images those are.
+        validation_size: as in `DataConfig`, and `split_seed`, too.
 
     Raises:
         InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
     config = DataConfig(name, validation_size, split_seed)
-    data = open_dataset(config, data_dir) if name in SOURCES else None
+    data = open_dataset(config, data_dir) if name in IN_MEMORY else None
     if not isinstance(data, ImageData):
         raise InputError(
-            f"{name} is streamed from its files: expected one of {', '.join(SOURCES)} here. "
+            f"{name} is streamed from its files: expected one of {', '.join(IN_MEMORY)} here. "
             "Take open_dataset(DataConfig(...)) for it."
         )
     return data
@@ -68,28 +52,29 @@ def load_dataset(
 def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
     """Open any data set: small images in memory, an `ImageData`; photos as a stream, a `PhotoData`.
 
-    Args:
-        config: which images.
-        data_dir: as in `load_dataset`.
+    The folder `data_dir` is as in `load_dataset`.
 
     Raises:
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
             corrupted file, or no network.
     """
     folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]
-    if config.name in SOURCES:
-        images, labels, *test, names = SOURCES[config.name](folder)
+    side = config.image_size or 224
+    photos = SOURCES[config.name](folder, side) if config.name in SOURCES else open_own(config.name)
+    if isinstance(photos, Source):
+        images, labels, *test, names = photos
         train, validation = hold_out(labels, config)
         parts = (images[train], labels[train], images[validation], labels[validation], *test)
         return ImageData(config, *parts, class_names=names, normalise=normalise)
-    own, side = own_place(config.name) is not None, config.image_size or 224
-    photos = open_own(config.name) if own else PHOTO_SOURCES[config.name](folder, side)
+    uniform = photos.size == (side, side)
+    if config.name not in SOURCES:
+        some = [file for part in (photos.train, photos.test) for file in spread(part.files, LOOKED_AT)]
+        uniform = all(picture_size(file) == (side, side) for file in some)
     labels = torch.tensor(photos.train.labels)
     if config.validation_size is None:
         config = replace(config, validation_size=photos.validation or usual_size(labels))
-    train, validation = hold_out(labels, config, photos.validation)
-    reader, names = PhotoReader(photos, side, own), photos.class_names
-    return PhotoData(config, reader, train, validation, class_names=names, normalise=normalise)
+    split, names = hold_out(labels, config, photos.validation), photos.class_names
+    return PhotoData(config, photos, side, uniform, *split, class_names=names, normalise=normalise)
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
@@ -110,13 +95,10 @@ def usual_size(labels: Tensor) -> int:
 
 
 def hold_out(labels: Tensor, config: DataConfig, at_the_end: int = 0) -> tuple[Tensor, Tensor]:
-    """Split the training images' indices into training and validation, with the same share of each class.
+    """Split training images by their labels (N,): indices for training and validation, as `config` says.
 
-    Args:
-        labels: of the training images, (N,).
-        config: says how many.
-        at_the_end: how many at the end were published for validation. They are never trained on, and are the
-            validation part if there are as many as `config` says.
+    Each class has the same share in both. So many `at_the_end` were published for validation: they are never
+    trained on, and are the validation part if there are as many as asked for.
     """
     train, validation = torch.arange(len(labels)).tensor_split([len(labels) - at_the_end])
     if not 0 < at_the_end == config.validation_size:

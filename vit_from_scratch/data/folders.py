@@ -6,42 +6,14 @@ Nothing here needs PyTorch, so that `vit train --data folder:PATH --show` answer
 import hashlib
 import itertools
 import os
-import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from vit_from_scratch.data.photos import picture_size
-from vit_from_scratch.data.sources import Photos, PhotoSource, open_own, spread
+from vit_from_scratch.data.sources import Photos, PhotoSource
 from vit_from_scratch.errors import InputError
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """What the names of photos end in; other files are left out."""
-
-Samples = list[tuple[Path, int]]
-"""Paths with class numbers."""
-
-
-class Survey(NamedTuple):
-    """What a data set is like: its training photos, the median of their short sides in pixels, its classes.
-
-    Photos that are drawn for validation are counted; those in a `val` of their own are not.
-    """
-
-    photos: int
-    side: int
-    classes: int
-
-
-def survey_own(name: str) -> Survey:
-    """Look at a hundred training photos of a data set of your own, such as "folder:/photos"."""
-    source = open_own(name)
-    files = source.train.files[: len(source.train) - source.validation]
-    sizes = [picture_size(photo) for photo in spread(files, 100)]
-    sides = [min(size) for size in sizes if size]
-    if not sides:
-        raise InputError(f"{files[0]} cannot be read: expected a picture, JPEG or PNG; convert the photos.")
-    return Survey(len(files), int(statistics.median(sides)), len(source.class_names))
 
 
 def open_folder(root: Path) -> PhotoSource:
@@ -82,10 +54,7 @@ def draw(
 ) -> tuple[list[bool], str]:
     """Say of each photo whether it is held out for the test, a fifth of each class; and that in a sentence.
 
-    Those are held out whose names have the smallest checksums, so that they are the same ones every time.
-
-    Raises:
-        InputError: a class has one photo.
+    Those have the names with the smallest checksums, always the same ones; a class of one photo is refused.
     """
     held_out = [False] * len(names)
     sums = [hashlib.sha256(os.fsencode(name)).digest() for name in names]
@@ -135,7 +104,7 @@ def _class_names(folder: Path) -> list[str]:
     return [name for name in names if name[0] != "." and name != "__MACOSX"]
 
 
-def _samples(folder: Path, names: list[str], train: Path) -> Samples:
+def _samples(folder: Path, names: list[str], train: Path) -> list[tuple[Path, int]]:
     """Return the photos of a part, class by class; its classes must be those for training."""
     if differ := sorted(set(_class_names(folder)) ^ set(names)):
         raise InputError(

@@ -36,7 +36,7 @@ class PhotoJobs(Dataset[Any]):
     labels: Sequence[int]
     transform: Callable[[Tensor], Tensor] | None = None
 
-    def __getitems__(self, jobs: list[tuple[int, int]]) -> Any:
+    def __getitem__(self, jobs: list[tuple[int, int]]) -> Any:
         """Return a batch by pairs of a seed and a photo's number: (B, 3, H, W) uint8, and labels.
 
         What goes wrong is returned, too: torch would wrap it in pages of traceback.
@@ -92,45 +92,44 @@ class PhotoWorkers:
         count: int,
         pin: bool,
     ) -> Iterator[Any]:
-        """Yield batches of photos (B, 3, H, W) with labels (B,).
+        """Yield batches of photos (B, 3, H, W) with labels (B,), by the photos' numbers.
 
         Args:
             key: what is the same for passes that may share workers, the transform above all.
             jobs: makes the data set, if there are no such workers yet.
-            batches: the numbers of the photos to load.
-            seed: of their random changes.
-            count: the number of workers; 0 to load here.
-            pin: put them into memory that a GPU can fetch them from meanwhile.
+            batches: the numbers.
+            seed: of the changes.
+            count: of the workers; 0 to load here.
+            pin: for a GPU, which fetches batches meanwhile.
 
         Raises:
             InputError: a photo cannot be read, a worker died, or there is no room to hand batches over.
         """
-        loaded = self._pass(key, jobs, batches, seed, count, pin)
-        self.passes.add(loaded)
-        return loaded
-
-    def _pass(
-        self, key: Any, jobs: Callable[[], PhotoJobs], batches: list[Tensor], seed: int, count: int, pin: bool
-    ) -> Iterator[Any]:
         keep, key = self.keeping and count > 0, (key, count, pin)
         loader = self.idle.pop(key, None) if keep else None  # while it is in use, nobody else may take it
         loader = loader or DataLoader(
             jobs(),
-            batch_sampler=[],
+            sampler=[],
+            batch_size=None,  # `PhotoJobs` puts a batch together
             num_workers=count,
-            collate_fn=_as_it_is,
             pin_memory=pin,
             persistent_workers=keep,
             generator=torch.Generator(),  # torch's global random numbers stay untouched
             worker_init_fn=_leave_interrupts_to_the_parent,
         )
         asked = [[(seed, number) for number in batch.tolist()] for batch in batches if len(batch)]
-        loader.batch_sampler[:] = asked  # type: ignore[index]  # the list above
+        loader.sampler[:] = asked  # type: ignore[index]  # the list above
+        running = self._pass(loader, key if keep else None)
+        self.passes.add(running)
+        return running
+
+    def _pass(self, loader: DataLoader, key: Hashable) -> Iterator[Any]:
+        """Yield what a loader fetches; under a key it is idle afterwards."""
         fetched = iter(loader)
         self.processes = set(multiprocessing.active_children())
         try:
             while True:
-                with self._watched(fetching=count > 0):
+                with self._watched(fetching=loader.num_workers > 0):
                     batch = next(fetched, None)
                 if batch is None:
                     break
@@ -138,7 +137,7 @@ class PhotoWorkers:
                     raise batch
                 yield batch
         finally:
-            if keep:
+            if key:
                 self.idle[key] = loader
             del loader, fetched  # or an exception's frames would hold on to dead workers
 
@@ -158,10 +157,6 @@ class PhotoWorkers:
                     raised = raised.__context__
                 raise _failed(error) from None
             raise
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch  # `PhotoJobs` has put it together
 
 
 def _failed(error: Exception) -> InputError:

@@ -8,13 +8,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel.
+    """Map bytes to the numbers that a model takes: (image / 255 - mean) / std, for each channel or for all.
 
     A mean and standard deviation of 0.5 map bytes to [-1, 1], as the paper's reference code does.
-
-    Attributes:
-        mean: one value a channel, or one for all.
-        std: likewise.
     """
 
     mean: tuple[float, ...] = (0.5,)
@@ -22,21 +18,20 @@ class Normalisation:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Normalise images (B, C, H, W), uint8 or floats from 0 to 255, to floats of the same shape."""
-        mean, std = (_column(values, images.device) for values in (self.mean, self.std))
+        mean, std = self._columns(images.device)
         return (images - mean * 255) / (std * 255)
 
     def undo(self, images: Tensor) -> Tensor:
         """Map normalised images (B, C, H, W) back to [0, 1], for figures."""
-        mean, std = (_column(values, images.device) for values in (self.mean, self.std))
+        mean, std = self._columns(images.device)
         return (images * std + mean).clamp(0, 1)
 
-
-def _column(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Return one value a channel, (C, 1, 1).
-
-    They are filled in on the device: a copy from the CPU would have a GPU finish all its work first.
-    """
-    return torch.cat([torch.full((1, 1, 1), value, device=device) for value in values])
+    def _columns(self, device: torch.device) -> list[Tensor]:
+        """Return (C, 1, 1) each, filled in there: for a copy a GPU would finish all its work first."""
+        return [
+            torch.cat([torch.full((1, 1, 1), value, device=device) for value in values])
+            for values in (self.mean, self.std)
+        ]
 
 
 NORMALISATIONS = {

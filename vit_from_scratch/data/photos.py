@@ -1,11 +1,6 @@
-"""Any picture file as what a model takes: grey, with a palette, transparent, turned by EXIF.
+"""Any picture file as what a model takes; nothing needs PyTorch until a picture becomes a tensor."""
 
-Nothing here needs PyTorch until a picture becomes a tensor.
-"""
-
-import functools
 import io
-import math
 import os
 import stat
 from pathlib import Path
@@ -23,6 +18,9 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
 """What a picture's file may hold, by Pillow's names, which would hand EPS to Ghostscript."""
 
+LONG = 20
+"""How many times the short side a picture's long side may be; the rest is cut off on opening."""
+
 
 class InFile(Protocol):
     """A photo inside a larger file; `str` of it says where, for messages."""
@@ -36,9 +34,6 @@ class InFile(Protocol):
         ...
 
 
-LONG = 100
-"""How many times the part that is kept a side may be; beyond, the rest is cut off before resizing."""
-
 PhotoFile = str | os.PathLike[str] | InFile
 """Where a photo is."""
 
@@ -51,15 +46,11 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
 
     Args:
         path: a JPEG, PNG or WebP file, or one of the other `FORMATS`.
-        size: (H, W) in pixels.
+        size: (H, W) in pixels; (C, H, W) floats in [0, 1] come back.
         channels: C, 3 for colour or 1 for grey.
 
-    Returns:
-        (C, H, W) floats in [0, 1].
-
     Raises:
-        InputError: no such file; or it is not a picture, a damaged one, one too large to be opened safely, or
-            another number of channels was asked for.
+        InputError: as for `open_photo`, or another number of channels was asked for.
     """
     from torchvision.transforms import v2  # imported here: it takes seconds
 
@@ -68,10 +59,6 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
     upright = open_photo(path).convert("RGB" if channels == 3 else "L")
     pixels = v2.functional.pil_to_tensor(upright)  # (C, h, w) uint8
     height, width = pixels.shape[1:]
-    most = [math.ceil(LONG * width * size[0] / size[1]), math.ceil(LONG * height * size[1] / size[0])]
-    if height > most[0] or width > most[1]:  # resized whole, a line of pixels would fill the memory
-        pixels = v2.functional.center_crop(pixels, [min(height, most[0]), min(width, most[1])])
-        height, width = pixels.shape[1:]
     scale = max(size[0] / height, size[1] / width)
     around = [max(size[0], round(height * scale)), max(size[1], round(width * scale))]
     resized = v2.functional.resize(pixels, around, antialias=True)
@@ -79,15 +66,16 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
 
 
 def open_photo(photo: PhotoFile) -> Image.Image:
-    """Open a picture as RGB of 8 bits, upright, with transparent parts white.
+    """Open a picture as RGB of 8 bits, upright, with transparent parts white; of a line of pixels its middle.
 
     Raises:
-        InputError: there is no such file, or it is not a picture, a damaged one, or one too large to be
-            opened safely.
+        InputError: no such file, or not a picture, a damaged one, or one too large to be opened safely.
     """
     try:
-        with Image.open(_file(photo), formats=_formats()) as picture:
-            return _eight_bit(ImageOps.exif_transpose(picture), picture.format)
+        Image.init()
+        known = [name for name in FORMATS if name in Image.OPEN]  # Pillow must not be asked for others
+        with Image.open(_file(photo), formats=known) as picture:
+            return _eight_bit(_shortened(ImageOps.exif_transpose(picture)), picture.format)
     except InputError:
         raise
     except UnidentifiedImageError:
@@ -110,8 +98,7 @@ def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
 
 def regular_file(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file; an `InputError` if nothing is there, or a folder, a pipe or a device."""
-    path = Path(path)
-    found = stat_of(path)
+    found = stat_of(path := Path(path))
     if found is None:
         raise InputError(f"no picture at {path}: expected a JPEG, PNG or WebP file; check the path.")
     if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
@@ -124,26 +111,21 @@ def _file(photo: PhotoFile) -> Path | io.BytesIO:
     return regular_file(photo) if isinstance(photo, str | os.PathLike) else io.BytesIO(photo.read())
 
 
-@functools.cache
-def _formats() -> list[str]:
-    """Return those of `FORMATS` that this build of Pillow has; it must not be asked for others."""
-    Image.init()
-    return [name for name in FORMATS if name in Image.OPEN]
+def _shortened(picture: Image.Image) -> Image.Image:
+    """Return the middle of what is more than `LONG` times as long as wide: enlarged, it would fill memory."""
+    short = min(picture.size)
+    left, top = (max(0, side - LONG * short) // 2 for side in picture.size)
+    return picture.crop((left, top, picture.width - left, picture.height - top)) if left or top else picture
 
 
 def _eight_bit(picture: Image.Image, kind: str | None) -> Image.Image:
     """Return an RGB picture of 8 bits, transparency laid over white."""
     if picture.mode.startswith(("I", "F")):
-        values = np.asarray(picture, dtype=np.float64)  # (H, W)
-        low, high = float(values.min()), float(values.max())
-        if not math.isfinite(high - low):
-            raise ValueError("it holds values that are not finite numbers")
-        if picture.mode.startswith("I;16") or (picture.mode == "I" and kind in ("PNG", "PPM")):
-            low, high = 0.0, 65535.0  # else, as in a TIFF of 32 bits, no format says what is white
-        grey = (values - low) / ((high - low) or 1.0) * 255
+        if not (picture.mode.startswith("I;16") or (picture.mode == "I" and kind in ("PNG", "PPM"))):
+            raise ValueError("no format says what is white in greys of 32 bits")
+        grey = np.asarray(picture, dtype=np.float64) / 65535 * 255  # (H, W)
         picture = Image.fromarray(grey.round().clip(0, 255).astype(np.uint8))
     if "A" in picture.getbands() or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, (255, 255, 255, 255))
-        picture = Image.alpha_composite(white, picture)
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture.convert("RGBA"))
     return picture.convert("RGB")

@@ -1,14 +1,17 @@
 """Published data sets: one function each, from a folder to their images; torchvision knows their files.
 
-A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once. Without
-the data in the folder, with a corrupted file or without a network, an `InputError` says so.
+A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once. `side`
+is that of the images wanted, in pixels; most data sets have one form alone.
 """
 
 import contextlib
 import json
 import math
+import shutil
 import urllib.error
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +23,9 @@ from torch import Tensor
 from vit_from_scratch.data.sources import Photos, PhotoSource
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import download_folder
+
+TINY = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
 
 
 class Source(NamedTuple):
@@ -33,17 +39,13 @@ class Source(NamedTuple):
 
 
 def digits_test_indices() -> list[int]:
-    """Return the stored test part of the digits: 360 of 1,797 indices, the same share of each class.
-
-    The split is a file of the package and is never drawn again, so that every accuracy on the digits,
-    here and in the book, speaks of the same 360 scans.
-    """
-    text = resources.files("vit_from_scratch.data").joinpath("digits_split.json").read_text("utf-8")
-    return json.loads(text)["test"]
+    """Return the test part of the digits, 360 of 1,797 indices; it is stored, and so never drawn again."""
+    stored = resources.files("vit_from_scratch.data") / "digits_split.json"
+    return json.loads(stored.read_text("utf-8"))["test"]
 
 
-def read_digits(folder: Path | None = None) -> Source:
-    """Read the 1,797 scanned digits inside scikit-learn, 8x8 pixels; `folder` is not needed.
+def read_digits(folder: Path | None = None, side: int = 8) -> Source:
+    """Read the 1,797 scanned digits inside scikit-learn, 8x8 pixels, no folder needed.
 
     The scans count 0 to 16 ink dots a pixel; here that is spread over the bytes 0 to 255.
     """
@@ -53,12 +55,11 @@ def read_digits(folder: Path | None = None) -> Source:
     pixels = np.rint(scans.images * (255 / 16)).astype(np.uint8)
     images = torch.from_numpy(pixels)[:, None]  # (N, 1, 8, 8)
     labels = torch.from_numpy(scans.target).long()
-    test = torch.zeros(len(labels), dtype=torch.bool)
-    test[digits_test_indices()] = True
+    test = torch.isin(torch.arange(len(labels)), torch.tensor(digits_test_indices()))
     return Source(images[~test], labels[~test], images[test], labels[test], tuple("0123456789"))
 
 
-def read_cifar(name: str, folder: Path | None = None) -> Source:
+def read_cifar(name: str, folder: Path | None = None, side: int = 32) -> Source:
     """Read CIFAR10 or CIFAR100, 50,000 training and 10,000 test photos of 32x32."""
     tensors: list[Tensor] = []
     for train in (True, False):
@@ -71,40 +72,33 @@ def read_cifar(name: str, folder: Path | None = None) -> Source:
 def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
     """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes.
 
-    The published validation photos are the test part here, as ImageNet's are in the paper.
-
-    Args:
-        folder: holds `imagenette2-160`, `imagenette2-320` or `imagenette2` (short side 160, 320 or as
-            photographed).
-        side: of the images wanted, in pixels: the smallest form that is there and at least as large is taken,
-            else the largest that is there.
+    The published validation photos are the test part here, as ImageNet's are in the paper. Of the forms
+    `imagenette2-160`, `imagenette2-320` and `imagenette2` (short side 160, 320 or as photographed), the
+    smallest is taken that is there and at least as large as `side`, else the largest that is there.
     """
-    forms = {
-        "imagenette2-160": (160, "160px"),
-        "imagenette2-320": (320, "320px"),
-        "imagenette2": (math.inf, "full"),
-    }
-    there = [name for name in forms if folder is None or (folder / name).is_dir()] or list(forms)
-    layout = next((name for name in there if forms[name][0] >= side), there[-1])
+    forms = {"160px": 160, "320px": 320, "full": math.inf}
+    places = {form: f"imagenette2-{form}".removesuffix("px").removesuffix("-full") for form in forms}
+    there = [form for form in forms if folder is None or (folder / places[form]).is_dir()] or list(forms)
+    form = next((form for form in there if forms[form] >= side), there[-1])
     train, test = (
-        open_torchvision("Imagenette", folder, layout, split=split, size=forms[layout][1], loader=Path)
+        open_torchvision("Imagenette", folder, places[form], split=split, size=form, loader=Path)
         for split in ("train", "val")
     )
     return PhotoSource(Photos.of(train), Photos.of(test), tuple(names[0] for names in train.classes))
 
 
 def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
-    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds; there is one form of it."""
+    """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds."""
     opened = open_torchvision("OxfordIIITPet", folder, "oxford-iiit-pet")
     base, parts = Path(opened.root) / "oxford-iiit-pet", []
     for split in ("trainval", "test"):  # a line is a photo's name, its breed from 1 on, and two numbers more
         lines = [line.split() for line in (base / "annotations" / f"{split}.txt").read_text().splitlines()]
-        parts.append([(base / "images" / f"{name}.jpg", int(breed) - 1) for name, breed, *_ in lines])
-    return PhotoSource(*map(Photos.of, parts), class_names=tuple(opened.classes))
+        parts.append(Photos.of((base / "images" / f"{line[0]}.jpg", int(line[1]) - 1) for line in lines))
+    return PhotoSource(*parts, class_names=tuple(opened.classes))
 
 
 def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
-    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos; one form of it."""
+    """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos of 102 kinds."""
     train, more, test = (
         open_torchvision("Flowers102", folder, "flowers-102", split=split, loader=Path)
         for split in ("train", "val", "test")
@@ -112,13 +106,44 @@ def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
     return PhotoSource(Photos.of([*train, *more]), Photos.of(test), tuple(train.classes))
 
 
+def read_tiny_imagenet(folder: Path | None = None, side: int = 64) -> PhotoSource:
+    """Open Tiny-ImageNet: 200 classes; 100,000 training and 10,000 test photos of 64x64.
+
+    The published validation photos are the test part here, since the published test has no labels. A class
+    is named by the first word of its entry in words.txt, and by its id, too, where two share that.
+    """
+    from torchvision.datasets import ImageFolder, utils  # imported here: it takes seconds
+
+    with sentences("Tiny-ImageNet", folder, "tiny-imagenet-200") as where:
+        base = where / "tiny-imagenet-200"
+        if not base.is_dir():
+            unpacked = where / ".tiny-imagenet-200.part"  # the folder appears when it is whole
+            shutil.rmtree(unpacked, ignore_errors=True)
+            utils.download_and_extract_archive(
+                TINY, str(where), str(unpacked), md5=TINY_MD5, remove_finished=True
+            )
+            (unpacked / base.name).rename(base)
+            unpacked.rmdir()
+        train = ImageFolder(str(base / "train"))  # ID/images/*.JPEG
+        lines = [line.split("\t") for line in (base / "words.txt").read_text("utf-8").splitlines()]
+        word_of = {line[0]: line[-1].split(",")[0].strip() for line in lines}
+        words = [word_of[wnid] for wnid in train.classes]
+        # a line is a photo's name, its class's id, and the box of its object
+        lines = [line.split() for line in (base / "val" / "val_annotations.txt").read_text().splitlines()]
+        test = [(base / "val" / "images" / name, train.class_to_idx[wnid]) for name, wnid, *_ in lines]
+        if differ := {photo for photo, _ in test} ^ set((base / "val" / "images").glob("*.JPEG")):
+            raise OSError(f"val_annotations.txt does not fit the photos in val ({min(differ).name}).")
+    count, pairs = Counter(words), zip(words, train.classes, strict=True)
+    names = (word if count[word] == 1 else f"{word} ({wnid})" for word, wnid in pairs)
+    return PhotoSource(Photos.of(train.samples), Photos.of(test), tuple(names), size=(64, 64))
+
+
 def open_torchvision(name: str, folder: Path | None, inside: str = "", **arguments: Any) -> Any:
     """Open one of torchvision's data sets by its class's name; what fails is one clear sentence."""
     from torchvision import datasets  # imported here: it takes seconds
 
     cls = getattr(datasets, name)
-    inside = inside or cls.base_folder
-    with sentences(name, folder, inside) as where:
+    with sentences(name, folder, inside or cls.base_folder) as where:
         return cls(str(where), download=folder is None, **arguments)
 
 
@@ -138,8 +163,20 @@ def sentences(name: str, folder: Path | None, inside: str) -> Iterator[Path]:
             f"{name} is not in {where} and cannot be downloaded ({error.reason}). Connect to a "
             "network once, or name the folder that holds it with --data-dir or VIT_DATA_DIR."
         ) from error
-    except (RuntimeError, OSError, EOFError, KeyError) as error:
+    except (RuntimeError, OSError, EOFError, KeyError, ValueError) as error:
         raise InputError(
             f"{name} in {where} cannot be read: {str(error).splitlines()[0]} "
             f"Expected the published files in {inside}/. Fetch them again, or check that they can be read."
         ) from error
+
+
+SOURCES: dict[str, Callable[[Path | None, int], Source | PhotoSource]] = {
+    "digits": read_digits,
+    "cifar10": partial(read_cifar, "CIFAR10"),
+    "cifar100": partial(read_cifar, "CIFAR100"),
+    "tiny-imagenet": read_tiny_imagenet,
+    "imagenette": read_imagenette,
+    "pets": read_pets,
+    "flowers": read_flowers,
+}
+"""The data sets by name: a function from their folder, or None, and the side of the images wanted."""

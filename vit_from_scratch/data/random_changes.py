@@ -1,7 +1,6 @@
 """Random changes to whole batches of training images, on whatever device they are, in a single resampling.
 
-What must look at one photo at a time (RandAugment, changes of colour) is for photos that are streamed from
-files: see `vit_from_scratch.data.reading`.
+What must look at one photo at a time (RandAugment, changes of colour) is done as photos are streamed.
 """
 
 import math
@@ -24,7 +23,7 @@ def augment(
     share: Share = WHOLE,
     batch: int | None = None,
 ) -> Tensor:
-    """Change each image of a batch at random, on its own.
+    """Change each image of a batch at random, on its own: (B, C, H, W) floats from 0 to 255 come back.
 
     Args:
         images: (B, C, H, W), uint8, or floats from 0 to 255; on any device.
@@ -32,12 +31,8 @@ def augment(
         generator: the source of randomness, on the images' device.
         share: the part of a larger batch that these images are; they change as they would in the whole of it.
         batch: the number of images of that batch; None for these.
-
-    Returns:
-        (B, C, H, W) floats from 0 to 255.
     """
-    images = images.float()
-    batch = len(images) if batch is None else batch
+    images, batch = images.float(), batch or len(images)
     if augmentation.moves:
         where_from = share.of(_random_affine(images, augmentation, generator, batch))  # (B, 2, 3)
         grid = F.affine_grid(where_from, list(images.shape), align_corners=False)  # (B, H, W, 2)
@@ -48,34 +43,25 @@ def augment(
 
 
 def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: int) -> tuple[Tensor, Tensor]:
-    """Apply mixup or cutmix to a batch; the random numbers are torch's global ones.
+    """Apply mixup or cutmix to images (B, C, H, W) with labels (B,) of K classes.
 
-    Args:
-        images: (B, C, H, W) floats.
-        labels: (B,) class numbers.
-        augmentation: `mixup`, `cutmix` and `mix_probability` are looked at.
-        classes: the number of classes K.
-
-    Returns:
-        Images of the same shape, and what to learn: shares (B, K), or the labels if nothing was blended.
+    Returned are images, and what to learn: shares (B, K), or the labels if nothing was blended. The random
+    numbers are torch's global ones.
     """
-    if not augmentation.mixup and not augmentation.cutmix:
-        return images, labels
-    if augmentation.mix_probability < 1 and torch.rand(()) >= augmentation.mix_probability:
+    alphas = {"MixUp": augmentation.mixup, "CutMix": augmentation.cutmix}
+    kinds, share = [name for name, alpha in alphas.items() if alpha], augmentation.mix_probability
+    if not kinds or (share < 1 and torch.rand(()) >= share):
         return images, labels
     from torchvision.transforms import v2  # imported here: it takes seconds
 
-    kinds = [v2.MixUp(alpha=augmentation.mixup, num_classes=classes)] if augmentation.mixup else []
-    kinds += [v2.CutMix(alpha=augmentation.cutmix, num_classes=classes)] if augmentation.cutmix else []
-    chosen = kinds[int(torch.randint(len(kinds), ()))]
-    return chosen(images, labels)
+    kind = kinds[int(torch.randint(len(kinds), ()))]
+    return getattr(v2, kind)(alpha=alphas[kind], num_classes=classes)(images, labels)
 
 
 def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, share: Share) -> Tensor:
     """Set a square of each image, centred anywhere in it, to the middle grey of bytes."""
-    _, _, height, width = images.shape
     inside = []
-    for side in (height, width):
+    for side in images.shape[2:]:
         centre = share.of(torch.rand(batch, 1, generator=generator, device=images.device) * side)
         place = torch.arange(side, device=images.device) + 0.5
         inside.append((place - centre).abs() <= size * side / 2)  # (B, side)
@@ -95,9 +81,9 @@ def _random_affine(
     def uniform(most: float) -> Tensor:  # (B,) in [-most, most)
         return (torch.rand(batch, generator=generator, device=device) * 2 - 1) * most
 
-    def move() -> Tensor:  # (B,) in pixels
+    def move(side: int) -> Tensor:  # (B,)
         whole = torch.randint(2 * augmentation.shift + 1, (batch,), generator=generator, device=device)
-        return whole - augmentation.shift + uniform(augmentation.jitter)
+        return (whole - augmentation.shift + uniform(augmentation.jitter)) * 2 / side
 
     angle = uniform(math.radians(augmentation.rotation))
     zoom = 1 / (1 + uniform(augmentation.scale))
@@ -105,15 +91,14 @@ def _random_affine(
     mirror = torch.where(uniform(1.0) < 0, -1.0, 1.0) if augmentation.flip else torch.ones_like(angle)
     cos, sin = zoom * torch.cos(angle), zoom * torch.sin(angle)
     # Rows: the column that a pixel comes from, then its row; columns: per pixel across, per pixel down, move.
-    across = torch.stack(
-        [mirror * cos, mirror * (slant * zoom - sin) * height / width, move() * 2 / width], 1
-    )
-    down = torch.stack([sin * width / height, cos, move() * 2 / height], 1)
+    across = torch.stack([mirror * cos, mirror * (slant * zoom - sin) * height / width, move(width)], 1)
+    down = torch.stack([sin * width / height, cos, move(height)], 1)
     if augmentation.crop != (1.0, 1.0):
         *sides, free = _crop_sides(batch, width / height, augmentation.crop, generator, device)
-        across, down = (
-            _within(rows, side, free, generator) for rows, side in zip((across, down), sides, strict=True)
-        )
+        for row, side in zip((across, down), sides, strict=True):  # read from a part of the side alone
+            start = uniform(1.0) * (1 - side) * free
+            row[:, :2] *= side[:, None]
+            row[:, 2] += start
     return torch.stack([across, down], dim=1)
 
 
@@ -126,22 +111,12 @@ def _crop_sides(
     taken. Where none fits it is the largest rectangle in the middle whose sides have an allowed ratio.
     Returned are widths and heights as shares, and whether the rectangle may be anywhere, (B,) each.
     """
-
-    def uniform(low: float, high: float) -> Tensor:  # (CROP_TRIES, B)
-        draws = torch.rand(CROP_TRIES, batch, generator=generator, device=device)
-        return low + (high - low) * draws
-
-    area, limit = uniform(*areas), math.log(CROP_RATIO)
-    ratio = torch.exp(uniform(-limit, limit)) / shape  # of the shares
+    draws = [torch.rand(CROP_TRIES, batch, generator=generator, device=device) for _ in range(2)]
+    (low, high), limit = areas, math.log(CROP_RATIO)
+    area = low + (high - low) * draws[0]  # (CROP_TRIES, B)
+    ratio = torch.exp(-limit + (limit + limit) * draws[1]) / shape  # of the shares
     widths, heights = (area * ratio).sqrt(), (area / ratio).sqrt()
     fits = (widths <= 1) & (heights <= 1)
-    first = fits.int().argmax(dim=0, keepdim=True)  # (1, B)
-    some = fits.any(dim=0)
+    first, some = fits.int().argmax(dim=0, keepdim=True), fits.any(dim=0)  # (1, B), (B,)
     width = torch.where(some, widths.gather(0, first)[0], min(1.0, CROP_RATIO / shape))
     return width, torch.where(some, heights.gather(0, first)[0], min(1.0, CROP_RATIO * shape)), some
-
-
-def _within(row: Tensor, side: Tensor, free: Tensor, generator: torch.Generator) -> Tensor:
-    """Let one row of the map (B, 3) read from a random share of the side (B,), the middle if not free."""
-    start = (2 * torch.rand(len(side), generator=generator, device=side.device) - 1) * (1 - side) * free
-    return torch.cat([row[:, :2] * side[:, None], (row[:, 2] + start)[:, None]], dim=1)

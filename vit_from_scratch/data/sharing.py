@@ -12,12 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Share:
-    """One of `count` consecutive parts, whose sizes differ by one image at most.
-
-    Attributes:
-        index: which part, counted from 0.
-        count: in how many parts a batch is cut; 1 for no cut at all.
-    """
+    """The part with an index, from 0 on, of `count` consecutive parts; their sizes differ by one at most."""
 
     index: int = 0
     count: int = 1
@@ -35,10 +30,9 @@ class Share:
 
         Every part has as many batches as any other, none of them empty if there is an image for each part.
         """
-        own = self.place(length)
         if self.count == 1:
             return [slice(first, first + batch_size) for first in range(0, length, batch_size)]
-        smallest, largest = length // self.count, -(-length // self.count)
+        own, smallest, largest = self.place(length), length // self.count, -(-length // self.count)
         batches = _cuts(own.stop - own.start, min(-(-largest // batch_size), max(1, smallest)))
         return [slice(own.start + batch.start, own.start + batch.stop) for batch in batches]
 

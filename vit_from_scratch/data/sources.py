@@ -2,66 +2,39 @@
 
 import importlib
 import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from PIL.Image import Image
 
 from vit_from_scratch.data.config import OWN_SOURCES, own_place
-from vit_from_scratch.data.photos import PhotoFile, open_photo, regular_file
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.data.photos import PhotoFile, open_photo
 from vit_from_scratch.paths import stat_of
-
-SOME_FILES, END = 200_000, 4096
-"""`Photos.described` looks at the ends of so many files, so many bytes: no two are the same there."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Photos(Sequence[tuple[Image, int]]):
-    """Photos of any size that are opened one by one: indexed, it gives a PIL image and its label.
-
-    Attributes:
-        files: N paths, or photos inside larger files.
-        labels: N class numbers.
-    """
+    """N files of photos of any size, and N labels; indexed, it opens one: a PIL image and its label."""
 
     files: Sequence[PhotoFile]
     labels: Sequence[int]
 
     @classmethod
-    def of(cls, samples: Sequence[tuple[Any, int]]) -> "Photos":
+    def of(cls, samples: Iterable[tuple[Any, int]]) -> "Photos":
         """Return photos by pairs of a file and a label."""
-        pairs = [samples[number] for number in range(len(samples))]
-        return cls([file for file, _ in pairs], [label for _, label in pairs])
+        files, labels = zip(*samples, strict=True)
+        return cls(list(files), list(labels))
 
     def __len__(self) -> int:
         """The number of photos, N."""
         return len(self.files)
 
     def __getitem__(self, number: int) -> tuple[Image, int]:  # type: ignore[override]  # no slices
-        """Open a photo.
-
-        Raises:
-            InputError: its file cannot be read.
-        """
+        """Open a photo; an `InputError` if its file cannot be read."""
         return open_photo(self.files[number]), self.labels[number]
-
-    def described(self) -> Iterator[str]:
-        """Yield a line a photo that tells it from others, wherever the data set is; none is decoded.
-
-        Of a file these are the last parts of its path, its size in bytes and a checksum of its end.
-        """
-        step = max(1, len(self.files) // SOME_FILES)
-        for number, file in enumerate(self.files):
-            if isinstance(file, str | os.PathLike):
-                name = "/".join(os.fspath(file).split(os.sep)[-3:])
-                yield name + (_content(file) if number % step == 0 else "")
-            else:
-                yield file.described()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +46,7 @@ class PhotoSource:
         test: the test photos.
         class_names: K names, in the order of the labels.
         validation: how many photos at the end of `train` are meant for validation; usually none.
-        size: width and height in pixels if all photos are known to have the same, else None.
+        size: width and height in pixels if all published photos have the same, else None.
         note: what a user should know about it, in a sentence; "" for nothing.
     """
 
@@ -100,14 +73,3 @@ def open_own(name: str) -> PhotoSource:
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """Return at most so many of the items, evenly spread over all."""
     return items[:: max(1, len(items) // count)][:count]
-
-
-def _content(path: str | os.PathLike[str]) -> str:
-    """Return a file's size and a checksum of its end; whoever wants one that cannot be read will say."""
-    try:
-        with regular_file(path).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - END))
-            return f" {size} {zlib.crc32(file.read()):08x}"
-    except (OSError, InputError):
-        return " ?"

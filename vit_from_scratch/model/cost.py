@@ -1,12 +1,10 @@
 """What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch.model.config import ViTConfig, variant_config
-from vit_from_scratch.model.hybrid import StandardisedConv
 from vit_from_scratch.model.modes import evaluating, shapes_only
 from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
@@ -56,11 +54,8 @@ def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
     """Floating-point operations of a training step for one image: 3 times those of :func:`forward_flops`.
 
     Every matrix product comes back as two: one gives the gradient of its input, one that of its weights. (As
-    is usual, the gradient of the image is counted, too, though nobody needs it.)
-
-    Args:
-        config: the model.
-        checkpointing: whether the blocks are computed again in the backward pass, to spare memory.
+    is usual, the gradient of the image is counted, too, though nobody needs it.) With `checkpointing` the
+    blocks are computed again in the backward pass, to spare memory.
     """
     again = config.depth * block_flops(config) if checkpointing else 0
     return 3 * forward_flops(config) + again
@@ -71,55 +66,22 @@ def pretraining_exaflops(
 ) -> float:
     """Operations of a whole pre-training, in exaFLOPs (10^18), as the last column of Table 6.
 
-    Args:
-        variant: for instance ``"B/16"``.
-        epochs: passes over the data.
-        images: images of one pass; JFT-300M by default.
-        image_size: side of the images in pixels.
+    An epoch is a pass over so many `images`, those of JFT-300M by default; their side is in pixels.
     """
     return training_flops(variant_config(variant, image_size=image_size)) * images * epochs / 1e18
 
 
 @torch.no_grad()
 def counted_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
-    """Let torch count the operations of a forward pass for one image, in evaluation mode.
+    """Let torch count the operations of a forward pass for one image (C, H, W), in evaluation mode.
 
-    Args:
-        model: takes images (B, C, H, W); on the meta device nothing is computed. It is left as it was.
-        image: (C, H, W) of the image.
+    On the meta device nothing is computed; the model is left as it was.
     """
     weight = next(model.parameters())
     images = torch.zeros(1, *image, device=weight.device, dtype=weight.dtype)
     with evaluating(model), FlopCounterMode(display=False) as counter:
         model(images)
     return counter.get_total_flops()
-
-
-def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:
-    """Count those operations of `counted_flops` that only multiply the zeros around a feature map.
-
-    In the `StandardisedConv` layers of a ResNet at 224 pixels that is 3 to 4%. A compiler can leave them out,
-    as it knows the result. Arguments as in `counted_flops`.
-    """
-    wasted = 0
-
-    def look(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        nonlocal wasted
-        if isinstance(layer, StandardisedConv):
-            # Ones under filters of ones: each place of the result says how many pixels its filter sees.
-            ones = torch.ones(1, 1, *inputs[0].shape[2:], device="cpu")
-            window = torch.ones(1, 1, *layer.kernel_size, device="cpu")
-            seen = F.conv2d(layer.padded(ones), window, stride=layer.stride)
-            zeros = seen.numel() * window.numel() - int(seen.sum(dtype=torch.float64))
-            wasted += 2 * zeros * layer.in_channels * layer.out_channels
-
-    hooks = [layer.register_forward_pre_hook(look) for layer in model.modules()]
-    try:
-        counted_flops(model, image)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return wasted
 
 
 def parameter_table(model: nn.Module, depth: int = 2) -> str:

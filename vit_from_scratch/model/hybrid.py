@@ -35,12 +35,9 @@ def norm(config: ResNetConfig, channels: int) -> nn.GroupNorm:
 class StandardisedConv(nn.Conv2d):
     """A convolution without bias whose filters have mean 0 and standard deviation 1 each time it is applied.
 
-    Weight standardisation (Qiao et al., 2019), which lets GroupNorm take BatchNorm's place.
-
-    Args:
-        config: uses ``conv_eps``, which is added to the standard deviation as in the reference code, or with
-            ``eps_on_variance`` to the variance as in timm.
-        channels: input channels; the rest as for `nn.Conv2d`.
+    Weight standardisation (Qiao et al., 2019), which lets GroupNorm take BatchNorm's place. ``conv_eps`` is
+    added to the standard deviation as in the reference code, or with ``eps_on_variance`` to the variance as
+    in timm.
     """
 
     def __init__(
@@ -73,11 +70,7 @@ class StandardisedConv(nn.Conv2d):
 class Bottleneck(nn.Module):
     """A residual unit: 1 x 1 to a narrow width, 3 x 3, 1 x 1 back to four times that; ReLU after the sum.
 
-    Args:
-        config: eps of convolutions and norms.
-        channels: input channels.
-        width: the narrow width; the output has four times as many channels.
-        stride: of the 3 x 3 convolution.
+    The 3 x 3 convolution has the stride; `config` has the eps of convolutions and norms.
     """
 
     def __init__(self, config: ResNetConfig, channels: int, width: int, stride: int) -> None:

@@ -59,11 +59,9 @@ def training_memory(
     checkpointing: bool = False,
     optimiser: str = "adamw",
 ) -> TrainingMemory:
-    """Count the bytes of a training step.
+    """Count the bytes of a training step with ``"adamw"``, ``"adam"`` or ``"sgd"`` (with momentum).
 
-    Args:
-        config: the model; the other arguments and the errors are those of :func:`activation_memory`.
-        optimiser: ``"adamw"``, ``"adam"`` or ``"sgd"`` (with momentum).
+    The other arguments and the errors are those of :func:`activation_memory`.
     """
     activations = activation_memory(config, batch, precision, attention, checkpointing)
     if optimiser not in OPTIMISERS:

@@ -71,8 +71,7 @@ def converted(
     """Build our model of another one's weights, in their type and on their device, and prove it.
 
     Args:
-        model: theirs.
-        library: its name in messages.
+        model: theirs, of a `library` that messages name.
         config: what the model is, in our words.
         state: every weight by their name, in our layout but for the patches' kernel.
         names: from their names to ours; some may not be there.
@@ -111,11 +110,7 @@ def gelu_of(activation: Any, library: str) -> Literal["erf", "tanh"]:
 
 @torch.no_grad()
 def proved(ours: VisionTransformer, theirs: nn.Module, library: str) -> VisionTransformer:
-    """Return our model if it gives the same logits as theirs on a random image.
-
-    Raises:
-        InputError: it does not: something in their model works otherwise than its parts say.
-    """
+    """Return our model if it gives the same logits as theirs on a random image; an `InputError` if not."""
     weight = next(ours.parameters())
     generator = torch.Generator().manual_seed(0)
     image = torch.randn(1, ours.config.channels, *ours.config.image_shape, generator=generator)

@@ -33,8 +33,7 @@ def load_pretrained(name: str) -> VisionTransformer:
     "tiny-imagenet-masked-pixels", with untrained heads (see `load_self_supervised`). The names of `RELEASES`
     are downloaded once. What images a model takes says `input_scaling`.
 
-    Returns:
-        The model on the CPU, in evaluation mode, with float32 weights.
+    The model is on the CPU, in evaluation mode, with float32 weights.
 
     Raises:
         InputError: an unknown name, or a download that fails.
@@ -81,10 +80,8 @@ def _released(name: str, release: Release) -> VisionTransformer:
 def fetch(url: str, name: str, sha256: str = "") -> Path:
     """Return the path of a file from the web; on first use torch downloads it to the cache.
 
-    Args:
-        url: where it is published.
-        name: what to call it in the folder that VIT_WEIGHTS_DIR names, or in a cache in the home folder.
-        sha256: the beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
+    It goes under its name to the folder that VIT_WEIGHTS_DIR names, or to a cache in the home folder. Of its
+    checksum the beginning is given; "" for a zip archive, such as .npz, which has its own.
 
     Raises:
         InputError: it cannot be had whole, or not be written; no broken file is left.
@@ -122,17 +119,12 @@ def fetch(url: str, name: str, sha256: str = "") -> Path:
 
 
 def load_self_supervised(name: str) -> "SelfSupervised":
-    """Load a shipped model that learned without labels, with what its task needs beside the ViT.
+    """Load a shipped model that learned without labels, with what its task needs beside the ViT, `vit`.
 
-    Args:
-        name: "tiny-imagenet-masked-patches" (appendix B.1.2) or "tiny-imagenet-masked-pixels" (not the
-            paper's).
-
-    Returns:
-        The model on the CPU, in evaluation mode, with float32 weights; `vit` is the ViT in it.
+    It is "tiny-imagenet-masked-patches" (appendix B.1.2) or "tiny-imagenet-masked-pixels" (not the paper's),
+    on the CPU, in evaluation mode, with float32 weights; an `InputError` refuses another name.
     """
-    # Imported here: most want the ViT alone.
-    from vit_from_scratch.training.pretraining import load_pretraining
+    from vit_from_scratch.training.pretraining import load_pretraining  # here: most want the ViT alone
 
     names = [name for name, objective in SHIPPED.items() if objective != "classes"]
     if name not in names:
@@ -147,19 +139,14 @@ def _shipped_file(name: str) -> AbstractContextManager[Path]:
 
 
 def input_scaling(name: str) -> Normalisation:
-    """Return how images are scaled for a trained model: a function from bytes (B, 3, H, W) to what it takes.
-
-    Raises:
-        InputError: an unknown name.
-    """
+    """Return what maps bytes (B, 3, H, W) to what a trained model takes; an `InputError` for another name."""
     return NORMALISATIONS["half" if is_shipped(name) else RELEASES[name].scaling]
 
 
 def class_names(name: str) -> tuple[str, ...]:
     """Return the K class names of a trained model, in the order of its logits.
 
-    Raises:
-        InputError: an unknown name, or a model that learned without labels.
+    An `InputError` refuses an unknown name, and a model that learned without labels.
     """
     if not is_shipped(name):
         from torchvision.models import ViT_B_16_Weights  # imported here: only the released models need it

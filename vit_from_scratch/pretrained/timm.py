@@ -36,13 +36,8 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     """Convert a `timm.models.vision_transformer.VisionTransformer` to ours, with the same logits.
 
     Class token or average pooling (the class token kept or left out, the norm before or after pooling), any
-    size and patch, either GELU, with or without qkv bias.
-
-    Args:
-        model: timm's model with a head; it is left as it is.
-
-    Returns:
-        Our model in evaluation mode, its weights copied, in their type.
+    size and patch, either GELU, with or without qkv bias, with a head. Ours is in evaluation mode, its
+    weights copied, in their type.
 
     Raises:
         InputError: a model that ours cannot express, such as one with register tokens or layer scale.
@@ -56,11 +51,6 @@ def from_timm(model: nn.Module) -> VisionTransformer:
         state["pos_embed"] = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)
     names = spelt_out(NAMES | _hybrid_names(config), config.depth)
     return converted(model, "timm", config, state, names)
-
-
-def weight_names(depth: int) -> dict[str, str]:
-    """Map timm's name of every weight that a plain ViT of L blocks may have to ours."""
-    return spelt_out(NAMES, depth)
 
 
 def _hybrid_names(config: ViTConfig) -> dict[str, str]:

@@ -27,12 +27,8 @@ NAMES = {
 def from_torchvision(model: nn.Module) -> VisionTransformer:
     """Convert a `torchvision.models.VisionTransformer` to ours, with the same logits.
 
-    Args:
-        model: torchvision's model, with or without the hidden layer before the head, or with a linear head of
-            your own in its place; it is left as it is.
-
-    Returns:
-        Our model in evaluation mode, its weights copied, in their type.
+    It may have a hidden layer before the head, or a linear head of your own in its place. Ours is in
+    evaluation mode, its weights copied, in their type.
 
     Raises:
         InputError: another model, or one with a convolutional stem or another head.

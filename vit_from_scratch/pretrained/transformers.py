@@ -37,16 +37,9 @@ OLDER = (
 
 
 def from_transformers(model: nn.Module) -> VisionTransformer:
-    """Convert a `transformers.ViTForImageClassification` to ours, with the same logits.
+    """Convert a `transformers.ViTForImageClassification`, of version 4 or 5, to ours, with the same logits.
 
-    Args:
-        model: the model of transformers 4 or 5; it is left as it is.
-
-    Returns:
-        Our model in evaluation mode, its weights copied, in their type.
-
-    Raises:
-        InputError: another model.
+    Ours is in evaluation mode, its weights copied, in their type; an `InputError` refuses another model.
     """
     config = described(_config, model, "transformers' ViTForImageClassification with a head")
     state = {_current(name): tensor for name, tensor in model.state_dict().items()}

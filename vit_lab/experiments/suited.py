@@ -16,11 +16,13 @@ weight decay, cosine decay, gradients clipped at norm 1, and a zero head in plac
 import dataclasses
 import math
 import re
+import statistics
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
-from vit_from_scratch.data.folders import Survey, survey_own
+from vit_from_scratch.data.photos import picture_size
+from vit_from_scratch.data.sources import open_own, spread
 from vit_from_scratch.errors import InputError
 from vit_lab.experiments.packaged import load_table
 from vit_lab.experiments.paper import paper_table
@@ -30,6 +32,18 @@ from vit_lab.runs.trained_models import open_model
 
 OWN_RECIPES = {"digits": "digits", "cifar10": "cifar10-small"}
 """Data sets with a recipe of their own."""
+
+
+class Survey(NamedTuple):
+    """What a data set is like: its training photos, the median of their short sides in pixels, its classes.
+
+    Photos that are drawn for validation are counted; those in a `val` of their own are not.
+    """
+
+    photos: int
+    side: int
+    classes: int
+
 
 KNOWN = {
     "digits": Survey(1_200, 8, 10),
@@ -128,6 +142,17 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
     dataclasses.replace(trained.model.config, image_size=recipe.data.image_size or seen.side)
     optimiser = f"{recipe.train.optimiser.upper()} at {recipe.train.learning_rate:g}"
     return recipe, f"{name}: {_said(recipe, seen)}, {optimiser}. --set changes them."
+
+
+def survey_own(name: str) -> Survey:
+    """Look at a hundred training photos of a data set of your own, such as "folder:/photos"."""
+    source = open_own(name)
+    files = source.train.files[: len(source.train) - source.validation]
+    sizes = [picture_size(photo) for photo in spread(files, 100)]
+    sides = [min(size) for size in sizes if size]
+    if not sides:
+        raise InputError(f"{files[0]} cannot be read: expected a picture, JPEG or PNG; convert the photos.")
+    return Survey(len(files), int(statistics.median(sides)), len(source.class_names))
 
 
 def _looked_at(data: str) -> tuple[str, str, Survey]:

@@ -89,9 +89,9 @@ def _forward(name: str) -> tuple[int, int]:
     """Operations of a model's forward pass for one image, and without those on padding."""
     import torch  # as above
 
-    from vit_from_scratch.model.cost import counted_flops, forward_flops, padding_flops
+    from vit_from_scratch.model.cost import counted_flops, forward_flops
     from vit_from_scratch.model.hybrid import ResNetStem
-    from vit_from_scratch.model.resnet import build_resnet
+    from vit_lab.experiments.resnet import build_resnet, padding_flops
 
     image = (3, 224, 224)
     with torch.device("meta"):  # shapes without memory

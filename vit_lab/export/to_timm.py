@@ -10,8 +10,8 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.pretrained.conversion import proved
-from vit_from_scratch.pretrained.timm import weight_names
+from vit_from_scratch.pretrained.conversion import proved, spelt_out
+from vit_from_scratch.pretrained.timm import NAMES
 from vit_lab.export.formats import require_packages
 
 EPS = 1e-6
@@ -45,7 +45,8 @@ def to_timm(model: VisionTransformer) -> Any:
 def timm_weights(model: VisionTransformer) -> dict[str, Tensor]:
     """Return the weights of a model under timm's names and in timm's shapes."""
     own = model.state_dict()
-    weights = {theirs: own[name] for theirs, name in weight_names(model.config.depth).items() if name in own}
+    names = spelt_out(NAMES, model.config.depth)
+    weights = {theirs: own[name] for theirs, name in names.items() if name in own}
     if isinstance(model.patch_embedding, PatchEmbedding):
         weights["patch_embed.proj.weight"] = model.patch_embedding.as_convolution_weight().contiguous()
     return weights

@@ -8,10 +8,18 @@ import torch
 from timm.layers import GroupNormAct, StdConv2d
 from timm.models.resnetv2 import ResNetV2
 
-from vit_from_scratch import InputError
-from vit_from_scratch.model.cost import count_parameters
-from vit_from_scratch.model.resnet import DEPTHS, PreActivationBottleneck, ResNet, build_resnet
-from vit_from_scratch.model.stem_config import ResNetConfig
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch.model.cost import count_parameters, counted_flops
+from vit_from_scratch.model.hybrid import StandardisedConv
+from vit_from_scratch.model.stem_config import ResNetConfig, StemConfig
+from vit_lab.experiments.resnet import (
+    DEPTHS,
+    EvenlyPaddedConv,
+    PreActivationBottleneck,
+    ResNet,
+    build_resnet,
+    padding_flops,
+)
 
 SMALL = ResNetConfig(width=32, layers=(2, 1, 3, 1), norm_eps=1e-5, conv_eps=1e-8, eps_on_variance=True)
 
@@ -125,3 +133,67 @@ def test_a_small_root_halves_nothing():
 def test_an_unknown_resnet_is_refused(name):
     with pytest.raises(InputError, match=r"unknown ResNet .*: expected 50, 101, 152, 200 layers"):
         build_resnet(name)
+
+
+def test_a_resnet_50_takes_the_well_known_four_billion_multiply_adds():
+    with torch.device("meta"):
+        model = build_resnet("50x1")
+    assert counted_flops(model, (3, 224, 224)) / 2 == pytest.approx(4.09e9, rel=0.005)
+
+
+def products_on_zeros(side: int, kernel: int, stride: int, before: int) -> int:
+    """Places of all windows along one side that lie outside, one by one."""
+    windows = -(-side // stride)
+    outside = [
+        not 0 <= window * stride - before + place < side
+        for window in range(windows)
+        for place in range(kernel)
+    ]
+    return sum(outside)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "stride", "before"),
+    [
+        (EvenlyPaddedConv, 1, 1, 0),
+        (EvenlyPaddedConv, 3, 1, 1),
+        (EvenlyPaddedConv, 3, 2, 1),
+        (EvenlyPaddedConv, 7, 2, 3),
+        (StandardisedConv, 3, 1, 1),
+        (StandardisedConv, 3, 2, 0),
+        (StandardisedConv, 7, 2, 2),
+    ],
+)
+def test_products_with_the_zeros_around_are_counted_one_by_one(kind, kernel, stride, before):
+    layer = kind(ResNetConfig(), 5, 7, kernel, stride)
+    height, width = 8, 12
+    inside = [
+        -(-side // stride) * kernel - products_on_zeros(side, kernel, stride, before)
+        for side in (height, width)
+    ]
+    everything = counted_flops(layer, (5, height, width))
+    assert padding_flops(layer, (5, height, width)) == everything - 2 * 5 * 7 * inside[0] * inside[1]
+
+
+def test_a_3_x_3_filter_with_a_border_of_zeros():
+    layer = EvenlyPaddedConv(ResNetConfig(), 1, 1, 3)
+    # On 7 x 7 places, 21 x 21 products, of which the border's windows lose one row or column at each end.
+    assert padding_flops(layer, (1, 7, 7)) == 2 * (21**2 - 19**2)
+    assert not layer._forward_pre_hooks
+
+
+def test_counting_leaves_the_averages_of_a_batch_norm_and_the_mode():
+    config = ViTConfig(
+        8, 8, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, stem=StemConfig("conv", width=4)
+    )
+    model = VisionTransformer(config).train()  # a single patch, and one image: no deviation to divide by
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    assert counted_flops(model, (3, 8, 8)) > 0
+    assert padding_flops(model, (3, 8, 8)) == 0
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_plain_vit_has_no_zeros_around():
+    config = ViTConfig(16, 4, dim=16, depth=1, heads=1, mlp_dim=8, num_classes=5)
+    assert padding_flops(VisionTransformer(config), (3, 16, 16)) == 0
