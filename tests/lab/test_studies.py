@@ -308,7 +308,8 @@ def test_a_damaged_summary_is_one_clear_error(page):
 
 
 def test_with_patience_a_row_is_worth_the_epoch_that_it_keeps(page):
-    page.write(TRIED, ("epochs = 1", "epochs = 30\npatience = 1\nlearning_rate = 0.3"))
+    patient = ("epochs = 1", "epochs = 30\npatience = 1\nwarmup_steps = 0\nlearning_rate = 0.3")
+    page.write(TRIED, patient, ("learning_rate = 0.01", "learning_rate = 0.5"))
     summary = run_study(page.load(), page.out)
     for row in summary["rows"]:
         (run,) = row["runs"]
