@@ -379,8 +379,7 @@ def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
 
 
 @pytest.mark.parametrize("command", ["study", "train --recipe"])
-def test_a_file_without_a_name_is_refused(tmp_path, monkeypatch, capsys, command):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_without_a_name_is_refused(tmp_path, capsys, command):
     (tmp_path / "...toml").write_text(TRIED if command == "study" else '[data]\nname = "digits"\n')
     assert main([*command.split(), "...toml"]) == 2
     assert "the file's name = '..': expected one with letters or digits" in capsys.readouterr().err
