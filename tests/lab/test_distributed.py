@@ -149,7 +149,7 @@ def test_bfloat16(same_model, few_digits, sharding):
 
 @pytest.mark.parametrize(
     ("first", "second", "sharding"),
-    [(2, 1, "none"), (1, 2, "none"), (2, 1, "full"), (1, 2, "full"), (3, 2, "full")],
+    [(2, 1, "none"), (1, 2, "none"), (2, 1, "full"), (1, 2, "full"), (4, 2, "full")],
 )
 def test_a_run_goes_on_with_another_number_of_processes(
     same_model, few_digits, tmp_path, first, second, sharding
