@@ -1,10 +1,25 @@
-"""A run that is stopped, and what two runs are compared by."""
+"""Short runs, runs that are stopped, and what two runs are compared by."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from vit_from_scratch.training import Callback
+from vit_lab import load_recipe
+from vit_lab.runs.run_folder import RunFolder
+
+FILES = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "origins.json", "result.json"]
+CHANGES = {
+    "data": {"validation_size": 1000, "train_size": 64},
+    "model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16},
+    "train": {"epochs": 1, "warmup_steps": 0, "batch_size": 32},
+}
+
+
+def recipe(*seeds: int, **train):
+    """The digits' recipe, made a run of two steps."""
+    return load_recipe("digits", CHANGES | {"seeds": list(seeds), "train": CHANGES["train"] | train})
 
 
 class Stop(Callback):
@@ -18,9 +33,32 @@ class Stop(Callback):
             raise KeyboardInterrupt
 
 
+class Never(Callback):
+    """No step may be trained."""
+
+    def on_step(self, state):
+        raise AssertionError("trained")
+
+
+def stop_once_saved(patch) -> None:
+    """Let every run in a folder be stopped as soon as its first epoch is saved."""
+    saved = RunFolder.on_epoch
+
+    def stop(self, state):
+        saved(self, state)
+        raise KeyboardInterrupt
+
+    patch.setattr(RunFolder, "on_epoch", stop)
+
+
 def weights(model) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
 def without_time(history):
     return [replace(metrics, seconds=0.0) for metrics in history]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """What every file under a folder holds."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

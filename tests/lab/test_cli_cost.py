@@ -4,13 +4,11 @@ import argparse
 import re
 
 import pytest
-from complaints import failed
 
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import forward_flops, training_flops
 from vit_from_scratch.model.memory import ATTENTIONS, OPTIMISERS, PRECISIONS, training_memory
 from vit_lab.cli import build_parser, main
-from vit_lab.experiments.table_6 import TABLE_6, recomputed_cost
 
 
 def printed(capsys, *arguments: str) -> list[str]:
@@ -58,34 +56,3 @@ def test_the_choices_are_those_that_can_be_counted():
     assert list(choices["precision"]) == list(PRECISIONS)
     assert list(choices["attention"]) == list(ATTENTIONS)
     assert list(choices["optimiser"]) == list(OPTIMISERS)
-
-
-def test_table_6_is_printed_row_by_row(capsys):
-    lines = printed(capsys, "--table6")
-    rows = [line.split() for line in lines if line.startswith(("ViT", "Res", "R50"))]
-    assert len(rows) == len(TABLE_6)
-    for cells, row in zip(rows, TABLE_6, strict=True):
-        cost = recomputed_cost(row.name, row.epochs)
-        assert cells[:3] == [row.name, str(row.epochs), str(row.exaflops)]
-        counts = (cost.exaflops, cost.without_padding)
-        for number, share, expected in zip(cells[3::2], cells[4::2], counts, strict=True):
-            assert float(number) == pytest.approx(expected, abs=0.051)
-            difference = float(share.removesuffix("%")) / 100
-            assert row.exaflops * (1 + difference) == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("", "expected either a variant, for instance `vit cost B/16`, or --table6"),
-        ("B/16 --table6", "expected either a variant"),
-        ("Z/16", "unknown variant 'Z/16'"),
-        ("B/16 --batch 0", "batch = 0: expected at least 1 image"),
-        ("B/16 --precision half", "argument --precision: invalid choice: 'half'"),
-        ("B/16 --optimiser muon", "argument --optimiser: invalid choice: 'muon'"),
-        ("R50+B/8", "unknown variant 'R50+B/8'"),
-        ("B/16 --image-size 100", "patch_size 16 does not divide"),
-    ],
-)
-def test_wrong_input_is_one_line_and_nothing_else(capsys, arguments, message):
-    assert message in failed(capsys, "cost", *arguments.split())

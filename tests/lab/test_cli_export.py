@@ -14,11 +14,6 @@ from vit_lab.cli import main
 from vit_lab.export import exports
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def run(tmp_path):
     """A run's folder, with a small model."""
@@ -117,22 +112,6 @@ def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, r
     err = refused(capsys, run, "--format", format)
     assert sentence in err
     assert "Run: pip install " in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nope"], "vit export nope: expected one of cifar10, tiny-imagenet"),
-        (["none.safetensors"], "no checkpoint at none.safetensors"),
-        (["run", "--out", "x.txt"], "--out x.txt: expected a name that ends in .onnx"),
-        (["run", "--out", "x.onnx", "--format", "pt2"], "expected a name that ends in .pt2"),
-        (["run", "--image-size", "0"], "image_size = 0: expected"),
-        (["run", "--image-size", "9"], "patch_size 4 does not divide the image size 9 x 9"),
-        (["run", "--format", "tflite"], "invalid choice: 'tflite'"),
-    ],
-)
-def test_wrong_input_is_one_line(arguments, message, run, capsys):
-    assert message in refused(capsys, *arguments)
 
 
 def test_a_model_that_timm_does_not_have_is_refused(capsys):

@@ -153,22 +153,3 @@ def test_weights_that_are_not_finite_are_refused(cat, tiny, tmp_path, capsys):
 def test_a_line_of_millions_of_pixels_is_a_picture(tmp_path, capsys):
     Image.new("L", (3_000_000, 1), 200).save(tmp_path / "line.png")
     assert main(["predict", str(tmp_path / "line.png")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["predict", "none.jpg"], "no picture at none.jpg"),
-        (
-            ["predict", "none.jpg", "--weights", "B/17"],
-            "--weights B/17: expected one of cifar10, tiny-imagenet, tiny-imagenet-masked-patches",
-        ),
-        (["predict", "none.jpg", "--weights", "x.safetensors"], "no checkpoint at x.safetensors"),
-        (["predict", "none.jpg", "--top", "11"], "--top 11: expected 1 to 10"),
-        (["inspect", "none.jpg", "--out", "x"], "no picture at none.jpg"),
-    ],
-)
-def test_wrong_input_is_one_clear_error(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert message in failed(capsys, *arguments)
-    assert not list(tmp_path.iterdir())

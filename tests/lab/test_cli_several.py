@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from complaints import failed
 from several import commands
+from stopping import FILES
 
 from vit_from_scratch.errors import InputError
 from vit_lab.cli import main
@@ -16,13 +17,6 @@ from vit_lab.runs.run_folder import RunFolder
 
 SMALL = ["--device", "cpu", "--epochs", "2", "--set", "model.depth=1", "model.dim=16", "train.threads=1"]
 TRAIN = ["train", "--data", "digits", *SMALL, "--out", "x"]
-FILES = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "origins.json", "result.json"]
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
 
 
 def said(folder: Path, stream: str, count: int = 2) -> list[str]:

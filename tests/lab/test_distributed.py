@@ -65,8 +65,7 @@ def assert_same(result, expected, tolerance=1e-5):
         assert torch.allclose(torch.tensor(result[2]), torch.tensor(expected[2]), atol=10 * tolerance)
 
 
-@pytest.mark.parametrize("sharding", ["none", "full"])
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(("count", "sharding"), [(2, "none"), (2, "full"), (4, "full")])
 def test_several_processes_train_as_one_does(same_model, few_digits, count, sharding):
     expected = trained(same_model(), few_digits, CONFIG)
     results = in_processes(count, trained, same_model(), few_digits, replace(CONFIG, sharding=sharding))
@@ -148,8 +147,10 @@ def test_bfloat16(same_model, few_digits, sharding):
     assert torch.allclose(losses, torch.tensor([loss for loss, _ in expected[2]]), rtol=0.01)
 
 
-@pytest.mark.parametrize("sharding", ["none", "full"])
-@pytest.mark.parametrize(("first", "second"), [(2, 1), (1, 2), (4, 2)])
+@pytest.mark.parametrize(
+    ("first", "second", "sharding"),
+    [(2, 1, "none"), (1, 2, "none"), (2, 1, "full"), (1, 2, "full"), (4, 2, "full")],
+)
 def test_a_run_goes_on_with_another_number_of_processes(
     same_model, few_digits, tmp_path, first, second, sharding
 ):

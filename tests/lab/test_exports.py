@@ -117,8 +117,7 @@ def test_torch_export_gives_the_same_logits(tmp_path):
 
 
 @pytest.mark.parametrize("changes", [{}, {"gelu": "tanh", "layer_norm_eps": 1e-3, "image_size": (8, 12)}])
-def test_timm_loads_its_weights_with_the_line_that_is_printed(changes, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_timm_loads_its_weights_with_the_line_that_is_printed(changes, tmp_path):
     trained = trained_model(**changes)
     export_model(trained, "a.safetensors", "safetensors-timm")
     with safe_open("a.safetensors", "pt") as file:

@@ -139,27 +139,6 @@ def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, dig
         features_of(trained, "digits", "test")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--layer", "7"], "layer 7: expected 0 to 2"),
-        (["--image-size", "10"], "patch_size 4"),
-        (["--image-size", "0"], "image_size = 0: expected"),
-        (["--out", "features.txt"], "expected a name that ends in .safetensors"),
-        (["--out", "start.safetensors"], "start.safetensors exists: expected no such file"),
-        (
-            ["--out", "start.safetensors/f.safetensors"],
-            "start.safetensors is not a folder that you may write",
-        ),
-    ],
-)
-def test_wrong_input_is_one_sentence(weights, arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    command = ["features", "--weights", weights, "--data", "digits", "--out", "f.safetensors", *arguments]
-    assert message in failed(capsys, *command)
-    assert not list(tmp_path.glob("f*"))
-
-
 def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
     with pytest.raises(InputError, match="does not hold features: expected features as `vit features`"):
         read_features(type(tmp_path)(weights))

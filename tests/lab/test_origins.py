@@ -3,21 +3,16 @@
 import json
 
 import pytest
+import stopping
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import open_dataset
-from vit_lab import load_recipe, load_study, run, run_seeds, run_study
+from vit_lab import load_study, run, run_seeds, run_study
 from vit_lab.runs.run_folder import RunFolder
-
-CHANGES = {
-    "data": {"validation_size": 1000, "train_size": 64},
-    "model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16},
-    "train": {"epochs": 2, "warmup_steps": 0, "batch_size": 32},
-}
 
 
 def recipe(*seeds: int):
-    return load_recipe("digits", CHANGES | {"seeds": list(seeds)})
+    return stopping.recipe(*seeds, epochs=2)
 
 
 @pytest.fixture
@@ -34,15 +29,10 @@ def at(monkeypatch):
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
     """A folder with a run that was stopped after the first of its two epochs."""
-    saved = RunFolder.on_epoch
-
-    def stop(self, state):
-        saved(self, state)
-        raise KeyboardInterrupt
 
     def begun(seed: int = 0):
         with monkeypatch.context() as patch:
-            patch.setattr(RunFolder, "on_epoch", stop)
+            stopping.stop_once_saved(patch)
             with pytest.raises(KeyboardInterrupt):
                 run(recipe(seed).with_seed(seed), tmp_path / "run")
         return tmp_path / "run"

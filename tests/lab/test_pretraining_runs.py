@@ -1,13 +1,13 @@
 """Whole runs without labels, from a recipe or a command to a result: no test photo is touched."""
 
 import json
-import os
 import tomllib
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
+from stopping import stop_once_saved
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import ImageData
@@ -17,15 +17,8 @@ from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.training import evaluate_hidden, load_pretraining
 from vit_lab import evaluate_run, load_recipe
 from vit_lab.cli import main
-from vit_lab.runs.run_folder import RunFolder
 
 TINY = ["model.patch_size=4", "model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("VIT_DATA_DIR", raising=False)
 
 
 @pytest.fixture
@@ -101,16 +94,10 @@ def test_a_finished_run_says_so_and_a_stopped_one_goes_on_to_the_same_bytes(
     again = capsys.readouterr().out
     assert "whole is finished." in again
     assert first in again
-    saved = RunFolder.on_epoch
-
-    def stop(self, state):
-        saved(self, state)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(RunFolder, "on_epoch", stop)
-    assert main(command(photos, "--out", "stopped")) == 130
+    with monkeypatch.context() as patch:
+        stop_once_saved(patch)
+        assert main(command(photos, "--out", "stopped")) == 130
     assert "the same command goes on from there" in capsys.readouterr().err
-    monkeypatch.setattr(RunFolder, "on_epoch", saved)
     assert main(command(photos, "--out", "stopped")) == 0
     assert "was stopped after epoch 1 of 2; it goes on" in capsys.readouterr().out
     for name in ("model.safetensors", "pretraining.safetensors"):
@@ -149,34 +136,6 @@ def test_a_recipe_without_labels_may_be_asked_for_the_other_objective(capsys):
     other = shown(capsys, "--recipe", name, "--objective", "masked-pixels")
     assert other["objective"] == "masked-pixels"
     assert "claim" not in other
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("train --data digits --objective words", "invalid choice: 'words'"),
-        (
-            "train --data digits --objective masked-patches --out x",
-            "images with 1 channels: expected 3, red, green and blue",
-        ),
-        (
-            "train --data digits --objective masked-pixels --out x --set train.label_smoothing=0.1",
-            "train.label_smoothing = 0.1 with objective = 'masked-pixels': expected 0",
-        ),
-        (
-            "train --data digits --objective masked-pixels --out x --set data.validation_size=0",
-            "digits-masked-pixels has no validation images to measure on: expected some; set data",
-        ),
-        ("train --recipe tiny-imagenet-masked-pixels --epochs 2", "counts steps, 2100 of them"),
-        ("train --data digits --results r --seed 1 --set objective=x", "--set objective=x: expected TABLE"),
-    ],
-)
-def test_wrong_input_is_one_line_and_nothing_is_written(tmp_path, capsys, arguments, message):
-    assert main(arguments.split()) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("objective", ["patches", "pixels"])

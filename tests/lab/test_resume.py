@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from stopping import Stop, weights, without_time
+from stopping import Never, Stop, content, weights, without_time
 
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import Callback
 from vit_lab.runs import train
-from vit_lab.runs.metrics import read_metrics
+from vit_lab.runs.metrics import read_metrics, save_curves
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
@@ -64,7 +64,8 @@ def test_a_killed_process_goes_on(make_model, few_digits, short, tmp_path):
     ]
 
 
-def test_a_finished_folder_holds_the_run(make_model, few_digits, short, tmp_path):
+def test_a_finished_folder_holds_the_run(make_model, few_digits, short, tmp_path, monkeypatch):
+    monkeypatch.setattr("vit_lab.runs.run_folder.save_curves", save_curves)  # drawn, this once
     model = make_model()
     train(model, few_digits, short, tmp_path / "runs" / "x")
     names = sorted(os.listdir(tmp_path / "runs" / "x"))
@@ -76,16 +77,12 @@ def test_a_finished_folder_holds_the_run(make_model, few_digits, short, tmp_path
 
 
 def test_a_finished_run_is_loaded_and_not_trained_again(make_model, few_digits, short, tmp_path):
-    class Never(Callback):
-        def on_step(self, state):
-            raise AssertionError("trained a finished run")
-
     model, again = make_model(), make_model(seed=5)
     history = train(model, few_digits, short, tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = content(tmp_path)
     assert train(again, few_digits, short, tmp_path, [Never()]) == history
     assert torch.equal(weights(again), weights(model))
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert content(tmp_path) == before
 
 
 def test_other_settings_are_refused_by_name(make_model, few_digits, short, tmp_path):

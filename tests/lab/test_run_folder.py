@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from stopping import Never, Stop, content
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.errors import DivergedError
@@ -22,17 +23,6 @@ from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.metrics import read_metrics
 
 CONFIG = TrainConfig(epochs=3, batch_size=32, warmup_steps=0, average_decay=0.5)
-
-
-class Stop(Callback):
-    def on_epoch(self, state):
-        if state.epoch == 2:
-            raise KeyboardInterrupt
-
-
-class Never(Callback):
-    def on_step(self, state):
-        raise AssertionError("trained")
 
 
 def tiny(**fields) -> VisionTransformer:
@@ -65,7 +55,7 @@ def runs(tmp_path_factory, digits):
     folder = tmp_path_factory.mktemp("runs")
     train(tiny(), some(digits), CONFIG, folder / "finished")
     with contextlib.suppress(KeyboardInterrupt):
-        train(tiny(), some(digits), CONFIG, folder / "stopped", [Stop()])
+        train(tiny(), some(digits), CONFIG, folder / "stopped", [Stop(2)])
     return folder
 
 
@@ -77,10 +67,6 @@ def finished(runs, tmp_path) -> Path:
 @pytest.fixture
 def stopped(runs, tmp_path) -> Path:
     return Path(shutil.copytree(runs / "stopped", tmp_path / "stopped"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def refused(folder: Path, data, message: str, config: TrainConfig = CONFIG) -> None:

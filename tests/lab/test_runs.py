@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 from PIL import Image
+from stopping import CHANGES, content, recipe
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import DataConfig, open_dataset
@@ -25,16 +26,6 @@ from vit_lab.runs.fingerprints import data_fingerprint
 from vit_lab.runs.run_folder import RunFolder
 from vit_lab.runs.trained_models import open_model
 
-CHANGES = {
-    "data": {"validation_size": 1000, "train_size": 64},
-    "model": {"dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16},
-    "train": {"epochs": 1, "warmup_steps": 0, "batch_size": 32},
-}
-
-
-def recipe(*seeds: int, **train):
-    return load_recipe("digits", CHANGES | {"seeds": list(seeds), "train": CHANGES["train"] | train})
-
 
 @pytest.fixture(scope="module")
 def two_seeds(tmp_path_factory):
@@ -47,10 +38,6 @@ def two_seeds(tmp_path_factory):
 @pytest.fixture
 def folder(two_seeds, tmp_path) -> Path:
     return Path(shutil.copytree(two_seeds, tmp_path / "all"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def refused(folder: Path, message: str, *seeds: int, **train) -> None:
@@ -89,8 +76,7 @@ def test_a_foreign_summary_is_left_alone(folder, foreign):
     refused(folder, r"summary\.json is not a summary of runs.*Nothing was written", 0, 1)
 
 
-def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, capsys):
     (tmp_path / "notes.json").write_text("mine")
     for name in ("notes.json", "."):
         assert main(["train", "--data", "digits", "--seeds", "0", "--out", "x", "--results", name]) == 2

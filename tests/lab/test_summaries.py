@@ -61,8 +61,7 @@ def test_weights_are_loaded_once_for_all_seeds_and_each_begins_from_them(tmp_pat
     assert both["runs"][1]["test_loss"] == alone["runs"][0]["test_loss"]
 
 
-def test_a_result_whose_start_is_gone_is_still_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_result_whose_start_is_gone_is_still_read(tmp_path):
     result, recipe = load_result("tiny-imagenet-longer"), load_recipe("tiny-imagenet-longer")
     assert result["config"]["start"]["sha256"]
     path = tmp_path / "longer.json"
@@ -81,7 +80,6 @@ def test_a_result_that_ships_may_be_replaced_by_one_of_its_recipe(tmp_path, name
 def test_a_summary_is_not_replaced_by_one_of_another_objective(
     tmp_path, monkeypatch, capsys, save_photo, units
 ):
-    monkeypatch.chdir(tmp_path)
     for number in range(8):
         part = "train" if number < 6 else "test"
         save_photo(Path("photos", part, "ab"[number % 2], f"{number}.png"), (8, 8), number)

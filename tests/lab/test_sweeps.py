@@ -165,43 +165,6 @@ def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
     assert best_rate(rows) == 0.3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--weights", "nowhere"], "--weights nowhere: expected one of cifar10, tiny-imagenet"),
-        (["--weights", "tiny-imagenet", "--image-size", "50"], "patch_size 8"),
-        (["--weights", "tiny-imagenet", "--lr", "0.1", "--sweep"], "--sweep with --lr or --keep-epochs"),
-        (["--weights", "tiny-imagenet", "--sweep", "0.1", "0.1"], "each of them once"),
-        (["--weights", "tiny-imagenet", "--sweep", "-1"], "numbers above 0"),
-        (["--weights", "tiny-imagenet", *QUICK, "--sweep", "0.1", "inf"], "train.learning_rate = inf"),
-        (
-            ["--weights", "tiny-imagenet", "--sweep", "--out", "other.json"],
-            "other.json is a file: expected a",
-        ),
-        (
-            ["--weights", "tiny-imagenet", "--seeds", "0", "--out", "other.json"],
-            "is a file: expected a folder",
-        ),
-        (["--weights", "tiny-imagenet", "--keep-epochs", "99"], "--keep-epochs 99: expected 0 to 60, the"),
-        (["--weights", "tiny-imagenet", "--sweep", "--set", "data.validation_size=0"], "there are none"),
-        (
-            ["--weights", "tiny-imagenet", "--sweep", "--keep-epochs", "1"],
-            "--sweep with --lr or --keep-epochs",
-        ),
-        (["--weights", "tiny-imagenet", "--sweep", "--results", "other.json"], "is not a summary of runs"),
-    ],
-)
-def test_wrong_input_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "1")  # without them a line more says that the run is in float32
-    (tmp_path / "other.json").write_text("[]")
-    assert main(["finetune", "--data", "digits", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
-    assert not list(tmp_path.rglob("model.safetensors"))
-
-
 def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, tmp_path, capsys):
     from PIL import Image
 

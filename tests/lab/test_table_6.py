@@ -6,6 +6,7 @@ import pytest
 
 from vit_from_scratch import InputError
 from vit_from_scratch.model.cost import pretraining_exaflops
+from vit_lab.cli import main
 from vit_lab.experiments.table_6 import TABLE_6, Pretraining, recomputed_cost
 
 WITHIN = {"ViT": 0.01, "ResNet": 0.045, "R50x1": 0.01}
@@ -30,6 +31,21 @@ def test_the_cost_of_a_pretraining_is_the_reported_one(row):
     assert cost.without_padding <= cost.exaflops
     if (row.name, row.epochs) not in (("ViT-B/32", 7), ("R50x1+ViT-L/16", 7)):
         assert cost.without_padding == pytest.approx(row.exaflops, rel=0.01)
+
+
+def test_table_6_is_printed_row_by_row(capsys):
+    assert main(["cost", "--table6"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines if line.startswith(("ViT", "Res", "R50"))]
+    assert len(rows) == len(TABLE_6)
+    for cells, row in zip(rows, TABLE_6, strict=True):
+        cost = recomputed_cost(row.name, row.epochs)
+        assert cells[:3] == [row.name, str(row.epochs), str(row.exaflops)]
+        counts = (cost.exaflops, cost.without_padding)
+        for number, share, expected in zip(cells[3::2], cells[4::2], counts, strict=True):
+            assert float(number) == pytest.approx(expected, abs=0.051)
+            difference = float(share.removesuffix("%")) / 100
+            assert row.exaflops * (1 + difference) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_table_is_the_papers():
