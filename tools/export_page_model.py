@@ -38,16 +38,17 @@ from vit_lab.runs.trained_models import TrainedModel, open_model
 FOLDER = Path(__file__).resolve().parent.parent / "book/_static/vit"
 MAGIC, VERSION = b"ViTP", 1
 PLAIN = {"pool": "cls", "norm": "final", "gelu": "erf", "mlp": "dense", "qkv_bias": True}
-PLAIN |= {"representation_size": None}  # what vit.js computes; positions of any kind are a table for it
+PLAIN |= {"representation_size": None, "stem": "patch", "objective": "classes"}  # what vit.js computes
 LARGEST_LOSS = 0.003  # of the test accuracy, for a byte a weight
 
 
 def packed(trained: TrainedModel) -> bytes:
     """Return the file of a model, or raise an `InputError` if it is one that vit.js does not compute."""
     config, scaling = trained.model.config, trained.scaling
-    own = {name: getattr(config, name) for name in PLAIN} | {"stem": config.stem.kind}
-    if own != PLAIN | {"stem": "patch"}:
-        raise InputError(f"{own}: expected a plain model, {PLAIN}, with patches as they are.")
+    own = {"stem": config.stem.kind, "objective": trained.objective}
+    own |= {name: getattr(config, name) for name in PLAIN if name not in own}
+    if differs := {name: value for name, value in own.items() if value != PLAIN[name]}:
+        raise InputError(f"{trained.name} has {differs}: expected a plain model that knows classes, {PLAIN}.")
     shapes = {"image_shape": config.image_shape, "grid": config.grid, "num_patches": config.num_patches}
     mean, std = ((values * config.channels)[: config.channels] for values in (scaling.mean, scaling.std))
     about = config.to_dict() | shapes | {"mean": mean, "std": std}  # one number a channel
@@ -55,9 +56,8 @@ def packed(trained: TrainedModel) -> bytes:
     body = b""
     for name, tensor in page_tensors(trained.model).items():
         numbers = tensor.detach().float().numpy()
-        kind = "float32"
-        if name.endswith(".weight") and numbers.ndim == 2:
-            kind = "int8"
+        kind = "int8" if name.endswith(".weight") and numbers.ndim == 2 else "float32"
+        if kind == "int8":
             scales = np.maximum(np.abs(numbers).max(axis=1) / np.float32(127), np.finfo(np.float32).tiny)
             body += scales.astype("<f4").tobytes()
             numbers = np.rint(numbers / scales[:, None])
@@ -66,8 +66,7 @@ def packed(trained: TrainedModel) -> bytes:
         header["tensors"].append({"name": name, "shape": numbers.shape, "type": kind})
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 4)
-    length = 16 + len(text) + len(body) + 4
-    content = MAGIC + struct.pack("<3I", VERSION, length, len(text)) + text + body
+    content = MAGIC + struct.pack("<3I", VERSION, 20 + len(text) + len(body), len(text)) + text + body
     return content + struct.pack("<I", zlib.crc32(content))
 
 
@@ -130,18 +129,17 @@ def main() -> int:
         trained = open_model(options.weights, "the weights")
         content = packed(trained)
         if options.check:
-            told = json.loads(result.read_text("utf-8")) if result.exists() else {}
-            fresh = target.exists() and target.read_bytes() == content and told["sha256"] == sha256(target)
-            if not fresh:
-                print(f"{target.name} is stale: export it again", file=sys.stderr)
-            return not fresh
+            fresh = target.exists() and result.exists() and target.read_bytes() == content
+            if fresh and json.loads(result.read_text("utf-8"))["sha256"] == sha256(target):
+                return 0
+            raise InputError(f"{target.name} or {result.name} is stale: export it again.")
         summary = measured(trained, content, name, options.data_dir)
     except InputError as error:
         print(f"export_page_model: {error}", file=sys.stderr)
         return 2
     write_atomically(target, content)
     about = {"bytes": len(content), "sha256": sha256(target), "model_sha256": trained.sha256}
-    about |= {"parameters": count_parameters(trained.model)}
+    about["parameters"] = count_parameters(trained.model)
     write_json(result, about | summary | environment(1, "cpu"))
     print(json.dumps(about | summary, indent=1))
     return 0
