@@ -1,0 +1,98 @@
+/**
+ * A model that answers in a worker, so that the page never freezes. In the page:
+ *
+ *     import { load } from "./worker.js";
+ *     const model = await load(url, (share) => { bar.value = share; });
+ *     const answer = await model.forward(pixels, options); // as in vit.js; null if a newer question came
+ *
+ * Each `load` gives an asker of its own, whose newer question stops its older one between two layers. Askers
+ * of the same file share one worker and one download. This file is also what runs in the worker.
+ */
+import { load as loadHere } from "./vit.js";
+
+// ---- In the page
+const workers = new Map(); // one for each file, by its address
+
+/**
+ * Load a model into a worker, or join the one that has it.
+ * @param {string} url of the file, as from the page
+ * @param {(share: number) => void} [progress] hears the share that has come, from 0 to 1
+ * @returns {Promise<{config: object, classes: string[], forward: Function}>} or an Error of one sentence
+ */
+export async function load(url, progress = () => {}) {
+    const address = new URL(url, document.baseURI).href;
+    if (!workers.has(address)) workers.set(address, start(address));
+    const shared = workers.get(address);
+    shared.listeners.push(progress);
+    const asker = shared.listeners.length;
+    const { config, classes } = await shared.ready;
+    let stop = () => {};
+    const forward = (pixels, options = {}) => new Promise((resolve, reject) => {
+        stop();
+        stop = () => resolve(null);
+        const question = shared.pending.push({ resolve, reject }) - 1;
+        shared.worker.postMessage({ asker, question, pixels, options });
+    });
+    return { config, classes, forward };
+}
+
+/** Start a worker on a file; one that fails is forgotten, so that the next `load` tries anew. */
+function start(address) {
+    const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    const shared = { worker, listeners: [], pending: [] };
+    shared.ready = new Promise((resolve, reject) => {
+        const fail = (why) => {
+            workers.delete(address);
+            worker.terminate();
+            reject(new Error(why));
+        };
+        worker.onerror = () => fail("The model's program cannot be started; load the page again.");
+        worker.onmessage = ({ data: { progress, loaded, failed, question, answer, refused } }) => {
+            if (progress !== undefined) shared.listeners.forEach((listener) => listener(progress));
+            if (loaded) resolve(loaded);
+            if (failed) fail(failed);
+            if (question === undefined) return;
+            if (refused) shared.pending[question].reject(new RangeError(refused));
+            else shared.pending[question].resolve(answer);
+            delete shared.pending[question];
+        };
+    });
+    worker.postMessage({ address });
+    return shared;
+}
+
+// ---- In the worker
+const newest = new Map(); // each asker's question
+let model = null;
+
+async function open(address) {
+    try {
+        model = await loadHere(address, (progress) => postMessage({ progress }));
+        postMessage({ loaded: { config: model.config, classes: model.classes } });
+    } catch (error) {
+        postMessage({ failed: error.message });
+    }
+}
+
+/** Answer layer by layer; between two, look whether the asker has asked something newer. */
+async function answer({ asker, question, pixels, options }) {
+    newest.set(asker, question);
+    try {
+        const steps = model.steps(pixels, options);
+        for (;;) {
+            const { done, value } = steps.next();
+            if (done) return postMessage({ question, answer: value }, buffers(value));
+            await new Promise((resolve) => { setTimeout(resolve); }); // let messages in
+            if (newest.get(asker) !== question) return postMessage({ question, answer: null });
+        }
+    } catch (error) {
+        return postMessage({ question, refused: error.message });
+    }
+}
+
+/** What can be handed over without a copy: the memory of each array of an answer. */
+const buffers = (found) => [...new Set(Object.values(found).flat().map((array) => array.buffer))];
+
+if (typeof WorkerGlobalScope !== "undefined") {
+    onmessage = ({ data }) => (data.address ? open(data.address) : answer(data));
+}
