@@ -13,7 +13,7 @@ from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.guards import misfit
-from vit_lab.progress import images_with_bar
+from vit_lab.bars import images_with_bar
 from vit_lab.runs.run_folder import MODEL
 from vit_lab.runs.run_settings import CONFIG, differences, read_settings
 from vit_lab.runs.trained_models import renamed_class

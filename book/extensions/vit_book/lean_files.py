@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 import tinycss2
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
+from joblib import cpu_count
 from PIL import Image
 
 BUNDLE = "formulas.js"
@@ -104,21 +106,28 @@ def _webp(picture: Image.Image, **how: float) -> bytes:
 def lighten_pictures(site: Path, cache: Path) -> list[str]:
     """Put lighter files in the place of the figures in `_images`; name the PNG files that became WebP."""
     cache.mkdir(parents=True, exist_ok=True)
+    paths = sorted((site / "_images").glob("*.png"))
+    with ThreadPoolExecutor(cpu_count()) as pool:  # encoders leave Python alone
+        found = list(pool.map(lambda path: _lighter_file(path.read_bytes(), cache), paths))
     renamed = []
-    for path in sorted((site / "_images").glob("*.png")):
-        png = path.read_bytes()
-        key = f"{sha256(png).hexdigest()[:32]}-{METHOD}"
-        made = next(cache.glob(f"{key}.*"), None)
-        if made is None:
-            ending, content = lighter(png)
-            made = cache / f"{key}{ending}"
-            made.write_bytes(content)
-            (cache / f"{sha256(content).hexdigest()[:32]}-{METHOD}{ending}").write_bytes(content)
+    for path, made in zip(paths, found, strict=True):
         shutil.copyfile(made, path.with_suffix(made.suffix))
         if made.suffix != ".png":
             path.unlink()
             renamed.append(path.name)
     return renamed
+
+
+def _lighter_file(png: bytes, cache: Path) -> Path:
+    """Return the file of the cache with a lighter picture, made if it is not there."""
+    key = f"{sha256(png).hexdigest()[:32]}-{METHOD}"
+    made = next(cache.glob(f"{key}.*"), None)
+    if made is None:
+        ending, content = lighter(png)
+        made = cache / f"{key}{ending}"
+        made.write_bytes(content)
+        (cache / f"{sha256(content).hexdigest()[:32]}-{METHOD}{ending}").write_bytes(content)
+    return made
 
 
 # ---- style sheets and icon fonts of the theme, cut down to what the pages use ----------
