@@ -6,9 +6,9 @@ from PIL import Image
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_lab.bars import images_with_bar, say, with_bar
 from vit_lab.cli import main
 from vit_lab.features.extraction import features_of
-from vit_lab.bars import images_with_bar, say, with_bar
 from vit_lab.runs.trained_models import TrainedModel
 
 

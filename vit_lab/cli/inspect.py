@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.paths import own_path
-from vit_lab.cli.options import add_command, refuse_existing, refuse_file, weights_help
 from vit_lab.bars import say, with_bar
+from vit_lab.cli.options import add_command, refuse_existing, refuse_file, weights_help
 from vit_lab.runs.trained_models import KNOWN, TrainedModel, open_model
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
-from vit_lab.cli.options import add_command, weights_help
 from vit_lab.bars import say, with_bar
+from vit_lab.cli.options import add_command, weights_help
 from vit_lab.runs.trained_models import CLASSIFIERS, open_classifier
 
 

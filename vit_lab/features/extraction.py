@@ -7,8 +7,8 @@ from vit_from_scratch.data.config import DataConfig, Part
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.training.features import Token, check_features, extract_features
 from vit_from_scratch.training.fine_tuning import adapted
-from vit_lab.features.feature_files import Features, Origin
 from vit_lab.bars import images_with_bar
+from vit_lab.features.feature_files import Features, Origin
 from vit_lab.runs.trained_models import TrainedModel
 
 
