@@ -1,0 +1,102 @@
+/**
+ * What Part III computes from a forward pass: rollout, how far heads look, components of tokens. And what
+ * turns a photo into the model's pixels.
+ */
+
+/** The mean of a layer's heads: (h, T, T) to (T, T). */
+export function meanOfHeads(weights, heads) {
+    const size = weights.length / heads, mean = new Float32Array(size);
+    weights.forEach((value, i) => { mean[i % size] += value / heads; });
+    return mean;
+}
+
+/** Attention rollout (chapter 13): the product of (mean + identity) / 2 over the layers, (T, T). */
+export function rollout(attention, heads) {
+    let product = null;
+    for (const weights of attention) {
+        const A = meanOfHeads(weights, heads), T = Math.sqrt(A.length);
+        const step = A.map((value, i) => (value + (i % (T + 1) === 0)) / 2); // row t sums to 1
+        const before = product;
+        product = before ? new Float32Array(T * T) : step;
+        for (let t = 0; before && t < T; t++) {
+            for (let s = 0; s < T; s++) {
+                for (let r = 0; r < T; r++) product[t * T + r] += step[t * T + s] * before[s * T + r];
+            }
+        }
+    }
+    return product;
+}
+
+/** Mean attention distance of a head in pixels (chapter 14): patches that look at patches, (h, T, T). */
+export function meanDistance(weights, head, { grid: [rows, columns], patch_size: P }) {
+    const N = rows * columns, T = N + 1, first = head * T * T;
+    let sum = 0;
+    for (let q = 0; q < N; q++) {
+        let share = 0, far = 0;
+        for (let k = 0; k < N; k++) {
+            const weight = weights[first + (q + 1) * T + k + 1]; // the class token has no place in the image
+            const down = Math.floor(q / columns) - Math.floor(k / columns);
+            share += weight;
+            far += weight * P * Math.hypot(down, (q % columns) - (k % columns));
+        }
+        sum += far / share / N;
+    }
+    return sum;
+}
+
+/**
+ * The three directions in which patches' tokens differ most, as amounts of red, green and blue.
+ * @param {Float32Array} z (T, D), the class token first
+ * @returns {string[]} N colours
+ */
+export function componentColours(z, N) {
+    const D = z.length / (N + 1), patches = z.slice(D), mean = new Float64Array(D);
+    patches.forEach((value, i) => { mean[i % D] += value / N; });
+    const centred = patches.map((value, i) => value - mean[i % D]);
+    const likeness = Array.from({ length: N }, (_, i) => Float64Array.from({ length: N }, (_, j) => {
+        let sum = 0;
+        for (let d = 0; d < D; d++) sum += centred[i * D + d] * centred[j * D + d];
+        return sum;
+    })); // (N, N), whose leading eigenvectors are the components
+    const channels = [0, 1, 2].map(() => {
+        let v = Float64Array.from({ length: N }, (_, i) => Math.sin(1 + i)), length = 0;
+        for (let round = 0; round < 60; round++) {
+            const w = likeness.map((row) => row.reduce((sum, value, j) => sum + value * v[j], 0));
+            length = Math.hypot(...w) || 1;
+            v = Float64Array.from(w, (value) => value / length);
+        }
+        likeness.forEach((row, i) => row.forEach((_, j) => { row[j] -= length * v[i] * v[j]; }));
+        const [low, high] = [Math.min(...v), Math.max(...v)];
+        return v.map((value) => Math.round((255 * (value - low)) / (high - low || 1)));
+    });
+    return Array.from({ length: N }, (_, i) => `rgb(${channels.map((one) => one[i]).join(" ")})`);
+}
+
+/**
+ * Make a square of a picture as small as the model wants it, each new pixel a weighted mean of those it covers
+ * (as `torch.nn.functional.interpolate` does with `antialias=True`).
+ * @param {Uint8ClampedArray} rgba (from from 4)
+ * @returns {Float32Array} (side side 3) from 0 to 1
+ */
+export function resize(rgba, from, side) {
+    const scale = from / side, reach = Math.max(1, scale);
+    const shares = Array.from({ length: side }, (_, i) => {
+        const middle = (i + 0.5) * scale, first = Math.max(0, Math.floor(middle - reach + 0.5));
+        const last = Math.min(from, Math.floor(middle + reach + 0.5)), weights = [];
+        for (let j = first; j < last; j++) weights.push(Math.max(0, 1 - Math.abs(j + 0.5 - middle) / reach));
+        const sum = weights.reduce((a, b) => a + b);
+        return [first, weights.map((weight) => weight / sum)];
+    });
+    const narrow = new Float32Array(from * side * 3), small = new Float32Array(side * side * 3);
+    for (let row = 0; row < from; row++) {
+        shares.forEach(([first, weights], column) => weights.forEach((weight, j) => {
+            for (let c = 0; c < 3; c++) {
+                narrow[(row * side + column) * 3 + c] += (weight * rgba[(row * from + first + j) * 4 + c]) / 255;
+            }
+        }));
+    }
+    shares.forEach(([first, weights], row) => weights.forEach((weight, j) => {
+        for (let i = 0; i < side * 3; i++) small[row * side * 3 + i] += weight * narrow[(first + j) * side * 3 + i];
+    }));
+    return small;
+}

@@ -1,0 +1,163 @@
+/**
+ * Parts that the book's widgets are made of: sliders, switches, a grid of patches with a map over it, bars.
+ * CONTRIBUTING says how to add a widget.
+ */
+
+/** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
+export function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+        if (typeof value === "function") made.addEventListener(name, value);
+        else if (value === true) made.setAttribute(name, "");
+        else if (value !== false) made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+}
+
+/**
+ * A slider with its value in words beside it.
+ * @param {string} label
+ * @param {{min?: number, max: number, step?: number, value: number, words?: (value: number) => string}} range
+ * @param {(value: number) => void} changed
+ * @returns {HTMLElement} with `set(value)`, which does not call `changed`
+ */
+export function slider(label, { min = 0, max, step = 1, value, words = String }, changed) {
+    const shown = element("output");
+    const say = () => { input.setAttribute("aria-valuetext", shown.textContent = words(+input.value)); };
+    const input = element("input", {
+        type: "range", min, max, step, value, input: () => { say(); changed(+input.value); },
+    });
+    const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown);
+    whole.set = (next) => { input.value = next; say(); };
+    say();
+    return whole;
+}
+
+/** A switch; returns it with `set(on)`, which does not call `changed`. */
+export function toggle(label, changed) {
+    const input = element("input", { type: "checkbox", change: () => changed(input.checked) });
+    const whole = element("label", { class: "vit-toggle" }, input, element("span", {}, label));
+    whole.set = (on) => { input.checked = on; };
+    return whole;
+}
+
+/** One choice of several; `options` are [value, label]. Returns it with `set(value)`. */
+export function choice(legend, options, changed) {
+    const name = `vit-${Math.random().toString(36).slice(2)}`;
+    const inputs = options.map(([value]) => element("input", {
+        type: "radio", name, value, change: () => changed(value),
+    }));
+    const labels = options.map(([, label], i) => element("label", {}, inputs[i], element("span", {}, label)));
+    const whole = element("fieldset", { class: "vit-choice" }, element("legend", {}, legend), ...labels);
+    whole.set = (value) => inputs.forEach((input) => { input.checked = input.value === String(value); });
+    return whole;
+}
+
+/**
+ * A list of shares as bars, with a thin line where each stood before anything was changed.
+ * @returns {HTMLElement} with `show([{ name, share, before }])`
+ */
+export function bars(label) {
+    const list = element("ol", { class: "vit-bars", "aria-label": label });
+    list.show = (rows) => list.replaceChildren(...rows.map(({ name, share, before }) => element(
+        "li", { style: `--share: ${share}; --before: ${before}`, class: share === before ? "" : "moved" },
+        element("span", { class: "name" }, name), element("span", { class: "value" }, percent(share)),
+    )));
+    return list;
+}
+
+/** A share in per cent, with a digit more where it is small. */
+export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * A picture cut into patches. A pointer or the arrow keys go from patch to patch; a click, Enter or the space
+ * bar chooses one. Over it lies a map, one number a patch: the larger, the brighter the patch stays.
+ */
+export class PatchGrid {
+    /**
+     * @param {{rows: number, columns: number, label: string, choose: Function, hover?: Function}} about
+     *     `choose(patch)`; `hover(patch)`, with null when the pointer leaves
+     */
+    constructor({ rows, columns, label, choose, hover = () => {} }) {
+        Object.assign(this, { rows, columns, choose, hover, at: 0 });
+        this.canvas = element("canvas", { "aria-hidden": "true" });
+        this.cells = Array.from({ length: rows * columns }, () => element("i"));
+        this.cursor = element("b", { hidden: true });
+        const grid = `grid: repeat(${rows}, 1fr) / repeat(${columns}, 1fr)`;
+        const cells = element("div", { class: "cells", style: grid, "aria-hidden": "true" }, ...this.cells);
+        this.whole = element("div", {
+            class: "vit-grid", tabindex: 0, role: "application", "aria-label": label,
+            keydown: (event) => this.pressed(event),
+            pointermove: (event) => event.pointerType === "mouse" && hover(this.patchAt(event)),
+            pointerleave: () => hover(null),
+            click: (event) => this.choose(this.move(this.patchAt(event))),
+            blur: () => { this.cursor.hidden = true; hover(null); },
+        }, this.canvas, cells, this.cursor);
+    }
+
+    /** Draw an image: a canvas, or pixels (side side C) from 0 to 1. */
+    draw(image, side) {
+        const context = this.canvas.getContext("2d");
+        if (image instanceof HTMLCanvasElement) {
+            [this.canvas.width, this.canvas.height] = [image.width, image.height];
+            context.drawImage(image, 0, 0);
+            return;
+        }
+        this.canvas.width = this.canvas.height = side;
+        const data = context.createImageData(side, side), channels = image.length / side ** 2;
+        for (let i = 0; i < side ** 2; i++) {
+            for (let c = 0; c < 3; c++) data.data[4 * i + c] = 255 * image[i * channels + (c % channels)];
+            data.data[4 * i + 3] = 255;
+        }
+        context.putImageData(data, 0, 0);
+    }
+
+    /** Lay a map over it: numbers, one a patch, or null; or colours, as "rgb(...)". */
+    map(values) {
+        const most = values && Math.max(...values.filter(Number.isFinite), 1e-9);
+        this.cells.forEach((cell, i) => {
+            const colour = values && typeof values[i] === "string";
+            cell.style.background = colour ? values[i] : "";
+            cell.style.opacity = !values ? 0 : colour ? 0.85 : 0.66 * (1 - values[i] / most); // never black
+        });
+    }
+
+    /** Mark patches: `{ name: [patch, ...] }` gives them these classes. */
+    mark(classes) {
+        this.cells.forEach((cell, i) => {
+            cell.className = Object.keys(classes).filter((name) => classes[name].includes(i)).join(" ");
+        });
+    }
+
+    patchAt(event) {
+        const box = this.canvas.getBoundingClientRect();
+        const place = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
+        const row = place((event.clientY - box.top) / box.height, this.rows);
+        return row * this.columns + place((event.clientX - box.left) / box.width, this.columns);
+    }
+
+    move(patch) {
+        this.at = patch;
+        const [row, column] = [Math.floor(patch / this.columns), patch % this.columns];
+        this.cursor.style.inset = `${(100 * row) / this.rows}% auto auto ${(100 * column) / this.columns}%`;
+        this.cursor.style.width = `${100 / this.columns}%`;
+        this.cursor.style.height = `${100 / this.rows}%`;
+        return patch;
+    }
+
+    pressed(event) {
+        const step = STEPS[event.key];
+        if (event.altKey || event.ctrlKey || event.metaKey) return;
+        if (event.key === "Enter" || event.key === " ") this.choose(this.at);
+        else if (step) {
+            const within = (value, count) => Math.min(count - 1, Math.max(0, value));
+            const row = within(Math.floor(this.at / this.columns) + step[0], this.rows);
+            this.hover(this.move(row * this.columns + within((this.at % this.columns) + step[1], this.columns)));
+            this.cursor.hidden = false;
+        } else return;
+        event.preventDefault();
+    }
+}

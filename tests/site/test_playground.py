@@ -1,0 +1,214 @@
+"""The playground: a photo, its patches, and the model that answers in the page. What the page says holds."""
+
+import re
+
+import pytest
+import torch
+from looks import settle
+from project_facts import ROOT
+
+from vit_from_scratch.data.photos import load_photo
+from vit_from_scratch.examples import PHOTOS as EXAMPLES
+from vit_from_scratch.examples import photo
+from vit_lab.runs.trained_models import open_model
+
+pytestmark = pytest.mark.site
+
+PAGE = "book/playground.html"
+CATS = {"tabby", "Egyptian cat", "Persian cat"}
+PHOTOS = ROOT / "book/_static/vit/photos"
+
+
+class Playground:
+    """The widget as a reader has it before them."""
+
+    def __init__(self, page):
+        self.page, self.whole = page, page.locator(".vit-photo")
+        self.photo, self.map = self.whole.get_by_role("application").all()
+
+    def likely(self):
+        """The likeliest classes with their shares in per cent, once the newest answer has come."""
+        self.page.wait_for_timeout(300)
+        previous = None
+        while previous != (now := self.whole.locator(".vit-bars li").all_inner_texts()):
+            previous = now
+            self.page.wait_for_timeout(900)
+        pairs = [text.split("\n") for text in now]
+        return {name: float(share.removesuffix(" %")) for name, share in pairs}
+
+    def first(self):
+        return next(iter(self.likely()))
+
+    def said(self):
+        return self.whole.locator(".vit-status").inner_text()
+
+    def dimmed(self):
+        return self.map.locator(".cells i").evaluate_all("all => all.map((one) => +one.style.opacity)")
+
+    def press(self, name):
+        self.whole.get_by_role("button", name=name, exact=True).click()
+
+    def slide(self, name, value):
+        self.whole.get_by_role("slider", name=name).fill(str(value))
+
+    def middle(self, row, column):
+        """Where a patch of the map is on the screen, counted from 1."""
+        self.map.scroll_into_view_if_needed()
+        box = self.map.bounding_box()
+        return box["x"] + box["width"] * (column - 0.5) / 8, box["y"] + box["height"] * (row - 0.5) / 8
+
+
+def opened(page, book):
+    page.goto(f"{book}{PAGE}")
+    settle(page)
+    page.wait_for_selector(".vit-bars li")
+    return Playground(page)
+
+
+@pytest.fixture
+def playground(page, book):
+    return opened(page, book)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["cat", "coffee", "rocket"])
+def test_it_answers_as_the_package_does(name, playground):
+    """Up to the weights in a byte each, and a picture that the package makes smaller in whole numbers."""
+    playground.press(name)
+    found = playground.likely()
+    trained = open_model("tiny-imagenet")
+    pixels = load_photo(PHOTOS / f"{name}.jpg", (64, 64))[None]
+    shares = trained.model(trained.scaling(255 * pixels)).softmax(dim=1)[0]
+    for label, share in list(found.items())[:2]:
+        assert 100 * shares[trained.class_names.index(label)] == pytest.approx(share, abs=2)
+
+
+def test_what_the_page_says_of_its_photos(playground):
+    """Each "What to notice" of the page that names an outcome."""
+    assert playground.first() in CATS
+    playground.page.get_by_text("What each layer would answer").click()
+    answers = [text.split(",")[0] for text in playground.whole.locator(".vit-lens li").all_inner_texts()]
+    assert {*answers[:6]} == {"tarantula", "centipede"}
+    assert {*answers[6:]} <= CATS
+    playground.press("rocket")
+    found = playground.likely()
+    assert next(iter(found)) == "obelisk"
+    assert 60 < found["obelisk"] < 70
+
+
+def test_breaking_it_does_what_the_page_says(playground):
+    without = playground.whole.get_by_label("without positions")
+    shuffled = playground.whole.get_by_label("patches shuffled")
+    whole = playground.likely()
+    without.check()
+    bag = playground.likely()
+    shuffled.check()
+    assert playground.likely() == bag, "a bag has no order"
+    without.uncheck()
+    assert playground.likely() not in (bag, whole)
+    playground.press("Put everything back")
+    assert playground.likely() == whole
+    assert not shuffled.is_checked()
+    for scale in (0, 4):
+        playground.slide("scores times", scale)
+        assert playground.first() not in CATS
+    playground.press("Put everything back")
+    lost = []
+    for layer in range(1, 9):
+        playground.slide("layer", layer)
+        playground.whole.get_by_label("leave out this layer").check()
+        if playground.first() not in CATS:
+            lost.append(layer)
+        playground.whole.get_by_label("leave out this layer").uncheck()
+    assert 1 in lost
+    assert len(lost) <= 2
+
+
+def test_a_pointer_reads_the_map_and_hides_patches(page, playground):
+    row, column, share = re.search(r"row (\d), column (\d), ([\d.]+) %", playground.said()).groups()
+    brightest = 8 * int(row) + int(column) - 9
+    assert [place for place, dim in enumerate(playground.dimmed()) if dim == 0] == [brightest]
+    assert max(playground.dimmed()) < 0.7, "the photo is seen everywhere"
+    page.mouse.move(*playground.middle(int(row), int(column)))
+    assert playground.said() == f"row {row}, column {column}, {share} %"
+    before = playground.dimmed()
+    page.mouse.click(*playground.middle(7, 3))
+    page.mouse.move(0, 0, steps=3)
+    assert "the patch in row 7, column 3 looks most" in playground.said()
+    assert playground.dimmed() != before
+    playground.press("Class token")
+    assert playground.dimmed() == before
+    whole = playground.likely()
+    playground.whole.get_by_label("hides it, or shows it again").check()
+    for _ in range(2):
+        page.mouse.click(*playground.middle(3, 2))
+        now = playground.likely()
+        assert (now == whole) == (playground.map.locator(".cells i.hidden").count() == 0)
+
+
+def test_the_keyboard_does_all_of_it(page, playground):
+    playground.map.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    assert playground.said().startswith("row 3, column 2, ")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert "the patch in row 3, column 2 looks most" in playground.said()
+    playground.slide("head", 6)
+    assert "Layer 8, head 6" in playground.said()
+    playground.whole.get_by_label("rollout").check()
+    assert playground.said().startswith("Through all layers")
+    playground.whole.get_by_label("tokens after the layer").check()
+    colours = playground.map.locator(".cells i").evaluate_all("all => all.map((it) => it.style.background)")
+    assert len({*colours}) > 30
+
+
+def test_a_photo_of_ones_own_is_cut_and_goes_nowhere(page, playground, save_photo, tmp_path):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    path = save_photo(tmp_path / "own.png", size=(300, 200), seed=1)
+    playground.whole.locator("input[type=file]").set_input_files(path)
+    first = playground.likely()
+    playground.page.get_by_text("Cut another square").click()
+    playground.slide("size of the square", 0.3)
+    assert playground.likely() != first
+    assert [url for url in asked if not url.startswith("blob:")] == []
+    (tmp_path / "no.png").write_text("no picture")
+    playground.whole.locator("input[type=file]").set_input_files(tmp_path / "no.png")
+    page.wait_for_function("document.querySelector('.vit-status').textContent.includes('cannot be read')")
+
+
+def test_a_finger_chooses_a_patch(browser, book):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    playground = opened(context.new_page(), book)
+    playground.page.touchscreen.tap(*playground.middle(2, 8))
+    assert "the patch in row 2, column 8 looks most" in playground.said()
+    context.close()
+
+
+def test_without_scripts_there_is_the_photo(browser, book):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{book}{PAGE}")
+    assert page.locator(".vit-photo img").is_visible()
+    assert "needs JavaScript" in page.locator(".vit-photo figcaption").inner_text()
+    page.close()
+
+
+def test_a_model_that_does_not_come_is_one_sentence(page, book):
+    page.route("**/tiny-imagenet.bin", lambda route: route.abort())
+    page.goto(f"{book}{PAGE}")
+    page.wait_for_function("document.querySelector('.vit-note')?.textContent.includes('cannot be fetched')")
+    assert page.locator(".vit-photo img").is_visible()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_photos_are_those_of_the_chapters(name):
+    """`photo(256, name)`, as far as JPEG keeps it."""
+    difference = load_photo(PHOTOS / f"{name}.jpg", (256, 256)) - photo(256, name)[0]
+    assert difference.abs().mean() < 4 / 255
+
+
+def test_the_widgets_code_is_light(playground):
+    names = ("parts.js", "looking.js", "photo.js", "vit.js", "worker.js", "widgets.css")
+    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 60_000
+    assert sum((PHOTOS.parent / name).stat().st_size for name in ("parts.js", "photo.js")) < 40_000
