@@ -1,5 +1,6 @@
 """Short runs, runs that are stopped, and what two runs are compared by."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,3 +63,7 @@ def without_time(history):
 def content(folder: Path) -> dict[str, bytes]:
     """What every file under a folder holds."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def result(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())
