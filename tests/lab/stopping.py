@@ -34,6 +34,17 @@ class Stop(Callback):
             raise KeyboardInterrupt
 
 
+class AtStep(Callback):
+    """Do something to a run at one of its steps."""
+
+    def __init__(self, step: int, act):
+        self.step, self.act = step, act
+
+    def on_step(self, state):
+        if state.step == self.step:
+            self.act(state)
+
+
 class Never(Callback):
     """No step may be trained."""
 
@@ -67,3 +78,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def result(folder: Path) -> dict:
     return json.loads((folder / "result.json").read_text())
+
+
+def without_validation(data):
+    return replace(data, validation_images=data.validation_images[:0], validation_labels=torch.tensor([]))

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from complaints import failed
+from complaints import done, failed
 from several import commands
 from stopping import FILES
 
@@ -37,8 +37,7 @@ def test_two_processes_leave_the_files_of_one_run(tmp_path, capsys):
     assert sorted(os.listdir("x")) == FILES
     result = json.loads(Path("x/result.json").read_text())
     assert result["hardware"]["processes"] == 2
-    assert main(["evaluate", "x"]) == 0
-    assert "the same accuracy" in capsys.readouterr().out
+    assert "the same accuracy" in done(capsys, "evaluate", "x")
 
 
 def signal_in_an_epoch(number: int, ranks: tuple[int, ...], rank: int) -> None:

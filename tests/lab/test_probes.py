@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from complaints import failed
+from complaints import done, failed
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -127,8 +127,8 @@ def test_features_that_nothing_can_be_fitted_to_are_refused(
 
 def test_one_draw_has_no_interval(features_file, capsys):
     files = ["--train", features_file("train"), "--test", features_file("test")]
-    assert main(["probe", *files, "--methods", "few-shot", "--draws", "1"]) == 0
-    assert "(one draw, so no interval)" in capsys.readouterr().out
+    said = done(capsys, "probe", *files, "--methods", "few-shot", "--draws", "1")
+    assert "(one draw, so no interval)" in said
 
 
 def test_neighbours_beyond_the_voters_are_refused():

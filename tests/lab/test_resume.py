@@ -6,25 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from stopping import Never, Stop, content, weights, without_time
+from stopping import AtStep, Never, Stop, content, weights, without_time
 
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import Callback
 from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics, save_curves
-
-
-class AtStep(Callback):
-    """Do something to a run at one of its steps."""
-
-    def __init__(self, step: int, act):
-        self.step, self.act = step, act
-
-    def on_step(self, state):
-        if state.step == self.step:
-            self.act(state)
 
 
 def interrupt(state):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from complaints import done, failed
 from study_pages import SWEPT, TRIED
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -40,8 +41,7 @@ def test_a_row_is_the_study_with_its_task_and_its_changes_laid_over(page):
 
 
 def test_rows_are_run_once_and_written_down(page, capsys):
-    assert main(page.write(TRIED).command()) == 0
-    out = capsys.readouterr().out
+    out = done(capsys, *page.write(TRIED).command())
     summary = json.loads(page.results.read_text())
     assert [row["name"] for row in summary["rows"]] == ["as it is", "+ wider", "+ faster"]
     for row in summary["rows"]:
@@ -65,15 +65,13 @@ def test_rows_of_several_seeds_have_a_mean_and_a_standard_deviation(page, tmp_pa
     losses = [run["curves"][-1]["validation_loss"] for run in (alone["runs"][0], row["runs"][1])]
     assert losses[0] == losses[1]
     page.write("seeds = [0]\n" + TRIED)  # would lose a seed
-    assert main(page.command(out=tmp_path / "new")) == 2
-    assert "+ wider, seed 3" in capsys.readouterr().err
+    assert "+ wider, seed 3" in failed(capsys, *page.command(out=tmp_path / "new"))
     with pytest.raises(InputError, match=r"seeds = .*each of them once"):
         page.write("seeds = [0, 0]\n" + TRIED).load()
 
 
 def test_every_row_is_swept_then_tested_with_each_seed(page, capsys):
-    assert main(page.write(SWEPT).command()) == 0
-    assert "test accuracy (standard deviation" in capsys.readouterr().out
+    assert "test accuracy (standard deviation" in done(capsys, *page.write(SWEPT).command())
     summary = json.loads(page.results.read_text())
     assert page.told() == FOUR
     for row in summary["rows"]:
@@ -143,8 +141,7 @@ def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, capsys
 
     monkeypatch.setattr(study_runs, "run", diverges)
     page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 1, 2]"))
-    assert main(page.command()) == 0
-    said = capsys.readouterr().out
+    said = done(capsys, *page.command())
     assert "seed 1: the loss is nan at step 3" in said
     assert said.count("diverged, and left out: seed 1") == 1
     *others, last = json.loads(page.results.read_text())["rows"]
@@ -179,9 +176,8 @@ def test_rows_that_a_results_file_tells_of_are_taken_over_on_another_machine(pag
     diverged = {"runs": first["runs"][1:], "diverged": [first["runs"][0]["seed"]]}  # a first seed can, too
     part = whole | {"rows": [first | diverged, third | {"runs": third["runs"][:1]}], "claim": "As before."}
     page.results.write_text(json.dumps(part))
-    capsys.readouterr()
-    assert main(page.command("--add-to-results", out=tmp_path / "there")) == 0
-    assert capsys.readouterr().out.count("taken over") == 1, "the row with a seed missing is run again"
+    out = done(capsys, *page.command("--add-to-results", out=tmp_path / "there"))
+    assert out.count("taken over") == 1, "the row with a seed missing is run again"
     made = {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()}
     assert made == {"few-same", "more-from-scratch", "more-same"}
     again = json.loads(page.results.read_text())
@@ -198,12 +194,11 @@ def test_a_summary_of_other_rows_is_never_replaced(page, tmp_path, capsys):
     assert main(page.command()) == 0, "a row more loses nothing"
     more = page.results.read_text()
     assert len(json.loads(more)["rows"]) == 4
-    assert main(page.write(TRIED).command()) == 2
-    assert "tells of other runs (more, seed 0 would be lost)" in capsys.readouterr().err
+    assert "tells of other runs (more, seed 0 would be lost)" in failed(capsys, *page.write(TRIED).command())
     assert page.results.read_text() == more
     page.results.write_text(before)
-    assert main(page.write(TRIED, ("dim = 16", "dim = 32")).command(out=tmp_path / "new")) == 2
-    assert "model.dim (16 there, 32 now)" in capsys.readouterr().err
+    said = failed(capsys, *page.write(TRIED, ("dim = 16", "dim = 32")).command(out=tmp_path / "new"))
+    assert "model.dim (16 there, 32 now)" in said
     assert not (tmp_path / "new").exists()
 
 
@@ -305,8 +300,8 @@ def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
 @pytest.mark.parametrize("command", ["study", "train --recipe"])
 def test_a_file_without_a_name_is_refused(tmp_path, capsys, command):
     (tmp_path / "...toml").write_text(TRIED if command == "study" else '[data]\nname = "digits"\n')
-    assert main([*command.split(), "...toml"]) == 2
-    assert "the file's name = '..': expected one with letters or digits" in capsys.readouterr().err
+    said = failed(capsys, *command.split(), "...toml")
+    assert "the file's name = '..': expected one with letters or digits" in said
     assert os.listdir(tmp_path) == ["...toml"]
 
 
@@ -314,8 +309,7 @@ def test_a_runs_folder_does_not_become_one_over_runs(page, capsys):
     run_study(page.write(TRIED).load(), page.out)
     run = page.out / "as-it-is" / "seed-0"
     before = sorted(os.listdir(run))
-    assert main(page.command(out=run)) == 2
-    assert f"{run} is the folder of a run: expected" in capsys.readouterr().err
+    assert f"{run} is the folder of a run: expected" in failed(capsys, *page.command(out=run))
     assert sorted(os.listdir(run)) == before
 
 
