@@ -38,15 +38,6 @@ def test_a_run_notes_its_threads_and_where_its_data_lay(tmp_path, monkeypatch):
     assert written["data_dir"] == str(tmp_path / "photos")
 
 
-def test_a_finished_run_says_so_and_is_not_repeated(tmp_path, capsys):
-    main([*QUICK, "x"])
-    before, first = result(tmp_path / "x"), capsys.readouterr().out
-    again = done(capsys, *QUICK, "x")
-    assert "x is finished" in again
-    assert again.endswith(first)
-    assert result(tmp_path / "x") == before
-
-
 def test_evaluate_repeats_the_number_or_says_that_it_differs(tmp_path, capsys):
     main([*QUICK, "x"])
     said = done(capsys, "evaluate", "x")

@@ -127,14 +127,6 @@ def test_images_are_enlarged_and_scaled_on_the_device(kind, save_photo, make_mod
     assert seen == [("meta", "meta", (16, 16))]
 
 
-def test_grey_images_are_refused_where_each_colour_has_a_scaling(make_model, digits):
-    trained = TrainedModel("mine", make_model(channels=3), ("a", "b"), "imagenet")
-    with pytest.raises(
-        InputError, match=r"mine scales each of 3 colours .* digits have 1 channel: expected col"
-    ):
-        features_of(trained, "digits", "test")
-
-
 def test_a_file_that_holds_no_features_is_refused(weights, tmp_path):
     with pytest.raises(InputError, match="does not hold features: expected features as `vit features`"):
         read_features(type(tmp_path)(weights))

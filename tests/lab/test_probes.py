@@ -129,9 +129,3 @@ def test_one_draw_has_no_interval(features_file, capsys):
     files = ["--train", features_file("train"), "--test", features_file("test")]
     said = done(capsys, "probe", *files, "--methods", "few-shot", "--draws", "1")
     assert "(one draw, so no interval)" in said
-
-
-def test_neighbours_beyond_the_voters_are_refused():
-    part = (torch.randn(6, 2), torch.arange(6) % 2)
-    with pytest.raises(InputError, match="neighbours = 7: expected 1 to 6"):
-        neighbours_accuracy(part, part, 7)

@@ -287,12 +287,12 @@ def test_names_that_cannot_be_folders_are_refused_before_anything_is_trained(pag
 
 
 def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
-    page.write(
-        SWEPT,
+    renamed = (
         ("[tasks.few]", "[tasks.a]"),
         ("[tasks.more]", '[tasks."a from"]'),
         ("[rows.same]", "[rows.scratch]"),
     )
+    page.write(SWEPT, *renamed)
     with pytest.raises(InputError, match="rows 'a, from scratch' and 'a from, scratch' would share"):
         page.load()
 
