@@ -4,8 +4,12 @@ import functools
 
 import pytest
 import sklearn.datasets
+import torch
+from study_pages import Page
 
+from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.files import write_atomically
+from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +36,23 @@ def _curves_are_not_drawn():
             "vit_lab.runs.run_folder.save_curves", lambda path, _: write_atomically(path, b"curves")
         )
         yield
+
+
+@pytest.fixture
+def page(tmp_path):
+    return Page(tmp_path)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A function that saves a small ViT of three classes, changed as asked for, and returns its path."""
+
+    def save(name="start.safetensors", seed: int = 0, change=lambda model: None, **fields) -> str:
+        torch.manual_seed(seed)
+        sizes = {"dim": 8, "depth": 1, "heads": 2, "mlp_dim": 8, "num_classes": 3}
+        model = VisionTransformer(ViTConfig(**({"image_size": 8, "patch_size": 4} | sizes | fields)))
+        change(model)
+        save_checkpoint(tmp_path / name, model)
+        return str(tmp_path / name)
+
+    return save

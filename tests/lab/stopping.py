@@ -1,5 +1,6 @@
 """Short runs, runs that are stopped, and what two runs are compared by."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,17 @@ class Stop(Callback):
             raise KeyboardInterrupt
 
 
+class AtStep(Callback):
+    """Do something to a run at one of its steps."""
+
+    def __init__(self, step: int, act):
+        self.step, self.act = step, act
+
+    def on_step(self, state):
+        if state.step == self.step:
+            self.act(state)
+
+
 class Never(Callback):
     """No step may be trained."""
 
@@ -62,3 +74,11 @@ def without_time(history):
 def content(folder: Path) -> dict[str, bytes]:
     """What every file under a folder holds."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def result(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())
+
+
+def without_validation(data):
+    return replace(data, validation_images=data.validation_images[:0], validation_labels=torch.tensor([]))

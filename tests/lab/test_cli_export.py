@@ -4,22 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
-from complaints import failed
+from complaints import done, failed
 
 from vit_classroom.checks.report import randomise
-from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab.cli import main
 from vit_lab.export import exports
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(saved):
     """A run's folder, with a small model."""
-    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
-    (tmp_path / "run").mkdir()
-    save_checkpoint(tmp_path / "run" / "model.safetensors", randomise(VisionTransformer(config)))
+    saved("run/model.safetensors", change=randomise)
     return "run"
 
 
@@ -46,15 +41,13 @@ def sorted_files() -> list[Path]:
 
 
 def test_it_prints_what_one_has_to_know(run, capsys):
-    assert main(["export", run, "--format", "safetensors-timm"]) == 0
-    size, takes, scaled, gives, load, checked = capsys.readouterr().out.splitlines()
+    said = done(capsys, "export", run, "--format", "safetensors-timm")
+    size, takes, scaled, gives, load, checked = said.splitlines()
     assert size == "run/model.timm.safetensors: 0.0 MB"
     assert takes == "  takes images, float32 (B, 3, 8, 8), (x - mean) / std of 0 to 1"
     assert scaled == "  scaled by mean 0.5, std 0.5, which is taken for granted: the file does not say"
     assert gives.endswith("; classes class 0, class 1, class 2")
-    assert load.startswith(
-        "  load it with timm.create_model('vit_base_patch16_224', checkpoint_path='model.timm"
-    )
+    assert load.startswith("  load it with timm.create_model('vit_base_patch16_224', checkpoint_path='model")
     assert checked.startswith("  checked: logits as here in batches of 1 and 8, within ")
 
 
@@ -96,8 +89,7 @@ def test_a_place_that_cannot_be_written_to_is_one_line(run, instant, capsys):
 
 def test_without_onnx_runtime_it_says_that_nothing_was_compared(run, capsys, monkeypatch):
     monkeypatch.setattr(exports, "MAKERS", {"onnx": lambda model, notes: (b"a graph", None)})
-    assert main(["export", run]) == 0
-    assert "not checked, as onnxruntime is not installed here" in capsys.readouterr().out
+    assert "not checked, as onnxruntime is not installed here" in done(capsys, "export", run)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +106,8 @@ def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, r
     assert "Run: pip install " in err
 
 
-def test_a_model_that_timm_does_not_have_is_refused(capsys):
-    config = ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3, mlp="local")
-    torch.manual_seed(0)
-    save_checkpoint("local.safetensors", VisionTransformer(config))
+def test_a_model_that_timm_does_not_have_is_refused(saved, capsys):
+    saved("local.safetensors", mlp="local")
     assert "this model has local MLPs: expected" in refused(
         capsys, "local.safetensors", "--format", "safetensors-timm"
     )

@@ -4,13 +4,11 @@ import os
 
 import pytest
 import torch
-from complaints import failed
+from complaints import done, failed
 from PIL import Image
 
-from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.examples import photo
-from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab.cli import main
 from vit_lab.runs.trained_models import open_model
 
@@ -22,24 +20,8 @@ def cat(tmp_path):
     return tmp_path / "cat.jpg"
 
 
-@pytest.fixture
-def tiny(tmp_path):
-    """A function that saves a small model, changed as asked for, and returns its path."""
-
-    def save(change=lambda model: None, num_classes: int = 3):
-        model = VisionTransformer(
-            ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=num_classes)
-        )
-        change(model)
-        save_checkpoint(tmp_path / "tiny.safetensors", model)
-        return tmp_path / "tiny.safetensors"
-
-    return save
-
-
 def test_predict_prints_the_top_classes_with_probabilities(cat, capsys):
-    assert main(["predict", str(cat), "--top", "10"]) == 0
-    line = capsys.readouterr().out.strip()
+    line = done(capsys, "predict", str(cat), "--top", "10").strip()
     shares = [float(part.split()[-1].rstrip("%")) for part in line.split(": ")[1].split(", ")]
     assert line.startswith(f"{cat}: ")
     names = [part.rsplit(maxsplit=1)[0] for part in line.split(": ")[1].split(", ")]
@@ -72,46 +54,26 @@ def test_inspect_writes_every_figure(cat, tmp_path, capsys):
     assert sorted(os.path.basename(line) for line in printed) == names
 
 
-def test_a_model_of_grey_images_gets_grey_ones(cat, tmp_path, capsys):
-    torch.manual_seed(0)
-    model = VisionTransformer(ViTConfig(8, 2, channels=1, dim=16, depth=2, heads=2, mlp_dim=8, num_classes=3))
-    save_checkpoint(tmp_path / "grey.safetensors", model)
-    grey = ["--weights", str(tmp_path / "grey.safetensors")]
-    assert main(["predict", str(cat), *grey]) == 0
-    assert "class 0 33.3%" in capsys.readouterr().out, "a zero head knows nothing"
+def test_a_model_of_grey_images_gets_grey_ones(cat, saved, tmp_path, capsys):
+    grey = ["--weights", saved(patch_size=2, channels=1, dim=16, depth=2)]
+    assert "class 0 33.3%" in done(capsys, "predict", str(cat), *grey), "a zero head knows nothing"
     assert main(["inspect", str(cat), *grey, "--out", str(tmp_path / "figures")]) == 0
     assert "embedding_filters.png" in os.listdir(tmp_path / "figures")
 
 
-def test_a_runs_model_gets_pictures_scaled_as_in_the_run(tmp_path):
-    torch.manual_seed(0)
-    model = VisionTransformer(ViTConfig(8, 4, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3))
-    save_checkpoint(tmp_path / "model.safetensors", model)
-    assert open_model(str(tmp_path / "model.safetensors")).scaling == NORMALISATIONS["half"]
+def test_a_runs_model_gets_pictures_scaled_as_in_the_run(saved, tmp_path):
+    assert open_model(saved("model.safetensors")).scaling == NORMALISATIONS["half"]
     (tmp_path / "config.toml").write_text(
         '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
     )
     assert open_model(str(tmp_path)).scaling == NORMALISATIONS["imagenet"]
 
 
-def test_inspect_takes_models_of_your_own(cat, tmp_path):
-    torch.manual_seed(0)
-    config = ViTConfig(
-        16,
-        4,
-        dim=8,
-        depth=2,
-        heads=2,
-        mlp_dim=8,
-        num_classes=3,
-        class_token=False,
-        pool="gap",
-        position="none",
-        stem="conv",
-    )
-    save_checkpoint(tmp_path / "own.safetensors", VisionTransformer(config))
+def test_inspect_takes_models_of_your_own(cat, saved, tmp_path):
+    bare = {"class_token": False, "pool": "gap", "position": "none", "stem": "conv"}
+    own = saved(image_size=16, depth=2, **bare)
     out = tmp_path / "figures"
-    assert main(["inspect", str(cat), "--weights", str(tmp_path / "own.safetensors"), "--out", str(out)]) == 0
+    assert main(["inspect", str(cat), "--weights", own, "--out", str(out)]) == 0
     assert sorted(os.listdir(out)) == [
         "attention_distance.png",
         "rollout.png",
@@ -129,24 +91,22 @@ def test_inspect_leaves_pictures_that_are_there_alone(cat, tmp_path, capsys):
     assert sorted(os.listdir(tmp_path)) == ["cat.jpg", "own", "rollout.png"]
 
 
-def test_a_model_of_two_classes_prints_both(cat, tiny, capsys):
-    assert main(["predict", str(cat), "--weights", str(tiny(num_classes=2))]) == 0
-    assert capsys.readouterr().out.count("class ") == 2
-    assert "--top 3: expected 1 to 2" in failed(
-        capsys, "predict", cat, "--weights", tiny(num_classes=2), "--top", 3
-    )
+def test_a_model_of_two_classes_prints_both(cat, saved, capsys):
+    two = saved(num_classes=2)
+    assert done(capsys, "predict", str(cat), "--weights", two).count("class ") == 2
+    assert "--top 3: expected 1 to 2" in failed(capsys, "predict", cat, "--weights", two, "--top", 3)
 
 
-def test_weights_that_are_not_finite_are_refused(cat, tiny, tmp_path, capsys):
+def test_weights_that_are_not_finite_are_refused(cat, saved, tmp_path, capsys):
     def spoil(model, value):
         with torch.no_grad():
             model.head.weight[0, 0] = value
 
-    spoilt = tiny(lambda model: spoil(model, torch.nan))
+    spoilt = saved(change=lambda model: spoil(model, torch.nan))
     message = failed(capsys, "predict", cat, "--weights", spoilt)
-    assert "tiny.safetensors holds values that are not finite: expected a trained model" in message
+    assert "start.safetensors holds values that are not finite: expected a trained model" in message
     assert "not finite" in failed(capsys, "inspect", cat, "--weights", spoilt, "--out", tmp_path / "figures")
-    huge = tiny(lambda model: model.head.weight.data.fill_(3e38))
+    huge = saved(change=lambda model: model.head.weight.data.fill_(3e38))
     assert "gives probabilities that are not finite" in failed(capsys, "predict", cat, "--weights", huge)
 
 

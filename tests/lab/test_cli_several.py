@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
-from complaints import failed
+from complaints import done, failed
 from several import commands
 from stopping import FILES
 
@@ -36,12 +37,11 @@ def test_two_processes_leave_the_files_of_one_run(tmp_path, capsys):
     assert sorted(os.listdir("x")) == FILES
     result = json.loads(Path("x/result.json").read_text())
     assert result["hardware"]["processes"] == 2
-    assert main(["evaluate", "x"]) == 0
-    assert "the same accuracy" in capsys.readouterr().out
+    assert "the same accuracy" in done(capsys, "evaluate", "x")
 
 
-def signal_in_an_epoch(number: int) -> None:
-    """Let this process get a signal in the middle of its second epoch."""
+def signal_in_an_epoch(number: int, ranks: tuple[int, ...], rank: int) -> None:
+    """Let some of the processes get a signal in the middle of their second epoch."""
     from vit_from_scratch.training import loop
 
     step = loop.train_step
@@ -51,22 +51,13 @@ def signal_in_an_epoch(number: int) -> None:
             os.kill(os.getpid(), number)
         return step(state, images, targets)
 
-    loop.train_step = interrupted
+    if rank in ranks:
+        loop.train_step = interrupted
 
 
-def kill_the_second(rank: int) -> None:
-    if rank == 1:
-        signal_in_an_epoch(signal.SIGKILL)
-
-
-def terminate_the_second(rank: int) -> None:
-    if rank == 1:
-        signal_in_an_epoch(signal.SIGTERM)
-
-
-def interrupt_all(rank: int) -> None:
-    """As a terminal does on Ctrl-C."""
-    signal_in_an_epoch(signal.SIGINT)
+KILLED = partial(signal_in_an_epoch, signal.SIGKILL, (1,))
+TERMINATED = partial(signal_in_an_epoch, signal.SIGTERM, (1,))
+CTRL_C = partial(signal_in_an_epoch, signal.SIGINT, (0, 1))
 
 
 def interrupt_the_first_as_it_saves(rank: int) -> None:
@@ -87,7 +78,7 @@ def goes_on(folder: Path) -> None:
 
 
 def test_a_killed_process_ends_the_run_with_one_sentence_and_it_goes_on(tmp_path):
-    assert commands(2, tmp_path, [TRAIN], kill_the_second) == [1, -signal.SIGKILL]
+    assert commands(2, tmp_path, [TRAIN], KILLED) == [1, -signal.SIGKILL]
     (sentence,) = complaints(tmp_path)
     assert "another process of this run has ended" in sentence
     assert "the same command goes on" in sentence
@@ -95,7 +86,7 @@ def test_a_killed_process_ends_the_run_with_one_sentence_and_it_goes_on(tmp_path
     goes_on(tmp_path)
 
 
-@pytest.mark.parametrize("before", [terminate_the_second, interrupt_all, interrupt_the_first_as_it_saves])
+@pytest.mark.parametrize("before", [TERMINATED, CTRL_C, interrupt_the_first_as_it_saves])
 def test_a_stopped_run_says_so_once_and_goes_on(tmp_path, before):
     codes = commands(2, tmp_path, [TRAIN], before)
     assert 130 in codes
@@ -103,13 +94,6 @@ def test_a_stopped_run_says_so_once_and_goes_on(tmp_path, before):
     assert len(complaints(tmp_path)) == 1
     assert "Traceback" not in "".join(said(tmp_path, "err"))
     goes_on(tmp_path)
-
-
-def test_wrong_input_is_said_once(tmp_path):
-    assert commands(2, tmp_path, [[*TRAIN, "--batch-size", "15"]]) == [2, 2]
-    (sentence,) = complaints(tmp_path)
-    assert "train.batch_size = 15 on 2 processes: expected a multiple of 2" in sentence
-    assert not Path("x").exists()
 
 
 def test_a_folder_with_another_run_is_said_once(tmp_path):
@@ -120,16 +104,28 @@ def test_a_folder_with_another_run_is_said_once(tmp_path):
     assert "holds something else" in sentence
 
 
-def test_different_recipes_are_said_once(tmp_path):
-    assert commands(2, tmp_path, [TRAIN, [*TRAIN, "--lr", "0.5"]]) == [2, 2]
-    (sentence,) = complaints(tmp_path)
-    assert "process 1 of this run has other settings than process 0" in sentence
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([[*TRAIN, "--batch-size", "15"]], "train.batch_size = 15 on 2 processes: expected a multiple of 2"),
+        ([TRAIN, [*TRAIN, "--lr", "0.5"]], "process 1 of this run has other settings than process 0"),
+        ([["evaluate", "x"]], "expected one. Start it without torchrun"),
+        ([["recipes"]], "expected one. Start it without torchrun"),
+        ([["train", "--data", "digitz"]], "unknown data set"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_once(tmp_path, arguments, sentence):
+    assert commands(2, tmp_path, arguments) == [2, 2]
+    (said,) = complaints(tmp_path)
+    assert sentence in said
+    assert not Path("x").exists()
 
 
-@pytest.mark.parametrize("arguments", [["evaluate", "x"], ["recipes"], ["train", "--data", "digitz"]])
-def test_other_commands_and_mistypings_are_refused_once(tmp_path, arguments):
-    assert commands(2, tmp_path, [arguments]) == [2, 2]
-    assert len(complaints(tmp_path)) == 1
+def set_variables(monkeypatch, **others: str) -> None:
+    """Set what torchrun sets for the first process, which is the only one unless told otherwise."""
+    numbers = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for name, text in (numbers | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"} | others).items():
+        monkeypatch.setenv(name, text)
 
 
 def test_variables_that_are_half_set_are_refused(capsys, monkeypatch):
@@ -145,16 +141,12 @@ def test_variables_that_are_half_set_are_refused(capsys, monkeypatch):
     [("WORLD_SIZE", "x"), ("RANK", "abc"), ("RANK", ""), ("RANK", "2"), ("MASTER_PORT", "x")],
 )
 def test_numbers_that_make_no_sense_are_refused(capsys, monkeypatch, name, text):
-    numbers = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    for variable, value in (numbers | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", name: text}).items():
-        monkeypatch.setenv(variable, value)
+    set_variables(monkeypatch, **{"WORLD_SIZE": "2", name: text})
     assert f"{name} = {text!r}" in failed(capsys, *TRAIN)
 
 
 def test_one_process_of_torchrun_is_like_any_other(monkeypatch):
-    numbers = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
-    for name, text in ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1} | numbers).items():
-        monkeypatch.setenv(name, str(text))
+    set_variables(monkeypatch)
     assert main(TRAIN) == 0
     assert sorted(os.listdir("x")) == FILES
 

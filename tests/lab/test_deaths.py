@@ -1,13 +1,13 @@
 """A process may die before any of its file operations: the same command then ends in the same bits."""
 
+import itertools
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
+from stopping import weights, without_time
 
-from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics
@@ -22,8 +22,8 @@ class Death:
 
     def __init__(self, monkeypatch):
         self.left = -1
-        for module, name in ((os, "replace"), (os, "unlink"), (os, "fsync"), (os, "mkdir"), (os, "fdopen")):
-            monkeypatch.setattr(module, name, self.mortal(getattr(module, name)))
+        for name in ("replace", "unlink", "fsync", "mkdir", "fdopen"):
+            monkeypatch.setattr(os, name, self.mortal(getattr(os, name)))
 
     def mortal(self, operation):
         def call(*arguments, **options):
@@ -38,61 +38,32 @@ class Death:
         self.left = operations
 
 
-@pytest.fixture
-def death(monkeypatch):
-    """Curves take most of the time of a run as short as these, and only their file matters here."""
-    monkeypatch.setattr(
-        "vit_lab.runs.run_folder.save_curves", lambda path, history: write_atomically(path, b"png")
-    )
-    return Death(monkeypatch)
-
-
-def weights(model) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
-def assert_whole(folder: Path, model, history) -> None:
-    assert sorted(os.listdir(folder)) == ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors"]
-    assert torch.equal(weights(load_checkpoint(folder / "model.safetensors")), weights(model))
-    assert [replace(m, seconds=0.0) for m in read_metrics(folder)] == [
-        replace(m, seconds=0.0) for m in history
-    ]
-
-
+@pytest.mark.parametrize("again", [False, True])
 def test_a_run_that_dies_before_any_file_operation_ends_in_the_same_bits(
-    make_model, few_digits, short, tmp_path, death
+    make_model, few_digits, short, tmp_path, monkeypatch, again
 ):
-    config = replace(short, epochs=2, batch_size=50)
-    whole = make_model()
-    history = train(whole, few_digits, config)
-    deaths = 0
-    while True:
-        folder = tmp_path / str(deaths)
+    """It dies once in a folder of its own, or again and again in one, each time a little later."""
+    death, config = Death(monkeypatch), replace(short, epochs=3 if again else 2, batch_size=50)
+    history = train(whole := make_model(), few_digits, config)
+
+    def lives(folder, deaths: int) -> bool:
         death.comes_after(deaths)
         try:
             train(make_model(), few_digits, config, folder)
-            break
         except Killed:
-            death.comes_after(-1)
-            train(make_model(), few_digits, config, folder)
-            assert_whole(folder, whole, history)
-            deaths += 1
-    assert deaths > 15
+            return False
+        return True
 
-
-def test_a_run_that_dies_again_and_again_ends_in_the_same_bits(
-    make_model, few_digits, short, tmp_path, death
-):
-    config = replace(short, epochs=3, batch_size=50)
-    whole = make_model()
-    history = train(whole, few_digits, config)
-    deaths = 0
-    while True:
-        death.comes_after(deaths)  # a little later each time
-        try:
-            train(make_model(), few_digits, config, tmp_path / "x")
+    for deaths in itertools.count():
+        folder = tmp_path / ("x" if again else str(deaths))
+        lived = lives(folder, deaths)
+        if not again:
+            assert lives(folder, -1)
+        if lived or not again:
+            names = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors"]
+            assert sorted(os.listdir(folder)) == names
+            assert torch.equal(weights(load_checkpoint(folder / "model.safetensors")), weights(whole))
+            assert without_time(read_metrics(folder)) == without_time(history)
+        if lived:
             break
-        except Killed:
-            deaths += 1
-    assert deaths > 5
-    assert_whole(tmp_path / "x", whole, history)
+    assert deaths > (5 if again else 15)

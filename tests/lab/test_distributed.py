@@ -65,35 +65,32 @@ def assert_same(result, expected, tolerance=1e-5):
         assert torch.allclose(torch.tensor(result[2]), torch.tensor(expected[2]), atol=10 * tolerance)
 
 
-@pytest.mark.parametrize(("count", "sharding"), [(2, "none"), (2, "full"), (4, "full")])
-def test_several_processes_train_as_one_does(same_model, few_digits, count, sharding):
-    expected = trained(same_model(), few_digits, CONFIG)
-    results = in_processes(count, trained, same_model(), few_digits, replace(CONFIG, sharding=sharding))
-    for result in results:
-        assert_same(result, expected)
-        assert torch.equal(result[1], results[0][1])
-    assert len(results[0][2]) == 6
-    assert not any(result[2] for result in results[1:]), "callbacks are the first process's"
+UNEVEN = {"batch_size": 66, "accumulation": 3}  # of 50 images: 17, 17 and 16 in three processes
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("count", "changes"),
     [
-        {"optimiser": "muon"},
-        {"optimiser": "sgd", "learning_rate": 0.1},
-        {"batch_size": 64, "accumulation": 3},  # of 50 images: 17, 17 and 16 in three processes
-        {"curriculum": ((0.0, 4), (0.5, 8)), "patience": 1, "accumulation": 1},
+        (2, {}),
+        (2, {"sharding": "full"}),
+        (4, {"sharding": "full"}),
+        (2, {"optimiser": "muon"}),
+        (2, {"optimiser": "sgd", "learning_rate": 0.1}),
+        (3, UNEVEN),
+        (3, UNEVEN | {"optimiser": "sgd", "sharding": "full"}),
+        (2, {"curriculum": ((0.0, 4), (0.5, 8)), "patience": 1, "accumulation": 1}),
     ],
 )
-def test_other_settings_train_as_one_process_does(same_model, few_digits, changes):
+def test_several_processes_train_as_one_does(same_model, few_digits, count, changes):
     config = replace(CONFIG, **changes)
-    if "batch_size" in changes:
-        config = replace(config, batch_size=66)
-    count = 3 if "batch_size" in changes else 2
     expected = trained(same_model(), few_digits, config)
+    first, *others = in_processes(count, trained, same_model(), few_digits, config)
     tolerance = 2e-3 if config.optimiser == "muon" else 1e-5  # its steps are worked out in bfloat16
-    for result in in_processes(count, trained, same_model(), few_digits, config):
+    for result in (first, *others):
         assert_same(result, expected, tolerance)
+        assert torch.equal(result[1], first[1])
+    assert len(first[2]) == len(expected[2])
+    assert not any(result[2] for result in others), "callbacks are the first process's"
 
 
 def type_of_muon(model, data, config):
@@ -129,13 +126,6 @@ def test_a_sharded_model_is_nowhere_whole(same_model, few_digits, sharding, most
         assert 0.8 * most * whole <= weights_held <= most * whole
     if sharding == "full":
         assert sum(weights_held for weights_held, _ in parts) == whole
-
-
-def test_uneven_parts_of_a_sharded_model(same_model, few_digits):
-    config = replace(CONFIG, batch_size=66, accumulation=3, sharding="full", optimiser="sgd")
-    expected = trained(same_model(), few_digits, config)
-    for result in in_processes(3, trained, same_model(), few_digits, config):
-        assert_same(result, expected)
 
 
 @pytest.mark.parametrize("sharding", ["none", "full"])
@@ -283,7 +273,6 @@ def refused(model, data, config, other=None):
 def test_what_does_not_fit_several_processes_is_refused(same_model, few_digits, changes, sentence):
     for said in in_processes(2, refused, same_model(), few_digits, replace(CONFIG, **changes)):
         assert said is not None
-
         assert re.search(sentence, said), said
 
 

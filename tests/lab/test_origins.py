@@ -4,10 +4,11 @@ import json
 
 import pytest
 import stopping
+from study_pages import SWEPT, TRIED
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import open_dataset
-from vit_lab import load_study, run, run_seeds, run_study
+from vit_lab import run, run_seeds, run_study
 from vit_lab.runs.run_folder import RunFolder
 
 
@@ -108,71 +109,38 @@ def test_a_run_outside_a_checkout_is_not_given_the_commit_of_another(tmp_path, a
     assert [run.get("commit", "as above") for run in summary["runs"]] == [None, "as above"]
 
 
-TRIED = """
-claim = "Width."
-command = "vit study mine.toml"
-base = "digits"
-[changes]
-data = { validation_size = 1000, train_size = 64 }
-model = { dim = 8, depth = 1, heads = 2, mlp_dim = 16 }
-train = { epochs = 1, warmup_steps = 0 }
-[rows.narrow]
-"""
-
-
-def test_rows_that_were_trained_before_keep_their_origin(tmp_path, at):
-    page = tmp_path / "mine.toml"
-    page.write_text(TRIED)
-    run_study(load_study(str(page)), tmp_path / "out")
+def test_rows_that_were_trained_before_keep_their_origin(page, at):
+    run_study(page.write(TRIED).load(), page.out)
     at("second")
-    page.write_text(TRIED + "[rows.wide.model]\ndim = 16\n")
-    summary = run_study(load_study(str(page)), tmp_path / "out")
-    narrow, wide = summary["rows"]
-    assert (summary["commit"], narrow["commit"]) == ("second", "first")
-    assert "commit" not in wide
-    assert "hardware" not in narrow, "that is the same"
-    assert "origins" not in narrow
-    written = json.loads((tmp_path / "out" / "summary.json").read_text())
+    page.write(TRIED + "[rows.more.model]\ndim = 4\n")
+    summary = run_study(page.load(), page.out)
+    *before, more = summary["rows"]
+    assert summary["commit"] == "second"
+    assert [row["commit"] for row in before] == ["first"] * 3
+    assert "commit" not in more
+    assert not any("hardware" in row for row in before), "that is the same"
+    assert not any("origins" in row for row in before)
+    written = json.loads((page.out / "summary.json").read_text())
     at("third")
-    run_study(load_study(str(page)), tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == written, "nothing was trained"
+    run_study(page.load(), page.out)
+    assert json.loads((page.out / "summary.json").read_text()) == written, "nothing was trained"
 
 
-SWEPT = """
-claim = "A start helps."
-command = "vit study page"
-seeds = [0]
-rates = [0.1, 0.01]
-test = true
-[changes.data]
-name = "digits"
-train_size = 40
-validation_size = 1000
-[changes.train]
-epochs = 1
-batch_size = 20
-[rows.one]
-model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
-[tasks.few]
-"""
-
-
-def test_each_row_rate_and_run_of_a_swept_study_keeps_its_origin(tmp_path, at):
-    page = tmp_path / "page.toml"
-    page.write_text(SWEPT)
-    run_study(load_study(str(page)), tmp_path / "out")
+def test_each_row_rate_and_run_of_a_swept_study_keeps_its_origin(page, at):
+    one_seed, one_task = ("seeds = [0, 1]", "seeds = [0]"), ("[tasks.more]\ndata = { train_size = 80 }\n", "")
+    run_study(page.write(SWEPT, one_seed, one_task).load(), page.out)
     at("second")
-    page.write_text(SWEPT + "[tasks.fewer]\ndata = { train_size = 20 }\n")
-    few, fewer = (summary := run_study(load_study(str(page)), tmp_path / "out"))["rows"]
-    assert (summary["commit"], few["commit"]) == ("second", "first")
-    assert "commit" not in fewer
-    assert not any("commit" in part for part in (*few["rates"], *few["runs"])), "as the pair"
+    summary = run_study(page.write(SWEPT, one_seed).load(), page.out)
+    assert summary["commit"] == "second"
+    before = summary["rows"][:2]
+    assert [row["commit"] for row in before] == ["first"] * 2
+    assert not any("commit" in row for row in summary["rows"][2:])
+    assert not any("commit" in part for row in before for part in (*row["rates"], *row["runs"])), "as the row"
     at("third")
-    page.write_text(page.read_text().replace("seeds = [0]", "seeds = [0, 1]"))
-    few, fewer = (summary := run_study(load_study(str(page)), tmp_path / "out"))["rows"]
+    summary = run_study(page.write(SWEPT).load(), page.out)
     assert summary["commit"] == "third"
-    for pair, before in ((few, "first"), (fewer, "second")):
-        assert "commit" not in pair
-        assert [row["commit"] for row in pair["rates"]] == [before] * 2
-        assert [run.get("commit", "as above") for run in pair["runs"]] == [before, "as above"]
-    assert "hardware" not in few["runs"][0], "that is the same"
+    for row, commit in zip(summary["rows"], ["first", "first", "second", "second"], strict=True):
+        assert "commit" not in row
+        assert [rate["commit"] for rate in row["rates"]] == [commit] * 2
+        assert [run.get("commit", "as above") for run in row["runs"]] == [commit, "as above"]
+        assert "hardware" not in row["runs"][0], "that is the same"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from complaints import failed
+from complaints import done, failed
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -127,11 +127,5 @@ def test_features_that_nothing_can_be_fitted_to_are_refused(
 
 def test_one_draw_has_no_interval(features_file, capsys):
     files = ["--train", features_file("train"), "--test", features_file("test")]
-    assert main(["probe", *files, "--methods", "few-shot", "--draws", "1"]) == 0
-    assert "(one draw, so no interval)" in capsys.readouterr().out
-
-
-def test_neighbours_beyond_the_voters_are_refused():
-    part = (torch.randn(6, 2), torch.arange(6) % 2)
-    with pytest.raises(InputError, match="neighbours = 7: expected 1 to 6"):
-        neighbours_accuracy(part, part, 7)
+    said = done(capsys, "probe", *files, "--methods", "few-shot", "--draws", "1")
+    assert "(one draw, so no interval)" in said

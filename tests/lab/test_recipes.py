@@ -15,6 +15,8 @@ from vit_lab.cli.train import chosen_recipe
 from vit_lab.experiments.paper import paper_names
 from vit_lab.experiments.recipes import load_recipe, recipe_names
 
+DIGITS = "[data]\nname = 'digits'\n"
+
 
 def write(tmp_path, text: str) -> str:
     (tmp_path / "mine.toml").write_text(text)
@@ -52,15 +54,14 @@ def test_the_recipes_with_labels_and_without_differ_in_what_they_ask_alone():
 
 
 def test_a_recipe_that_names_no_seeds_means_its_own(tmp_path):
-    text = "[data]\nname = 'digits'\n[train]\nseed = 7"
+    text = DIGITS + "[train]\nseed = 7"
     assert load_recipe(write(tmp_path, text)).seeds == (7,)
     poster = load_recipe("poster", {"train": {"seed": 3}, "seeds": [3]})
     again = load_recipe(write(tmp_path, poster.to_toml()))
     assert (again.seeds, again.train.seed) == ((3,), 3)
     assert load_recipe("digits", {"train": {"seed": 7}}).seeds == (7,)
-    text = "seeds = [0, 1]\n[data]\nname = 'digits'\n[train]\nseed = 7"
     with pytest.raises(InputError, match=r"train\.seed = 7: expected one of seeds = \[0, 1\]"):
-        load_recipe(write(tmp_path, text))
+        load_recipe(write(tmp_path, "seeds = [0, 1]\n" + text))
 
 
 def test_a_recipes_own_seeds_are_no_change():
@@ -86,45 +87,34 @@ def test_a_change_to_a_preset_keeps_the_rest_of_it():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (DIGITS + "[trian]\nepochs = 1", r"unknown option of the file 'trian'.*did you mean 'train'"),
+        (DIGITS + "[train]\nepohcs = 1", r"option of \[train\] 'epohcs'.*did you mean 'epochs'"),
+        (DIGITS + "[model]\nheds = 1", r"option of \[model\] 'heds'.*did you mean 'heads'"),
+        (DIGITS + "[train]\nepochs = '1'", r"train\.epochs = '1': expected a whole number"),
         (
-            "[data]\nname = 'digits'\n[trian]\nepochs = 1",
-            r"unknown option of the file 'trian'.*did you mean 'train'",
+            DIGITS + "[train.augmentation]\nflop = true",
+            r"option of \[train\.augmentation\] 'flop'.*mean 'flip'",
+        ),
+        (DIGITS + "[train]\nlearning_rate = inf", r"learning_rate = inf: expected a finite number"),
+        (DIGITS + "split_seed = 4294967296", r"split_seed = 4294967296: expected 0 to 2\^32 - 1"),
+        (
+            "objective = 'patches'\n" + DIGITS,
+            r"unknown objective 'patches': .*'masked-patches', 'masked-pixels'",
         ),
         (
-            "[data]\nname = 'digits'\n[train]\nepohcs = 1",
-            r"option of \[train\] 'epohcs'.*did you mean 'epochs'",
+            "objective = 'masked-pixels'\nneighbours = 3\n" + DIGITS,
+            r"neighbours = 3: expected 0 with objective = 'mask",
         ),
-        ("[data]\nname = 'digits'\n[model]\nheds = 1", r"option of \[model\] 'heds'.*did you mean 'heads'"),
-        (
-            "objective = 'patches'\n[data]\nname = 'digits'",
-            r"unknown objective 'patches': expected one of 'classes', 'masked-patches', 'masked-pixels'",
-        ),
-        (
-            "objective = 'masked-pixels'\nneighbours = 3\n[data]\nname = 'digits'",
-            r"neighbours = 3: expected 0 with objective = 'masked-pixels'",
-        ),
+        ("seeds = [1, 1]\n" + DIGITS, r"seeds = \[1, 1\]: expected each of them once"),
+        ("seeds = ['a']\n" + DIGITS, r"seeds = 'a': expected a whole number"),
+        ("seeds = [-1]\n" + DIGITS, r"seeds = \[-1\]: expected 0 to 2\^63 - 1"),
+        ("expect = 5\n" + DIGITS, r"expect = 5: expected a table\."),
+        ("train = 5\n" + DIGITS, r"train = 5: expected a table"),
+        ("epochs 1", r"is not TOML"),
         ("[data]\nnam = 'digits'", r"option of \[data\] 'nam'.*did you mean 'name'"),
         ("[data]\nsplit_seed = 0", r"\[data\] has no 'name': expected a string"),
-        ("[train]\nepochs = 1", r"the file has no 'data': expected a table"),
         ("[data]\nname = 'digit'", r"unknown data set 'digit'.*did you mean 'digits'"),
-        ("[data]\nname = 'digits'\n[train]\nepochs = '1'", r"train\.epochs = '1': expected a whole number"),
-        (
-            "[data]\nname = 'digits'\n[train.augmentation]\nflop = true",
-            r"option of \[train\.augmentation\] 'flop'.*did you mean 'flip'",
-        ),
-        ("seeds = [1, 1]\n[data]\nname = 'digits'", r"seeds = \[1, 1\]: expected each of them once"),
-        ("seeds = ['a']\n[data]\nname = 'digits'", r"seeds = 'a': expected a whole number"),
-        ("epochs 1", r"is not TOML"),
-        ("train = 5\n[data]\nname = 'digits'", r"train = 5: expected a table"),
-        (
-            "[data]\nname = 'digits'\n[train]\nlearning_rate = inf",
-            r"learning_rate = inf: expected a finite number",
-        ),
-        ("seeds = [-1]\n[data]\nname = 'digits'", r"seeds = \[-1\]: expected 0 to 2\^63 - 1"),
-        (
-            "[data]\nname = 'digits'\nsplit_seed = 4294967296",
-            r"split_seed = 4294967296: expected 0 to 2\^32 - 1",
-        ),
+        ("[train]\nepochs = 1", r"the file has no 'data': expected a table"),
     ],
 )
 def test_a_typo_in_a_recipe_is_one_clear_error(tmp_path, text, message):

@@ -1,213 +1,173 @@
+"""A run that was stopped goes on to the same bits, and a folder holds one run: what it refuses."""
+
 import json
 import os
 from dataclasses import replace
 
 import pytest
 import torch
-from stopping import Never, Stop, content, weights, without_time
+from stopping import AtStep, Never, Stop, content, weights, without_time
 
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
-from vit_from_scratch.training import Callback
 from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics, save_curves
 
 
+def interrupt(state):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def job(make_model, few_digits, short):
+    """A function that trains a model, by default a new one, by short settings."""
+
+    def trained(folder=None, callbacks=(), config=short, model=None, data=few_digits):
+        return train(make_model() if model is None else model, data, config, folder, callbacks)
+
+    return trained
+
+
+@pytest.fixture
+def stopped(job, tmp_path):
+    """A folder with a run that was stopped after two of its four epochs."""
+    with pytest.raises(KeyboardInterrupt):
+        job(tmp_path, [Stop(2)])
+    return tmp_path
+
+
+@pytest.fixture
+def goes_on(job, make_model):
+    """A function that lets the run in a folder go on, and holds it against one that was never stopped."""
+
+    def check(folder, **options):
+        whole, resumed = make_model(), make_model(seed=9)  # its own initial weights must not matter
+        history = job(model=whole, **options)
+        again = job(folder, model=resumed, **options)
+        assert torch.equal(weights(resumed), weights(whole))
+        assert without_time(again) == without_time(history)
+
+    return check
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
-@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.parametrize("stop", [Stop(1), Stop(2), Stop(3), AtStep(8, interrupt)])
 def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
-    make_model, few_digits, short, tmp_path, optimiser, after
+    job, goes_on, short, tmp_path, optimiser, stop
 ):
     config = replace(short, optimiser=optimiser)
-    whole = make_model()
-    history = train(whole, few_digits, config)
     with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, config, tmp_path, [Stop(after)])
-    resumed = make_model(seed=9)  # its own initial weights must not matter
-    again = train(resumed, few_digits, config, tmp_path)
-    assert torch.equal(weights(resumed), weights(whole))
-    assert without_time(again) == without_time(history)
+        job(tmp_path, [stop], config)
+    goes_on(tmp_path, config=config)
 
 
-def test_a_run_stopped_in_the_middle_of_an_epoch_repeats_that_epoch(make_model, few_digits, short, tmp_path):
-    class StopAtStep(Callback):
-        def on_step(self, state):
-            if state.step == 8:
-                raise KeyboardInterrupt
-
-    whole, resumed = make_model(), make_model()
-    train(whole, few_digits, short)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [StopAtStep()])
-    train(resumed, few_digits, short, tmp_path)
-    assert torch.equal(weights(resumed), weights(whole))
-
-
-def test_a_killed_process_goes_on(make_model, few_digits, short, tmp_path):
+def test_a_killed_process_goes_on(stopped, goes_on):
     """kill -9 between the checkpoint and the line of metrics, with a temporary file half written."""
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
-    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    (tmp_path / "metrics.jsonl").write_text(lines[0] + "\n" + lines[1][:20])
-    (tmp_path / ".checkpoint.safetensors.k_3xw0a1").write_bytes(b"half")
-    whole, resumed = make_model(), make_model()
-    train(whole, few_digits, short)
-    train(resumed, few_digits, short, tmp_path)
-    assert torch.equal(weights(resumed), weights(whole))
-    assert not list(tmp_path.glob(".*"))
-    assert [json.loads(line)["epoch"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [
-        1,
-        2,
-        3,
-        4,
-    ]
+    metrics = stopped / "metrics.jsonl"
+    lines = metrics.read_text().splitlines()
+    metrics.write_text(lines[0] + "\n" + lines[1][:20])
+    (stopped / ".checkpoint.safetensors.k_3xw0a1").write_bytes(b"half")
+    goes_on(stopped)
+    assert not list(stopped.glob(".*"))
+    assert [json.loads(line)["epoch"] for line in metrics.read_text().splitlines()] == [1, 2, 3, 4]
 
 
-def test_a_finished_folder_holds_the_run(make_model, few_digits, short, tmp_path, monkeypatch):
+def test_a_finished_folder_holds_the_run(job, make_model, tmp_path, monkeypatch):
     monkeypatch.setattr("vit_lab.runs.run_folder.save_curves", save_curves)  # drawn, this once
-    model = make_model()
-    train(model, few_digits, short, tmp_path / "runs" / "x")
-    names = sorted(os.listdir(tmp_path / "runs" / "x"))
-    assert names == ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors"]
-    assert torch.equal(
-        weights(load_checkpoint(tmp_path / "runs" / "x" / "model.safetensors")), weights(model)
-    )
-    assert (tmp_path / "runs" / "x" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    folder = tmp_path / "runs" / "x"
+    job(folder, model=(model := make_model()))
+    assert sorted(os.listdir(folder)) == ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors"]
+    assert torch.equal(weights(load_checkpoint(folder / "model.safetensors")), weights(model))
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_finished_run_is_loaded_and_not_trained_again(make_model, few_digits, short, tmp_path):
+def test_a_finished_run_is_loaded_and_not_trained_again(job, make_model, tmp_path):
     model, again = make_model(), make_model(seed=5)
-    history = train(model, few_digits, short, tmp_path)
+    history = job(tmp_path, model=model)
     before = content(tmp_path)
-    assert train(again, few_digits, short, tmp_path, [Never()]) == history
+    assert job(tmp_path, [Never()], model=again) == history
     assert torch.equal(weights(again), weights(model))
     assert content(tmp_path) == before
 
 
-def test_other_settings_are_refused_by_name(make_model, few_digits, short, tmp_path):
-    train(make_model(), few_digits, short, tmp_path)
-    other = replace(short, learning_rate=0.5, epochs=9)
+def test_other_settings_are_refused_by_name(job, make_model, short, tmp_path):
+    job(tmp_path)
     message = (
         r"other settings: train\.epochs \(4 there, 9 now\); train\.learning_rate \(0\.001 there, 0\.5 now\)"
     )
     with pytest.raises(InputError, match=message):
-        train(make_model(), few_digits, other, tmp_path)
+        job(tmp_path, config=replace(short, learning_rate=0.5, epochs=9))
     with pytest.raises(InputError, match=r"model\.dropout \(0\.1 there, 0\.2 now\)"):
-        train(make_model(dropout=0.2), few_digits, short, tmp_path)
+        job(tmp_path, model=make_model(dropout=0.2))
 
 
-def test_a_run_that_ended_within_its_first_epoch_binds_nobody(make_model, few_digits, short, tmp_path):
-    class Breaks(Callback):
-        def on_step(self, state):
-            raise RuntimeError("a photo that cannot be read")
+def test_a_run_that_ended_within_its_first_epoch_binds_nobody(job, few_digits, short, tmp_path):
+    def breaks(state):
+        raise RuntimeError("a photo that cannot be read")
 
-    other = replace(short, learning_rate=0.5)
     with pytest.raises(RuntimeError, match="a photo"):
-        train(make_model(), few_digits, short, tmp_path, [Breaks()])
+        job(tmp_path, [AtStep(1, breaks)])
     assert os.listdir(tmp_path) == ["config.toml"]
-    images = few_digits.train_images.flip(-1)
-    history = train(make_model(), replace(few_digits, train_images=images), other, tmp_path)
+    mirrored = replace(few_digits, train_images=few_digits.train_images.flip(-1))
+    history = job(tmp_path, config=replace(short, learning_rate=0.5), data=mirrored)
     assert len(history) == short.epochs
     with pytest.raises(InputError, match=r"train\.learning_rate \(0\.5 there, 0\.001 now\)"):
-        train(make_model(), few_digits, short, tmp_path)
+        job(tmp_path)
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(make_model, few_digits, short, tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds something else \(thesis\.txt\).*Nothing was written"):
-        train(make_model(), few_digits, short, tmp_path)
-    assert os.listdir(tmp_path) == ["thesis.txt"]
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("thesis.txt", "years of work", r"holds something else \(thesis\.txt\).*Nothing was written"),
+        (
+            "config.toml",
+            "[server]\nport = 80\n",
+            r"is not a run's: expected the tables \[data\], \[model\], \[train\] and \[images\]",
+        ),
+        ("config.toml", "port: 80", r"config\.toml cannot be read"),
+    ],
+)
+def test_a_folder_that_holds_something_else_is_left_alone(job, tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        job(tmp_path)
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == text
 
 
-def test_somebody_elses_config_is_left_alone(make_model, few_digits, short, tmp_path):
-    (tmp_path / "config.toml").write_text("[server]\nport = 80\n")
-    with pytest.raises(
-        InputError, match=r"is not a run's: expected the tables \[data\], \[model\], \[train\] and \[images\]"
-    ):
-        train(make_model(), few_digits, short, tmp_path)
-    (tmp_path / "config.toml").write_text("port: 80")
-    with pytest.raises(InputError, match=r"config\.toml cannot be read"):
-        train(make_model(), few_digits, short, tmp_path)
-    assert (tmp_path / "config.toml").read_text() == "port: 80"
-
-
-def test_a_file_in_place_of_the_folder_is_refused(make_model, few_digits, short, tmp_path):
+def test_a_file_in_place_of_the_folder_is_refused(job, tmp_path):
     (tmp_path / "x").write_text("")
     with pytest.raises(InputError, match=r"is a file: expected a folder"):
-        train(make_model(), few_digits, short, tmp_path / "x")
+        job(tmp_path / "x")
 
 
-@pytest.mark.parametrize("content", [b"", b"not safetensors", None])
-def test_a_damaged_checkpoint_is_refused_and_kept(make_model, few_digits, short, tmp_path, content):
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
-    path = tmp_path / "checkpoint.safetensors"
-    content = path.read_bytes()[:-100] if content is None else content
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors cannot be read"):
-        train(make_model(), few_digits, short, tmp_path)
-    assert path.read_bytes() == content
-
-
-def test_a_foreign_checkpoint_is_refused(make_model, few_digits, short, tmp_path):
-    from safetensors.torch import save_file
-
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
-    save_file({"weight": torch.ones(2)}, tmp_path / "checkpoint.safetensors")
-    with pytest.raises(InputError, match=r"is not the state of a run"):
-        train(make_model(), few_digits, short, tmp_path)
-
-
-def test_a_full_disk_is_one_clear_error_and_the_last_epoch_is_kept(
-    make_model, few_digits, short, tmp_path, monkeypatch
-):
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
-    kept = (tmp_path / "checkpoint.safetensors").read_bytes()
-
-    class FillTheDisk(Callback):
-        def on_step(self, state):  # what comes next is the checkpoint of epoch 3
-            monkeypatch.setattr("vit_from_scratch.model.checkpoints.os.fsync", full)
-
+def test_a_full_disk_is_one_clear_error_and_the_last_epoch_is_kept(job, goes_on, stopped, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(
-        InputError,
-        match=r"cannot write .*checkpoint\.safetensors: No space left.*the same command then goes on",
-    ):
-        train(make_model(), few_digits, short, tmp_path, [FillTheDisk()])
-    assert (tmp_path / "checkpoint.safetensors").read_bytes() == kept
+    def fill_the_disk(state):  # what comes next is the checkpoint of epoch 3
+        monkeypatch.setattr("vit_from_scratch.model.checkpoints.os.fsync", full)
+
+    kept = (stopped / "checkpoint.safetensors").read_bytes()
+    message = r"cannot write .*checkpoint\.safetensors: No space left.*the same command then goes on"
+    with pytest.raises(InputError, match=message):
+        job(stopped, [AtStep(7, fill_the_disk)])
+    assert (stopped / "checkpoint.safetensors").read_bytes() == kept
     monkeypatch.undo()
-    whole, resumed = make_model(), make_model()
-    train(whole, few_digits, short)
-    train(resumed, few_digits, short, tmp_path)
-    assert torch.equal(weights(resumed), weights(whole))
+    goes_on(stopped)
 
 
-def test_a_run_whose_checkpoint_was_lost_begins_again(make_model, few_digits, short, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        train(make_model(), few_digits, short, tmp_path, [Stop(2)])
-    (tmp_path / "checkpoint.safetensors").unlink()
-    history = train(make_model(), few_digits, short, tmp_path)
-    assert [metrics.epoch for metrics in read_metrics(tmp_path)] == [1, 2, 3, 4]
-    assert read_metrics(tmp_path) == history
+def test_a_run_whose_checkpoint_was_lost_begins_again(job, stopped):
+    (stopped / "checkpoint.safetensors").unlink()
+    history = job(stopped)
+    assert [metrics.epoch for metrics in read_metrics(stopped)] == [1, 2, 3, 4]
+    assert read_metrics(stopped) == history
 
 
-def test_a_finished_run_without_metrics_is_refused(make_model, few_digits, short, tmp_path):
-    train(make_model(), few_digits, short, tmp_path)
-    (tmp_path / "metrics.jsonl").write_text("")
-    with pytest.raises(InputError, match=r"metrics\.jsonl is empty: expected a line of JSON for each epoch"):
-        train(make_model(), few_digits, short, tmp_path)
-
-
-def test_divergence_names_the_last_good_checkpoint(make_model, few_digits, short, tmp_path):
-    class Poison(Callback):
-        def on_step(self, state):
-            if state.step == 7:
-                state.model.head.bias.data[0] = torch.inf
+def test_divergence_names_the_last_good_checkpoint(job, tmp_path):
+    def poison(state):
+        state.model.head.bias.data[0] = torch.inf
 
     with pytest.raises(DivergedError, match=r"step 8 \(epoch 3\).*checkpoint\.safetensors, after epoch 2"):
-        train(make_model(), few_digits, short, tmp_path, callbacks=[Poison()])
+        job(tmp_path, [AtStep(7, poison)])

@@ -21,24 +21,18 @@ from vit_from_scratch.training import Callback, TrainConfig
 from vit_lab.runs import train
 from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.metrics import read_metrics
+from vit_lab.runs.run_folder import RunFolder
 
 CONFIG = TrainConfig(epochs=3, batch_size=32, warmup_steps=0, average_decay=0.5)
 
 
 def tiny(**fields) -> VisionTransformer:
     torch.manual_seed(0)
-    sizes = {
-        "image_size": 8,
-        "patch_size": 4,
-        "channels": 1,
-        "dim": 16,
-        "depth": 1,
-        "heads": 2,
-        "mlp_dim": 16,
-    }
-    return VisionTransformer(ViTConfig(**(sizes | {"num_classes": 10} | fields)))
+    sizes = {"channels": 1, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16, "num_classes": 10}
+    return VisionTransformer(ViTConfig(8, 4, **(sizes | fields)))
 
 
+@pytest.fixture(scope="module")
 def some(digits):
     return replace(
         digits,
@@ -50,12 +44,12 @@ def some(digits):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, digits):
+def runs(tmp_path_factory, some):
     """A folder with a finished run and a stopped one; tests work on copies."""
     folder = tmp_path_factory.mktemp("runs")
-    train(tiny(), some(digits), CONFIG, folder / "finished")
+    train(tiny(), some, CONFIG, folder / "finished")
     with contextlib.suppress(KeyboardInterrupt):
-        train(tiny(), some(digits), CONFIG, folder / "stopped", [Stop(2)])
+        train(tiny(), some, CONFIG, folder / "stopped", [Stop(2)])
     return folder
 
 
@@ -69,67 +63,81 @@ def stopped(runs, tmp_path) -> Path:
     return Path(shutil.copytree(runs / "stopped", tmp_path / "stopped"))
 
 
-def refused(folder: Path, data, message: str, config: TrainConfig = CONFIG) -> None:
-    """Train in a folder: it must fail with this message, and change nothing."""
-    before = content(folder)
-    with pytest.raises(InputError, match=message):
-        train(tiny(), data, config, folder, [Never()])
-    assert content(folder) == before
+@pytest.fixture
+def refused(some):
+    """A function that trains in a folder: it must fail with a message, and change nothing."""
+
+    def check(folder: Path, message: str, data=some) -> None:
+        before = content(folder)
+        with pytest.raises(InputError, match=message):
+            train(tiny(), data, CONFIG, folder, [Never()])
+        assert content(folder) == before
+
+    return check
 
 
 @pytest.mark.parametrize("keep", [1, 2])
-def test_a_finished_run_whose_metrics_were_cut_is_never_trained_on(finished, digits, keep):
+def test_a_finished_run_whose_metrics_were_cut_is_never_trained_on(finished, refused, keep):
     path = finished / "metrics.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:keep]))
-    refused(finished, some(digits), rf"metrics\.jsonl ends after epoch {keep} of 3.*Nothing was changed")
+    refused(finished, rf"metrics\.jsonl ends after epoch {keep} of 3.*Nothing was changed")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("name", "old", "new", "message"),
     [
-        ('"epoch": 2', '"epoch": "2"', r"epoch 2\.epoch = '2': expected a whole number"),
-        ('"epoch": 2', '"epoch": 3', r"epoch = 3: expected 2"),
-        ('"train_loss"', '"train_lose"', r"unknown option of \[epoch 1\] 'train_lose'"),
-        ('{"epoch": 1', '[1]\n{"epoch": 1', r"epoch 1 = \[1\]: expected a table"),
-        ('{"epoch": 3', '{"epoch', "cannot be read"),
+        ("metrics.jsonl", '"epoch": 2', '"epoch": "2"', r"epoch 2\.epoch = '2': expected a whole number"),
+        ("metrics.jsonl", '"epoch": 2', '"epoch": 3', r"epoch = 3: expected 2"),
+        ("metrics.jsonl", '"train_loss"', '"train_lose"', r"unknown option of \[epoch 1\] 'train_lose'"),
+        ("metrics.jsonl", '{"epoch": 1', '[1]\n{"epoch": 1', r"epoch 1 = \[1\]: expected a table"),
+        ("metrics.jsonl", '{"epoch": 3', '{"epoch', "cannot be read"),
+        ("metrics.jsonl", None, "", r"is empty: expected a line of JSON for each epoch"),
+        ("config.toml", "[images]", "[pictures]", r"tables \[data\], \[model\], \[train\] and \[images\]"),
+        ("config.toml", "classes = [", "classes = 5\nothers = [", r"list of names images\.classes"),
     ],
 )
-def test_damaged_metrics_are_one_clear_error(finished, digits, old, new, message):
-    path = finished / "metrics.jsonl"
-    path.write_text(path.read_text().replace(old, new))
-    refused(finished, some(digits), message)
+def test_damaged_metrics_and_settings_are_one_clear_error(finished, refused, name, old, new, message):
+    text = (finished / name).read_text()
+    (finished / name).write_text(text.replace(old or text, new))
+    refused(finished, message)
 
 
 @pytest.mark.parametrize("left", ["metrics.jsonl", "result.json"])
-def test_a_finished_run_whose_model_was_moved_away_is_not_trained_again(finished, digits, left):
+def test_a_finished_run_whose_model_was_moved_away_is_not_trained_again(finished, refused, left):
     (finished / "result.json").write_text("{}")
     for name in {"model.safetensors", "metrics.jsonl", "result.json"} - {left}:
         (finished / name).unlink()
-    refused(finished, some(digits), r"finished run without its model: expected model\.safetensors in it")
+    refused(finished, r"finished run without its model: expected model\.safetensors in it")
 
 
-def test_another_runs_model_is_refused(finished, digits):
+def test_another_runs_model_is_refused(finished, refused):
     save_checkpoint(finished / "model.safetensors", tiny(num_classes=7, dim=24))
     message = r"is another run's: model\.dim \(24 there, 16 now\); model\.num_classes \(7 there, 10 now\)"
-    refused(finished, some(digits), message)
+    refused(finished, message)
 
 
-def test_a_flipped_bit_in_a_tensor_is_noticed(stopped, digits):
+def flipped(whole: bytes) -> bytes:
+    return whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda whole: b"", "cannot be read"),
+        (lambda whole: b"not safetensors", "cannot be read"),
+        (lambda whole: whole[:-100], "cannot be read"),
+        (flipped, r"is damaged.*start again in another folder"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_and_kept(stopped, refused, damage, message):
     path = stopped / "checkpoint.safetensors"
-    whole = bytearray(path.read_bytes())
-    whole[-5] ^= 1
-    path.write_bytes(whole)
-    refused(stopped, some(digits), r"checkpoint\.safetensors is damaged.*start again in another folder")
+    path.write_bytes(damage(path.read_bytes()))
+    refused(stopped, rf"checkpoint\.safetensors {message}")
 
 
-def rewrite(path: Path, change) -> None:
-    """Change the tensors and the progress of a checkpoint, with a checksum that fits."""
-    tensors, metadata = read_safetensors(path, "")
-    progress = json.loads(metadata["progress"])
-    change(tensors, progress)
-    metadata["progress"] = json.dumps(progress)
-    metadata["checksum"] = checksum(metadata["progress"], tensors)
-    save_file(tensors, path, metadata)
+def test_a_foreign_checkpoint_is_refused(stopped, refused):
+    save_file({"weight": torch.ones(2)}, stopped / "checkpoint.safetensors")
+    refused(stopped, r"is not the state of a run")
 
 
 def rename(tensors, name, new):
@@ -142,47 +150,38 @@ DAMAGES = {
     "no history": lambda tensors, progress: progress.update(history=[]),
     "history of numbers": lambda tensors, progress: progress.update(history=[1, 2]),
     "an epoch as text": lambda tensors, progress: progress["history"][0].update(epoch="1"),
-    "optimiser": lambda tensors, progress: rename(tensors, "optimiser.3.exp_avg", "optimiser.x.exp_avg"),
-    "no number": lambda tensors, progress: rename(tensors, "optimiser.3.exp_avg", "optimiser.exp_avg"),
-    "a parameter too many": lambda tensors, progress: rename(
+    "optimiser": lambda tensors, _: rename(tensors, "optimiser.3.exp_avg", "optimiser.x.exp_avg"),
+    "no number": lambda tensors, _: rename(tensors, "optimiser.3.exp_avg", "optimiser.exp_avg"),
+    "a parameter too many": lambda tensors, _: rename(
         tensors, "optimiser.3.exp_avg", "optimiser.999.exp_avg"
     ),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_progress_is_one_clear_error(stopped, digits, damage):
-    rewrite(stopped / "checkpoint.safetensors", DAMAGES[damage])
-    refused(stopped, some(digits), r"checkpoint\.safetensors is damaged")
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_progress_with_a_checksum_that_fits_is_one_clear_error(stopped, refused, damage):
+    path = stopped / "checkpoint.safetensors"
+    tensors, metadata = read_safetensors(path, "")
+    progress = json.loads(metadata["progress"])
+    damage(tensors, progress)
+    metadata["progress"] = json.dumps(progress)
+    save_file(tensors, path, metadata | {"checksum": checksum(metadata["progress"], tensors)})
+    refused(stopped, r"checkpoint\.safetensors is damaged")
 
 
-def test_a_run_does_not_go_on_with_other_images(stopped, digits):
-    data = some(digits)
-    relabelled = replace(data, train_labels=data.train_labels.flip(0))
-    refused(stopped, relabelled, r"holds a run on other images than there are in digits now")
+def test_a_run_does_not_go_on_with_other_images(stopped, some, refused):
+    relabelled = replace(some, train_labels=some.train_labels.flip(0))
+    refused(stopped, r"holds a run on other images than there are in digits now", relabelled)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[images]", "[pictures]", r"tables \[data\], \[model\], \[train\] and \[images\]"),
-        ("classes = [", "classes = 5\nothers = [", r"list of names images\.classes"),
-    ],
-)
-def test_damaged_settings_are_one_clear_error(stopped, digits, old, new, message):
-    config = stopped / "config.toml"
-    config.write_text(config.read_text().replace(old, new))
-    refused(stopped, some(digits), message)
+def test_the_number_of_workers_may_change_on_the_way(stopped, some):
+    assert len(train(tiny(), some, replace(CONFIG, workers=0), stopped)) == 3
 
 
-def test_the_number_of_workers_may_change_on_the_way(stopped, digits):
-    assert len(train(tiny(), some(digits), replace(CONFIG, workers=0), stopped)) == 3
-
-
-def test_a_killed_process_leaves_nothing_for_good(stopped, digits):
+def test_a_killed_process_leaves_nothing_for_good(stopped, some):
     for name in (".lock", ".model.safetensors.k_3xw0a1", ".curves.png.abcdefgh", ".result.json.12345678"):
         (stopped / name).write_bytes(b"half")
-    train(tiny(), some(digits), CONFIG, stopped)
+    train(tiny(), some, CONFIG, stopped)
     assert [name for name in os.listdir(stopped) if name.startswith(".")] == []
 
 
@@ -203,20 +202,17 @@ def read_only(monkeypatch):
     monkeypatch.setattr("tempfile.mkstemp", refuse)
 
 
-def test_a_finished_run_on_a_read_only_disk_is_loaded(finished, digits, read_only):
-    history = train(tiny(), some(digits), CONFIG, finished, [Never()])
-    assert history == read_metrics(finished)
+def test_a_finished_run_on_a_read_only_disk_is_loaded(finished, some, read_only):
+    assert train(tiny(), some, CONFIG, finished, [Never()]) == read_metrics(finished)
 
 
-def test_an_unfinished_run_on_a_read_only_disk_is_one_clear_error(stopped, digits, request):
+def test_an_unfinished_run_on_a_read_only_disk_is_one_clear_error(stopped, refused, request):
     (stopped / "checkpoint.safetensors").unlink()
     request.getfixturevalue("read_only")
-    refused(stopped, some(digits), r"cannot write .*metrics\.jsonl: Read-only file system")
+    refused(stopped, r"cannot write .*metrics\.jsonl: Read-only file system")
 
 
-def test_a_folder_is_free_again_after_an_error(stopped, tmp_path, digits):
-    from vit_lab.runs.run_folder import RunFolder
-
+def test_a_folder_is_free_again_after_an_error(stopped, tmp_path, some):
     class Poison(Callback):
         def on_step(self, state):
             assert (tmp_path / "x" / ".lock").exists(), "held while it trains"
@@ -224,9 +220,9 @@ def test_a_folder_is_free_again_after_an_error(stopped, tmp_path, digits):
 
     assert not (stopped / ".lock").exists(), "Ctrl-C ends in order"
     with pytest.raises(DivergedError):
-        train(tiny(), some(digits), CONFIG, tmp_path / "x", [Poison()])
+        train(tiny(), some, CONFIG, tmp_path / "x", [Poison()])
     assert not (tmp_path / "x" / ".lock").exists()
     with RunFolder(tmp_path / "y") as folder:
-        train(tiny(), some(digits), CONFIG, callbacks=[folder])
+        train(tiny(), some, CONFIG, callbacks=[folder])
         assert (tmp_path / "y" / ".lock").exists(), "held until the result is written"
     assert not (tmp_path / "y" / ".lock").exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from PIL import Image
-from stopping import CHANGES, content, recipe
+from complaints import done, failed
+from stopping import CHANGES, content, recipe, result
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import DataConfig, open_dataset
@@ -19,7 +19,6 @@ from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training import predict
 from vit_lab import evaluate_run, load_recipe, run, run_seeds
-from vit_lab.cli import main
 from vit_lab.experiments.study_runs import Place
 from vit_lab.experiments.summaries import read_summary
 from vit_lab.runs.fingerprints import data_fingerprint
@@ -79,16 +78,15 @@ def test_a_foreign_summary_is_left_alone(folder, foreign):
 def test_a_foreign_results_file_is_left_alone_and_nothing_is_trained(tmp_path, capsys):
     (tmp_path / "notes.json").write_text("mine")
     for name in ("notes.json", "."):
-        assert main(["train", "--data", "digits", "--seeds", "0", "--out", "x", "--results", name]) == 2
-        assert "is not a summary of runs" in capsys.readouterr().err
+        said = failed(capsys, "train", "--data", "digits", "--seeds", "0", "--out", "x", "--results", name)
+        assert "is not a summary of runs" in said
     assert os.listdir(tmp_path) == ["notes.json"]
     assert (tmp_path / "notes.json").read_text() == "mine"
 
 
 def change_result(folder: Path, **changes) -> None:
-    path = folder / "result.json"
-    result = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in result.items() if value != "gone"}))
+    changed = {key: value for key, value in (result(folder) | changes).items() if value != "gone"}
+    (folder / "result.json").write_text(json.dumps(changed))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +150,7 @@ def test_data_whose_classes_have_other_names_are_one_clear_error(folder, capsys)
 def test_evaluate_says_on_how_many_images_it_measured(folder, capsys):
     change_result(folder / "seed-0", test_images=5)
     assert evaluate_run(folder / "seed-0")[0].images == 360
-    assert main(["evaluate", str(folder / "seed-0")]) == 0
-    out = capsys.readouterr().out
+    out = done(capsys, "evaluate", str(folder / "seed-0"))
     assert "on 360 images" in out
     assert "on 5 images; the data, the device or the package differs" in out
 
@@ -165,12 +162,10 @@ def test_a_runs_settings_are_a_recipe(folder):
 
 
 @pytest.fixture
-def photos(tmp_path):
+def photos(tmp_path, save_photo):
     for part in ("train", "test"):
         for number, name in enumerate(("cat", "dog", "cat", "dog")):
-            path = tmp_path / "photos" / part / name / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (20, 20), (60 * number, 9, 9)).save(path)
+            save_photo(tmp_path / "photos" / part / name / f"{number}.png", colour=(60 * number, 9, 9))
     return tmp_path / "photos"
 
 
@@ -195,11 +190,8 @@ def test_photos_are_told_apart_by_name_size_and_class_but_not_by_place(photos, t
 def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
     whole, stopped, two = tmp_path / "whole", tmp_path / "stopped", recipe(0, epochs=3)
     run(two, whole, keep=[0, 2, 3])
-    assert sorted(path.name for path in (whole / "epochs").iterdir()) == [
-        "epoch-0000.safetensors",
-        "epoch-0002.safetensors",
-        "epoch-0003.safetensors",
-    ]
+    names = [f"epoch-{number:04}.safetensors" for number in (0, 2, 3)]
+    assert sorted(path.name for path in (whole / "epochs").iterdir()) == names
     kept = open_model(str(whole / "epochs/epoch-0002.safetensors"))
     assert (kept.class_names, kept.normalisation) == (tuple("0123456789"), "half"), "it is still that run's"
     untrained = load_checkpoint(whole / "epochs/epoch-0000.safetensors")
@@ -236,15 +228,12 @@ def test_seeds_that_a_summary_tells_of_are_taken_over_on_another_machine(two_see
     said = []
     there = run_seeds(recipe(0, 1, 2), tmp_path / "there", Place(say=said.append), known=known)
     assert [path.name for path in sorted((tmp_path / "there").glob("seed-*"))] == ["seed-2"]
-    assert [sentence for sentence in said if "taken over" in sentence] == [
-        "seed 0 was run before, and is taken over.",
-        "seed 1 was run before, and is taken over.",
-    ]
+    taken_over = [f"seed {seed} was run before, and is taken over." for seed in (0, 1)]
+    assert [sentence for sentence in said if "taken over" in sentence] == taken_over
     here = run_seeds(recipe(0, 1, 2), Path(shutil.copytree(two_seeds, tmp_path / "here")))
     varying = {"date", "seconds_max", "runs"}
-    assert {k: v for k, v in there.items() if k not in varying} == {
-        k: v for k, v in here.items() if k not in varying
-    }
+    assert there.keys() == here.keys()
+    assert all(there[key] == here[key] for key in there.keys() - varying)
     for one, other in zip(there["runs"][:2], here["runs"][:2], strict=True):
         assert one == other, "numbers, curve and origin"
     assert read_summary(tmp_path / "nothing.json") == ("", [])

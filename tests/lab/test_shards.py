@@ -10,10 +10,11 @@ import pytest
 import torch
 import webdataset
 from PIL import Image
+from stopping import Stop
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, open_dataset
-from vit_from_scratch.training import Callback, TrainConfig
+from vit_from_scratch.training import TrainConfig
 from vit_lab.runs import train
 from vit_lab.runs.fingerprints import data_fingerprint
 from vit_lab.shards import open_shards
@@ -83,17 +84,11 @@ def test_workers_give_the_same_batches(packed, monkeypatch):
     assert all(map(torch.equal, (t for batch in one for t in batch), (t for batch in two for t in batch)))
 
 
-class Stop(Callback):
-    def on_epoch(self, state):
-        if state.epoch == 2:
-            raise KeyboardInterrupt
-
-
 def test_a_stopped_run_goes_on_to_the_same_bits(packed, tmp_path, monkeypatch):
     monkeypatch.setattr("vit_from_scratch.data.streaming.LIMIT", 0)
     expected = trained(opened("shards", packed))
     with pytest.raises(KeyboardInterrupt):
-        trained(opened("shards", packed), tmp_path / "run", [Stop()])
+        trained(opened("shards", packed), tmp_path / "run", [Stop(2)])
     assert torch.equal(trained(opened("shards", packed), tmp_path / "run"), expected)
 
 
@@ -237,10 +232,7 @@ def endless_pax(samples, path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda s, p: write_tar(p, [*s[:1], *s[2:]]),
-            r"no class for 000: expected the photo in a",
-        ),
+        (lambda s, p: write_tar(p, [*s[:1], *s[2:]]), r"no class for 000: expected the photo in a"),
         (lambda s, p: edited(s, p, b"001.cls", b"\xff" * 4), r"is damaged or cut short at byte [\d,]+"),
         (lambda s, p: p.write_bytes(write_tar(p, s).read_bytes()[:3000]), r"is not a whole tar file"),
         (lambda s, p: p.write_bytes(write_tar(p, s).read_bytes()[:-10240]), r"is not a whole tar file"),

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from complaints import done, failed
+from study_pages import SWEPT, TRIED
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
@@ -17,84 +19,7 @@ from vit_lab.cli import main
 from vit_lab.experiments import study_runs
 from vit_lab.experiments.summaries import check_summary
 
-TRIED = """
-claim = "Width and rate."
-command = "vit study mine.toml"
-base = "digits"
-cumulative = true
-
-[changes.data]
-train_size = 100
-validation_size = 100
-[changes.model]
-dim = 8
-heads = 2
-depth = 1
-[changes.train]
-epochs = 1
-
-[rows."as it is"]
-[rows."+ wider".model]
-dim = 16
-[rows."+ faster".train]
-learning_rate = 0.01
-"""
-
-SWEPT = """
-claim = "A start helps."
-command = "vit study mine.toml"
-seeds = [0, 1]
-rates = [0.1, 0.01]
-test = true
-[changes.data]
-name = "digits"
-[changes.train]
-epochs = 1
-batch_size = 20
-threads = 1
-optimiser = "sgd"
-[tasks.few]
-data = { train_size = 40 }
-[tasks.more]
-data = { train_size = 80 }
-[rows."from scratch"]
-model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
-rates = [0.003, 0.001]
-train = { optimiser = "adamw" }
-[rows.same]
-model = { patch_size = 4, dim = 16, depth = 1, heads = 2, mlp_dim = 16 }
-"""
 FOUR = [("few", "from scratch"), ("few", "same"), ("more", "from scratch"), ("more", "same")]
-
-
-class Page:
-    """A study's file, a folder for its runs and a file for its results."""
-
-    def __init__(self, folder):
-        self.path, self.out, self.results = folder / "mine.toml", folder / "out", folder / "results.json"
-
-    def write(self, text: str, *changes: tuple[str, str]) -> "Page":
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new)
-        self.path.write_text(text)
-        return self
-
-    def load(self):
-        return load_study(str(self.path))
-
-    def command(self, *more: str, out=None) -> list[str]:
-        where = ["--out", str(out or self.out), "--results", str(self.results)]
-        return ["study", str(self.path), *where, *more]
-
-    def told(self) -> list[tuple[str, str]]:
-        rows = json.loads((self.out / "summary.json").read_text())["rows"]
-        return [(row["task"], row["name"]) for row in rows]
-
-
-@pytest.fixture
-def page(tmp_path):
-    return Page(tmp_path)
 
 
 def test_cumulative_rows_keep_the_changes_before_them(page):
@@ -116,8 +41,7 @@ def test_a_row_is_the_study_with_its_task_and_its_changes_laid_over(page):
 
 
 def test_rows_are_run_once_and_written_down(page, capsys):
-    assert main(page.write(TRIED).command()) == 0
-    out = capsys.readouterr().out
+    out = done(capsys, *page.write(TRIED).command())
     summary = json.loads(page.results.read_text())
     assert [row["name"] for row in summary["rows"]] == ["as it is", "+ wider", "+ faster"]
     for row in summary["rows"]:
@@ -141,15 +65,13 @@ def test_rows_of_several_seeds_have_a_mean_and_a_standard_deviation(page, tmp_pa
     losses = [run["curves"][-1]["validation_loss"] for run in (alone["runs"][0], row["runs"][1])]
     assert losses[0] == losses[1]
     page.write("seeds = [0]\n" + TRIED)  # would lose a seed
-    assert main(page.command(out=tmp_path / "new")) == 2
-    assert "+ wider, seed 3" in capsys.readouterr().err
+    assert "+ wider, seed 3" in failed(capsys, *page.command(out=tmp_path / "new"))
     with pytest.raises(InputError, match=r"seeds = .*each of them once"):
         page.write("seeds = [0, 0]\n" + TRIED).load()
 
 
 def test_every_row_is_swept_then_tested_with_each_seed(page, capsys):
-    assert main(page.write(SWEPT).command()) == 0
-    assert "test accuracy (standard deviation" in capsys.readouterr().out
+    assert "test accuracy (standard deviation" in done(capsys, *page.write(SWEPT).command())
     summary = json.loads(page.results.read_text())
     assert page.told() == FOUR
     for row in summary["rows"]:
@@ -219,8 +141,7 @@ def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, capsys
 
     monkeypatch.setattr(study_runs, "run", diverges)
     page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 1, 2]"))
-    assert main(page.command()) == 0
-    said = capsys.readouterr().out
+    said = done(capsys, *page.command())
     assert "seed 1: the loss is nan at step 3" in said
     assert said.count("diverged, and left out: seed 1") == 1
     *others, last = json.loads(page.results.read_text())["rows"]
@@ -255,9 +176,8 @@ def test_rows_that_a_results_file_tells_of_are_taken_over_on_another_machine(pag
     diverged = {"runs": first["runs"][1:], "diverged": [first["runs"][0]["seed"]]}  # a first seed can, too
     part = whole | {"rows": [first | diverged, third | {"runs": third["runs"][:1]}], "claim": "As before."}
     page.results.write_text(json.dumps(part))
-    capsys.readouterr()
-    assert main(page.command("--add-to-results", out=tmp_path / "there")) == 0
-    assert capsys.readouterr().out.count("taken over") == 1, "the row with a seed missing is run again"
+    out = done(capsys, *page.command("--add-to-results", out=tmp_path / "there"))
+    assert out.count("taken over") == 1, "the row with a seed missing is run again"
     made = {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()}
     assert made == {"few-same", "more-from-scratch", "more-same"}
     again = json.loads(page.results.read_text())
@@ -274,12 +194,11 @@ def test_a_summary_of_other_rows_is_never_replaced(page, tmp_path, capsys):
     assert main(page.command()) == 0, "a row more loses nothing"
     more = page.results.read_text()
     assert len(json.loads(more)["rows"]) == 4
-    assert main(page.write(TRIED).command()) == 2
-    assert "tells of other runs (more, seed 0 would be lost)" in capsys.readouterr().err
+    assert "tells of other runs (more, seed 0 would be lost)" in failed(capsys, *page.write(TRIED).command())
     assert page.results.read_text() == more
     page.results.write_text(before)
-    assert main(page.write(TRIED, ("dim = 16", "dim = 32")).command(out=tmp_path / "new")) == 2
-    assert "model.dim (16 there, 32 now)" in capsys.readouterr().err
+    said = failed(capsys, *page.write(TRIED, ("dim = 16", "dim = 32")).command(out=tmp_path / "new"))
+    assert "model.dim (16 there, 32 now)" in said
     assert not (tmp_path / "new").exists()
 
 
@@ -368,12 +287,12 @@ def test_names_that_cannot_be_folders_are_refused_before_anything_is_trained(pag
 
 
 def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
-    page.write(
-        SWEPT,
+    renamed = (
         ("[tasks.few]", "[tasks.a]"),
         ("[tasks.more]", '[tasks."a from"]'),
         ("[rows.same]", "[rows.scratch]"),
     )
+    page.write(SWEPT, *renamed)
     with pytest.raises(InputError, match="rows 'a, from scratch' and 'a from, scratch' would share"):
         page.load()
 
@@ -381,8 +300,8 @@ def test_rows_of_two_tasks_that_would_share_a_folder_are_refused(page):
 @pytest.mark.parametrize("command", ["study", "train --recipe"])
 def test_a_file_without_a_name_is_refused(tmp_path, capsys, command):
     (tmp_path / "...toml").write_text(TRIED if command == "study" else '[data]\nname = "digits"\n')
-    assert main([*command.split(), "...toml"]) == 2
-    assert "the file's name = '..': expected one with letters or digits" in capsys.readouterr().err
+    said = failed(capsys, *command.split(), "...toml")
+    assert "the file's name = '..': expected one with letters or digits" in said
     assert os.listdir(tmp_path) == ["...toml"]
 
 
@@ -390,8 +309,7 @@ def test_a_runs_folder_does_not_become_one_over_runs(page, capsys):
     run_study(page.write(TRIED).load(), page.out)
     run = page.out / "as-it-is" / "seed-0"
     before = sorted(os.listdir(run))
-    assert main(page.command(out=run)) == 2
-    assert f"{run} is the folder of a run: expected" in capsys.readouterr().err
+    assert f"{run} is the folder of a run: expected" in failed(capsys, *page.command(out=run))
     assert sorted(os.listdir(run)) == before
 
 

@@ -4,31 +4,20 @@ import subprocess
 import sys
 import tomllib
 
-import numpy as np
 import pytest
-from PIL import Image
+from complaints import done
 
 from vit_from_scratch import InputError, ViTConfig
-from vit_lab.cli import main
-from vit_lab.experiments.suited import (
-    KNOWN,
-    SIDES,
-    Survey,
-    suited_patch,
-    suited_recipe,
-    suited_tables,
-)
+from vit_lab.experiments.suited import KNOWN, SIDES, Survey, suited_patch, suited_recipe, suited_tables
 
 
 @pytest.fixture
-def photos(tmp_path):
+def photos(tmp_path, save_photo):
     """Ten photos of each of three colours, CLASS/*.png, 34 x 40 pixels."""
-    for number, name in enumerate(("blue", "green", "red")):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for photo in range(10):
-            pixels = np.random.default_rng(photo).integers(60, size=(40, 34, 3), dtype=np.uint8)
-            pixels[..., 2 - number] += 180
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{photo}.png")
+    for name, colour in (("blue", (0, 0, 1)), ("green", (0, 1, 0)), ("red", (1, 0, 0))):
+        for number in range(10):
+            shade = tuple(20 * number + 60 * share for share in colour)
+            save_photo(tmp_path / "photos" / name / f"{number}.png", (34, 40), colour=shade)
     return tmp_path / "photos"
 
 
@@ -88,8 +77,7 @@ def test_a_smaller_part_of_the_photos_is_what_settings_suit():
 @pytest.mark.parametrize("named", ["--data digits", "--data cifar100", "--recipe cifar10-small"])
 def test_a_model_that_is_given_keeps_its_sizes(named, capsys):
     command = f"train {named} --weights tiny-imagenet --show --set"
-    assert main([*command.split(), "model.dropout=0.1"]) == 0
-    shown = capsys.readouterr().out
+    shown = done(capsys, *command.split(), "model.dropout=0.1")
     assert tomllib.loads(shown)["model"] == {"dropout": 0.1}
     assert "patches of" not in shown
 
@@ -103,21 +91,14 @@ def test_what_is_asked_for_wins_and_the_rest_follows():
     assert "images of 64 x 64, patches of 8" in sentence
 
 
-QUICK = [
-    "model.dim=8",
-    "model.heads=2",
-    "model.depth=1",
-    "model.mlp_dim=8",
-    "train.workers=0",
-    "train.threads=1",
-]
+QUICK = ["model.dim=8", "model.heads=2", "model.depth=1", "model.mlp_dim=8", "train.workers=0"]
+QUICK += ["train.threads=1"]
 
 
 def test_photos_of_your_own_from_a_folder_to_a_named_class(photos, tmp_path, capsys):
     run = str(tmp_path / "run")
     command = ["train", "--data", f"folder:{photos}", "--epochs", "2", "--out", run, "--set", *QUICK]
-    assert main(command) == 0
-    chosen, drawn, reached = capsys.readouterr().out.splitlines()
+    chosen, drawn, reached = done(capsys, *command).splitlines()
     assert chosen.startswith("photos: 24 training photos of 3 classes, short side 34 pixels. Chosen to suit")
     assert "images of 32 x 32, patches of 4" in chosen
     assert "6 of its 30 photos, a fifth of each class, are held out" in drawn
@@ -125,27 +106,20 @@ def test_photos_of_your_own_from_a_folder_to_a_named_class(photos, tmp_path, cap
     settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
     assert settings["images"]["classes"] == ["blue", "green", "red"]
     assert settings["data"]["validation_size"] == 3
-    assert main(["evaluate", run]) == 0
-    assert "the same accuracy" in capsys.readouterr().out
-    assert main(["predict", str(photos / "red" / "0.png"), "--weights", run]) == 0
-    said = capsys.readouterr().out
+    assert "the same accuracy" in done(capsys, "evaluate", run)
+    said = done(capsys, "predict", str(photos / "red" / "0.png"), "--weights", run)
     assert all(name in said for name in ("blue", "green", "red"))
     assert "class" not in said.partition(": ")[2]
-    assert main(command) == 0
-    assert "is finished" in capsys.readouterr().out
+    assert "is finished" in done(capsys, *command)
 
 
-def test_show_prints_toml_with_the_reason_above_it(photos, capsys):
-    assert main(["train", "--data", f"folder:{photos}", "--show"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("# photos: 24 training photos")
-    assert tomllib.loads(shown)["model"]["patch_size"] == 4
-
-
-def test_showing_the_settings_for_a_folder_needs_no_pytorch(photos):
+def test_show_prints_toml_with_the_reason_above_it_and_needs_no_pytorch(photos):
     code = (
         "import sys; from vit_lab.cli import main; "
         f"main(['train', '--data', 'folder:{photos}', '--show']); "
         "sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'torchvision')))"
     )
-    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("# photos: 24 training photos")
+    assert tomllib.loads(done.stdout)["model"]["patch_size"] == 4

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_from_scratch.model.checkpoints import save_checkpoint
+from vit_from_scratch import InputError
 from vit_lab import load_recipe, load_result, run_seeds
 from vit_lab.cli import main
 from vit_lab.experiments import recipes
@@ -21,16 +19,9 @@ TABLES = {
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(saved):
     """A function that leaves a checkpoint of ten classes, another one for each seed, and returns its path."""
-
-    def saved(seed: int, folder: str = "start") -> str:
-        torch.manual_seed(seed)
-        config = ViTConfig(8, 4, channels=1, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=10)
-        save_checkpoint(path := tmp_path / folder / "model.safetensors", VisionTransformer(config))
-        return str(path)
-
-    return saved
+    return lambda seed, folder="start": saved(f"{folder}/x.safetensors", seed, channels=1, num_classes=10)
 
 
 def begun(weights: str, **more):

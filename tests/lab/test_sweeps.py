@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
+from complaints import done, failed
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch import InputError
 from vit_from_scratch.files import sha256
-from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_lab.cli import main
 from vit_lab.cli.inspect import FIGURES
 from vit_lab.experiments.paper import TABLE_4
@@ -17,14 +17,12 @@ from vit_lab.experiments.records import Rate
 from vit_lab.experiments.study_runs import Place, best_rate, sweep_rates
 from vit_lab.experiments.suited import fine_tuning_recipe, slug_of
 
+SIZES = {"channels": 1, "dim": 16, "depth": 2, "mlp_dim": 16}
+
 
 @pytest.fixture
-def weights(tmp_path):
-    torch.manual_seed(0)
-    config = ViTConfig(8, 4, channels=1, dim=16, depth=2, heads=2, mlp_dim=16, num_classes=3)
-    path = tmp_path / "start.safetensors"
-    save_checkpoint(path, VisionTransformer(config))
-    return str(path)
+def weights(saved):
+    return saved(**SIZES)
 
 
 QUICK = ["--set", "data.train_size=60", "train.threads=1", "train.precision=float32", "--epochs", "2"]
@@ -48,12 +46,7 @@ def test_few_images_are_seen_more_often(photos, epochs, batch):
 
 @pytest.mark.parametrize(
     ("weights", "slug"),
-    [
-        ("tiny-imagenet", "tiny-imagenet"),
-        ("B/16-384", "B-16-384"),
-        ("runs/try/", "try"),
-        ("a b.safetensors", "a-b"),
-    ],
+    [("cifar10", "cifar10"), ("B/16-384", "B-16-384"), ("runs/try/", "try"), ("a b.safetensors", "a-b")],
 )
 def test_a_recipe_is_named_after_what_it_begins_from(weights, slug):
     assert slug_of(weights) == slug
@@ -78,15 +71,14 @@ def test_a_run_goes_from_a_checkpoint_to_a_model_that_other_commands_take(
     weights, save_photo, tmp_path, capsys
 ):
     out = tmp_path / "run"
-    assert main(["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]) == 0
-    assert "digits-from-start: images of 8 x 8, epochs: 2" in capsys.readouterr().out
+    said = done(capsys, "finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out))
+    assert "digits-from-start: images of 8 x 8, epochs: 2" in said
     model = load_checkpoint(out / "model.safetensors")
     assert (model.config.num_classes, model.config.image_shape) == (10, (8, 8))
-    assert main(["evaluate", str(out)]) == 0
-    assert "the same accuracy as when it was trained" in capsys.readouterr().out
+    assert "the same accuracy as when it was trained" in done(capsys, "evaluate", str(out))
     picture = str(save_photo(tmp_path / "photo.png", seed=1))
-    assert main(["predict", picture, "--weights", str(out), "--top", "10"]) == 0
-    found = capsys.readouterr().out.removeprefix(f"{picture}: ").split(", ")
+    said = done(capsys, "predict", picture, "--weights", str(out), "--top", "10")
+    found = said.removeprefix(f"{picture}: ").split(", ")
     assert sorted(one.split()[0] for one in found) == list("0123456789"), "the classes of the new head"
     assert main(["inspect", picture, "--weights", str(out), "--out", str(tmp_path / "figures")]) == 0
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(FIGURES)
@@ -99,8 +91,7 @@ def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp
     out, results = tmp_path / "swept", tmp_path / "summary.json"
     command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out)]
     command += ["--sweep", "1e-6", "0.1", "--seeds", "0", "1", "--results", str(results)]
-    assert main(command) == 0
-    said = capsys.readouterr().out
+    said = done(capsys, *command)
     summary = json.loads(results.read_text())
     assert summary == json.loads((out / "summary.json").read_text())
     low, high = summary["rates"]
@@ -121,16 +112,14 @@ def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp
     assert json.loads(results.read_text()) == summary
 
 
-def test_the_summary_of_another_sweep_is_never_replaced(weights, tmp_path, capsys):
+def test_the_summary_of_another_sweep_is_never_replaced(weights, saved, tmp_path, capsys):
     out, record = tmp_path / "swept", tmp_path / "swept" / "summary.json"
     command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out), "--sweep"]
     assert main([*command, "0.01", "0.1"]) == 0
     assert main([*command, "0.01", "0.1", "0.03"]) == 0, "a rate more loses nothing"
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert [row["rate"] for row in json.loads(record.read_text())["rates"]] == [0.01, 0.1, 0.03]
-    other = str(tmp_path / "other" / "start.safetensors")
-    torch.manual_seed(1)
-    save_checkpoint(Path(other), VisionTransformer(load_checkpoint(Path(weights)).config))
+    other = saved("other/start.safetensors", seed=1, **SIZES)
     capsys.readouterr()
     for rest, message in (
         (["0.1"], "(rate 0.01, rate 0.03 would be lost): expected the same ones, or more"),
@@ -158,39 +147,27 @@ def test_a_rate_that_diverges_loses(weights, digits, tmp_path):
 
 
 def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
-    rows = [
-        Rate(rate, accuracy, loss)
-        for rate, accuracy, loss in ((0.1, 0.5, 1.3), (0.2, 0.6, 1.2), (0.3, 0.6, 1.1))
-    ]
-    assert best_rate(rows) == 0.3
+    assert best_rate([Rate(0.1, 0.5, 1.3), Rate(0.2, 0.6, 1.2), Rate(0.3, 0.6, 1.1)]) == 0.3
 
 
-def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, tmp_path, capsys):
-    from PIL import Image
-
+def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, save_photo, tmp_path, capsys):
     for part in ("train", "test"):
-        for kind in ("a", "b"):
-            folder = tmp_path / "photos" / part / kind
-            folder.mkdir(parents=True)
-            for number in range(6):
-                Image.new("RGB", (8, 8), (40 * number, 0, 0)).save(folder / f"{number}.png")
+        for number in range(12):
+            save_photo(tmp_path / "photos" / part / "ab"[number % 2] / f"{number}.png", (8, 8), number)
     photos = f"folder:{tmp_path / 'photos'}"
-    assert main(["finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out")]) == 2
-    assert "channels = 3 for a model of 1: expected as many" in capsys.readouterr().err
+    said = failed(capsys, "finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out"))
+    assert "channels = 3 for a model of 1: expected as many" in said
 
 
 @pytest.mark.parametrize("units", ["0", "1"])
 def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
-    tmp_path, capsys, monkeypatch, units
+    saved, tmp_path, capsys, monkeypatch, units
 ):
     monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
-    config = ViTConfig(8, 4, channels=3, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=3)
-    (tmp_path / "run").mkdir()
-    save_checkpoint(tmp_path / "run" / "model.safetensors", VisionTransformer(config))
-    settings = (
+    saved("run/model.safetensors")
+    (tmp_path / "run" / "config.toml").write_text(
         '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
     )
-    (tmp_path / "run" / "config.toml").write_text(settings)
     asked = ["--weights", str(tmp_path / "run"), "--data", "digits", "--out", str(tmp_path / "x.safetensors")]
     for command in (["finetune", *asked], ["finetune", *asked, *QUICK[:1], "data.normalisation=half"]):
         assert main(command) == 2
@@ -198,6 +175,5 @@ def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
         assert "scales each of 3 colours in its own way ('imagenet'), and the images of digits have 1" in said
         assert "expected colour photos. Convert them, or take other weights." in said
         assert len(advice) == 1 - int(units), "that the run is in float32"
-    assert main(["features", *asked]) == 2
-    assert "the images of digits have 1 channel: expected colour photos" in capsys.readouterr().err
+    assert "the images of digits have 1 channel: expected colour photos" in failed(capsys, "features", *asked)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing was written"

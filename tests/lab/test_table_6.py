@@ -3,10 +3,10 @@
 import dataclasses
 
 import pytest
+from complaints import done
 
 from vit_from_scratch import InputError
 from vit_from_scratch.model.cost import pretraining_exaflops
-from vit_lab.cli import main
 from vit_lab.experiments.table_6 import TABLE_6, Pretraining, recomputed_cost
 
 WITHIN = {"ViT": 0.01, "ResNet": 0.045, "R50x1": 0.01}
@@ -34,8 +34,7 @@ def test_the_cost_of_a_pretraining_is_the_reported_one(row):
 
 
 def test_table_6_is_printed_row_by_row(capsys):
-    assert main(["cost", "--table6"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = done(capsys, "cost", "--table6").splitlines()
     rows = [line.split() for line in lines if line.startswith(("ViT", "Res", "R50"))]
     assert len(rows) == len(TABLE_6)
     for cells, row in zip(rows, TABLE_6, strict=True):

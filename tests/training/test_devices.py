@@ -13,14 +13,7 @@ from vit_from_scratch.training import TrainConfig, build_optimiser, loop, predic
 from vit_from_scratch.training.state import TrainingState
 
 EVERYTHING = Augmentation(
-    flip=True,
-    shift=1,
-    jitter=0.5,
-    rotation=10,
-    scale=0.1,
-    shear=0.1,
-    crop=(0.5, 1.0),
-    erase=0.2,
+    flip=True, shift=1, jitter=0.5, rotation=10, scale=0.1, shear=0.1, crop=(0.5, 1.0), erase=0.2
 )
 VARIANTS = {
     "plain": {},

@@ -6,38 +6,25 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
+from stopping import AtStep, weights, without_validation
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.errors import DivergedError
-from vit_from_scratch.training import (
-    Callback,
-    StepLog,
-    TrainConfig,
-    evaluate,
-    loop,
-    predict,
-    train,
-)
+from vit_from_scratch.training import Callback, StepLog, TrainConfig, evaluate, loop, predict, train
 from vit_from_scratch.training.callbacks import StepMetrics
 from vit_lab import runs
 from vit_lab.runs import progress_bar
 from vit_lab.runs.progress_bar import ProgressBar
 
 
-def weights(model) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
 def test_a_vit_learns_fifty_digits_by_heart(make_model, few_digits):
     model = make_model(dropout=0.0)
-    history = train(
-        model, few_digits, TrainConfig(epochs=80, batch_size=25, learning_rate=5e-3, warmup_steps=5)
-    )
-    assert (
-        evaluate(model, few_digits.train_images, few_digits.train_labels, few_digits.normalise).accuracy == 1
-    )
+    config = TrainConfig(epochs=80, batch_size=25, learning_rate=5e-3, warmup_steps=5)
+    history = train(model, few_digits, config)
+    found = evaluate(model, few_digits.train_images, few_digits.train_labels, few_digits.normalise)
+    assert found.accuracy == 1
     assert history[0].train_loss > 2
     assert history[-1].train_loss < 0.1
 
@@ -54,10 +41,6 @@ def test_history_has_an_entry_an_epoch(make_model, few_digits, short, validation
     assert [metrics.step for metrics in history] == [3, 6, 9, 12]  # 50 images make 3 whole batches of 16
     assert {metrics.validation_accuracy is not None for metrics in history} == {validation}
     assert {metrics.validation_loss is not None for metrics in history} == {validation}
-
-
-def without_validation(data):
-    return replace(data, validation_images=data.validation_images[:0], validation_labels=torch.tensor([]))
 
 
 def test_the_same_seed_gives_the_same_weights_to_the_bit_and_another_does_not(make_model, few_digits, short):
@@ -132,15 +115,8 @@ def test_clipping_bounds_the_step_of_sgd(make_model, few_digits):
     def moved(clip: float) -> float:
         model = make_model(dropout=0.0)
         before = weights(model)
-        sgd = TrainConfig(
-            epochs=1,
-            batch_size=50,
-            optimiser="sgd",
-            learning_rate=1.0,
-            weight_decay=0.0,
-            warmup_steps=0,
-            clip_norm=clip,
-        )
+        plain = {"optimiser": "sgd", "learning_rate": 1.0, "weight_decay": 0.0, "warmup_steps": 0}
+        sgd = TrainConfig(epochs=1, batch_size=50, clip_norm=clip, **plain)
         train(model, few_digits, sgd)
         return (weights(model) - before).norm().item()
 
@@ -173,57 +149,49 @@ def test_every_optimiser_trains_in_every_precision(make_model, few_digits, short
     assert history[-1].train_loss < history[0].train_loss
 
 
+def spoil(state):
+    state.model.head.bias.data[0] = torch.nan
+
+
 @pytest.mark.parametrize(("interval", "bad"), [(1, 5), (2, 5), (2, 6), (9, 5)])
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_its_step_whenever_it_is_read(
     make_model, few_digits, short, monkeypatch, interval, bad
 ):
-    class Poison(Callback):
-        def on_step(self, state):
-            if state.step == bad - 1:
-                state.model.head.bias.data[0] = torch.nan
-
     assert loop.reading_interval(torch.device("cpu")) == 1
     assert loop.reading_interval(torch.device("cuda")) > 10, "a GPU does not wait for each"
     monkeypatch.setattr(loop, "reading_interval", lambda device: interval)
     message = rf"the loss is nan at step {bad} \(epoch 2\).*none was kept.*lower learning_rate"
     with pytest.raises(DivergedError, match=message):
-        train(make_model(), few_digits, replace(short, steps=7), callbacks=[Poison()])
+        train(make_model(), few_digits, replace(short, steps=7), callbacks=[AtStep(bad - 1, spoil)])
 
 
 @pytest.mark.parametrize("validation", [True, False])
 def test_an_epoch_that_ends_with_weights_that_are_not_finite_is_not_kept(
     make_model, few_digits, short, tmp_path, validation
 ):
-    class Poison(Callback):
-        def on_step(self, state):
-            if state.step == 6:  # the last of epoch 2: no loss is computed with it
-                state.model.head.bias.data[0] = torch.nan
-
     data = few_digits if validation else without_validation(few_digits)
+    last_of_epoch_2 = AtStep(6, spoil)  # no loss is computed with it
     message = r"head\.bias is not finite after step 6 \(epoch 2\).*, after epoch 1\. .*in another folder"
     with pytest.raises(DivergedError, match=message):
-        runs.train(make_model(), data, short, tmp_path, callbacks=[Poison()])
+        runs.train(make_model(), data, short, tmp_path, [last_of_epoch_2])
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
 
 def test_a_validation_loss_that_is_not_finite_stops_the_run(make_model, few_digits, short):
-    class Explode(Callback):
-        def on_step(self, state):
-            if state.step == 3:
-                state.model.head.weight.data.fill_(3e38)  # finite, and its logits are not
+    def explode(state):
+        state.model.head.weight.data.fill_(3e38)  # finite, and its logits are not
 
     with pytest.raises(DivergedError, match=r"the validation loss is nan after epoch 1"):
-        train(make_model(), few_digits, short, callbacks=[Explode()])
+        train(make_model(), few_digits, short, callbacks=[AtStep(3, explode)])
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e30])
 def test_a_loss_far_above_that_of_a_guess_stops_the_run(make_model, few_digits, short, scale):
-    class Explode(Callback):
-        def on_step(self, state):
-            state.model.head.bias.data[0] = scale  # finite, and so are its losses
+    def explode(state):
+        state.model.head.bias.data[0] = scale  # finite, and so are its losses
 
     with pytest.raises(DivergedError, match=r"the training loss is .*, over 1,000 times that of a guess"):
-        train(make_model(), few_digits, short, callbacks=[Explode()])
+        train(make_model(), few_digits, short, callbacks=[AtStep(1, explode)])
 
 
 def test_float32_may_round_to_tf32_on_a_gpu_as_long_as_a_run_lasts(few_digits, short, monkeypatch):
@@ -296,9 +264,8 @@ def test_away_from_a_terminal_a_line_a_minute_says_how_far_it_is(make_model, few
     out, err = capsys.readouterr()
     assert out == ""
     first, *others = err.splitlines()
-    assert re.fullmatch(
-        r"digits: epoch 3/8, loss \d\.\d{3}, validation \d+\.\d%, about 3 minutes left", first
-    )
+    said = r"digits: epoch 3/8, loss \d\.\d{3}, validation \d+\.\d%, about 3 minutes left"
+    assert re.fullmatch(said, first)
     assert len(others) == 1
     monkeypatch.setenv("VIT_PROGRESS", "0")
     train(make_model(), few_digits, config, callbacks=[ProgressBar("digits")])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from stopping import Stop, without_time
+from stopping import AtStep, Stop, without_time, without_validation
 from torch import nn
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
@@ -33,11 +33,8 @@ WIDE = {
 def test_a_stopped_run_ends_with_the_weights_of_one_never_stopped(
     few_digits, short, tmp_path, options, model
 ):
-    changes = (
-        {}
-        if model == "plain"
-        else {"stem": StemConfig("conv", width=4), "mlp": "local", "stochastic_depth": 0.2}
-    )
+    other = {"stem": StemConfig("conv", width=4), "mlp": "local", "stochastic_depth": 0.2}
+    changes = {} if model == "plain" else other
 
     def build():
         torch.manual_seed(0)
@@ -125,13 +122,8 @@ def test_with_a_curriculum_patience_counts_in_its_last_stage(make_model, few_dig
 
 
 def test_patience_without_validation_images_is_refused(make_model, few_digits, short):
-    nothing = replace(
-        few_digits,
-        validation_images=few_digits.validation_images[:0],
-        validation_labels=few_digits.validation_labels[:0],
-    )
     with pytest.raises(InputError, match=r"patience = 2: expected held-out images"):
-        train(make_model(), nothing, replace(short, patience=2))
+        train(make_model(), without_validation(few_digits), replace(short, patience=2))
 
 
 def test_accumulation_leaves_the_gradient_as_it_is(make_model, few_digits):
@@ -163,13 +155,12 @@ def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, 
 
 
 def test_an_interrupted_curriculum_leaves_the_model_at_full_size(make_model, few_digits, short):
-    class PullThePlug(Callback):
-        def on_step(self, state):
-            raise KeyboardInterrupt
+    def pull_the_plug(state):
+        raise KeyboardInterrupt
 
     model, growing = make_model(), replace(short, curriculum=((0.0, 4), (0.5, 8)))
     with pytest.raises(KeyboardInterrupt):
-        train(model, few_digits, growing, callbacks=[PullThePlug()])
+        train(model, few_digits, growing, callbacks=[AtStep(1, pull_the_plug)])
     assert model.image_shape == (8, 8)
     with pytest.raises(InputError, match="does not divide"):
         train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 5))))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import save_file
-from stopping import Stop, weights, without_time
+from stopping import Never, Stop, content, weights, without_time
 from torch import nn
 
 from vit_from_scratch import InputError
@@ -190,10 +190,8 @@ def test_a_folder_holds_the_vit_alone_and_the_whole_module_beside_it(finished, c
     names = ["config.toml", "curves.png", "metrics.jsonl", "model.safetensors", "pretraining.safetensors"]
     assert sorted(os.listdir(folder)) == names
     assert f'objective = "{model.objective}"' in (folder / "config.toml").read_text()
-    vit, whole = (
-        load_checkpoint(folder / "model.safetensors"),
-        load_pretraining(folder / "pretraining.safetensors"),
-    )
+    vit = load_checkpoint(folder / "model.safetensors")
+    whole = load_pretraining(folder / "pretraining.safetensors")
     assert torch.equal(weights(vit), weights(model.vit))
     assert torch.equal(weights(whole), weights(model))
     assert (type(whole), whole.settings, whole.normalise) == (type(model), model.settings, model.normalise)
@@ -211,16 +209,12 @@ def test_what_was_pretrained_can_be_fine_tuned(finished, colours):
 
 
 def test_a_finished_run_is_loaded_and_not_trained_again(finished, make_task, colours):
-    class Never(Callback):
-        def on_step(self, state):
-            raise AssertionError("trained a finished run")
-
     folder, model = finished
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = content(folder)
     again = make_task(model.objective, seed=5)
     runs.train(again, colours, replace(SHORT, epochs=1), folder, [Never()])
     assert torch.equal(weights(again), weights(model))
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert content(folder) == before
 
 
 def test_another_objective_is_another_run(finished, make_task, colours):
@@ -288,9 +282,8 @@ def test_other_files_are_refused(make_task, tmp_path):
     with pytest.raises(InputError, match=r"no pre-training at .*nowhere: expected a pretraining"):
         load_pretraining(tmp_path / "nowhere")
     save_checkpoint(tmp_path / "vit.safetensors", make_task().vit)
-    with pytest.raises(
-        InputError, match="holds no pre-training: expected a file that save_pretraining wrote"
-    ):
+    message = "holds no pre-training: expected a file that save_pretraining wrote"
+    with pytest.raises(InputError, match=message):
         load_pretraining(tmp_path / "vit.safetensors")
     (tmp_path / "text").write_text("?")
     with pytest.raises(InputError, match="cannot be read as safetensors"):

@@ -85,10 +85,11 @@ def grade_class(
     found = submissions(folder)
     place, kept = feedback_folder(table), records_folder(table)
     read_table(table)  # what is wrong with it is said before hours of grading
+    decides = f"{__version__} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
-        digest = _digest(submission.path, wanted, seed, limits)
+        digest = hashlib.sha256(decides + submission.path.read_bytes()).hexdigest()
         record = (kept / submission.path.relative_to(folder)).with_suffix(".json")
         known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
         if known.get("digest") == digest:
@@ -119,12 +120,6 @@ def feedback_folder(table: Path) -> Path:
 def records_folder(table: Path) -> Path:
     """Return where records of what is graded go: marks.csv has them in marks_records."""
     return table.with_name(f"{table.stem}_records")
-
-
-def _digest(path: Path, chapter: str, seed: int, limits: Limits) -> str:
-    """Return what changes whenever the marks might."""
-    about = f"{__version__} {chapter} {seed} {limits}".encode()
-    return hashlib.sha256(about + path.read_bytes()).hexdigest()
 
 
 def _graded(

@@ -168,7 +168,6 @@ def _harmless(text: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Read a mark, with a comma or a point."""
     with contextlib.suppress(ValueError):
         number = float(text.replace(",", "."))
         return number if math.isfinite(number) else None

@@ -15,7 +15,7 @@ from traitlets import Float, Integer
 
 from vit_classroom.assignments.grading import Mark, grade
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import Cell, cells_of, read_chapter
+from vit_classroom.assignments.notebooks import cells_of, read_chapter
 
 HIDDEN = re.compile(r"\n?### BEGIN HIDDEN TESTS\n(.*?)\n### END HIDDEN TESTS", re.DOTALL)
 SEEDS = re.compile(r"seeds=\(([\d, ]+)\)")
@@ -39,7 +39,7 @@ class JudgeAnswers(NbGraderPreprocessor):
         try:
             chapter = read_chapter(place["notebook"])
             seeds = {name: _seeds(cell.source) for name, cell in checks.items()}
-            cells = [_without_hidden(cell) for cell in cells_of(nb)]
+            cells = [replace(cell, source=HIDDEN.sub("", cell.source)) for cell in cells_of(nb)]
             limits = Limits(self.megabytes, self.seconds)
             marks = grade(chapter, cells, lambda name: seeds[f"check-{name}"], limits)
         except Exception as error:
@@ -63,13 +63,8 @@ def _is_check(cell: NotebookNode) -> bool:
 
 
 def _seeds(source: str) -> tuple[int, ...]:
-    """Read the seeds of the hidden tests from their cell."""
     found = SEEDS.search(source)
     return tuple(int(number) for number in found[1].split(",") if number.strip()) if found else (0,)
-
-
-def _without_hidden(cell: Cell) -> Cell:
-    return replace(cell, source=HIDDEN.sub("", cell.source))
 
 
 def _output(mark: Mark) -> NotebookNode:

@@ -222,7 +222,6 @@ class RemoteBox:
         return self.process.ask(whole, tensors, seconds=LIMIT_SECONDS + 5)
 
     def _outcome(self, reply: dict[str, Any], received: list[Tensor]) -> Outcome:
-        """Make an outcome of a reply."""
         if "unsendable" in reply:
             return Outcome(error=ValueError(f"its result cannot be read: {reply['unsendable']}"))
         error = None
@@ -288,7 +287,6 @@ class RemoteModule(nn.Module):
 
 
 def _value_of(outcome: Outcome) -> Any:
-    """Return what a call returned, or raise what it raised."""
     if outcome.late:
         raise TimeoutError(f"it did not come to an end within {LIMIT_SECONDS:g} seconds")
     if outcome.error is not None:

@@ -64,7 +64,10 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
             continue
         try:
             tree = ast.parse(plain_python(cell.source))
-            modules = _modules_of(tree)
+            imports = [
+                alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+            ]
+            modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
             seen = dict(_in(tree, modules))
         except (SyntaxError, ValueError):
@@ -87,14 +90,8 @@ def is_check(cell: Cell) -> bool:
     return cell.kind == "code" and bool(cell.about.get("grade")) and cell.name.startswith("check-")
 
 
-def _modules_of(tree: ast.AST) -> dict[str, str]:
-    """Return the names by which a cell knows modules, and their own."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
-    return {alias.asname or alias.name.split(".")[0]: alias.name for node in imports for alias in node.names}
-
-
 def _in(tree: ast.AST, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
-    """Yield what code does that a person should look at, and whether it is severe."""
+    """Yield what a person should look at, and whether it is severe; `modules` by the names they have here."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from ((what, False) for what in _imports(node))

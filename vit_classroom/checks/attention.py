@@ -25,20 +25,17 @@ def attention(shape: tuple[int, ...]) -> Case:
     scores, width, count = q @ k.mT, shape[-1], shape[-2]
     right = scores / math.sqrt(width)
     weights = right.softmax(-1)
+    late, by_count = scores.softmax(-1) / math.sqrt(width), (scores / math.sqrt(count)).softmax(-1)
     scale, axis = "the scores are", "rows must sum to 1, so take dim=-1"
     of_values = {
         f"{scale} not divided by sqrt(Dh)": scores.softmax(-1),
         f"{scale} multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(-1),
         f"{scale} divided by Dh; equation 6 divides by its square root": (scores / width).softmax(-1),
-        f"{scale} divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": (
-            (scores / math.sqrt(count)).softmax(-1)
-        ),
+        f"{scale} divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": by_count,
         f"the softmax runs over the queries; {axis}": right.softmax(-2),
         f"the softmax runs over the first axis; {axis}": right.softmax(0),
         "the softmax is missing": right,
-        "the division comes after the softmax; equation 6 divides the scores": (
-            scores.softmax(-1) / math.sqrt(width)
-        ),
+        "the division comes after the softmax; equation 6 divides the scores": late,
         "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1),
         "the weights are transposed before they meet the values": weights.mT,
         "a sigmoid stands in place of the softmax": right.sigmoid(),
@@ -87,6 +84,7 @@ def _multi_head_mistakes(
     q, k, v = rearrange(reference.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=heads)
     result = join(gather())
     unmoved, mean = gather().reshape(tokens.shape), gather().mean(1).repeat(1, 1, heads)
+    mixed, strided = gather("h qkv dh"), join(gather("qkv dh h"), "(dh h)")
     order = "the heads are joined in the wrong order; put each head's Dh values together: (h dh)"
     as_one, axis = "all heads work as one of width D", "rows must sum to 1, so take dim=-1"
     wrong = {
@@ -97,9 +95,7 @@ def _multi_head_mistakes(
         "the scores are divided by Dh; equation 6 divides by its square root": gather(scale=right**2),
         f"{as_one}; split queries, keys and values into heads": gather(scale=dim**-0.5, count=1),
         f"{as_one}, with the scale of a small one": gather(count=1),
-        "q, k and v are interleaved head by head; the result of qkv is all q, then all k, then all v": (
-            gather("h qkv dh")
-        ),
+        "q, k and v are interleaved head by head; the result of qkv is all q, then all k, then all v": mixed,
         f"the softmax runs over the queries; {axis}": gather(axis=-2),
         f"the softmax runs over the heads; {axis}": gather(axis=1),
         "queries and keys have changed places": (k @ q.mT * right).softmax(-1) @ v,
@@ -107,9 +103,7 @@ def _multi_head_mistakes(
         "the values come before the keys; the order is q, k, v": (q @ v.mT * right).softmax(-1) @ k,
     }
     return {sentence: join(gathered) for sentence, gathered in wrong.items()} | {
-        "a head takes every h-th value; give each head Dh neighbouring values: (h dh), not (dh h)": (
-            join(gather("qkv dh h"), "(dh h)")
-        ),
+        "a head takes every h-th value; give each head Dh neighbouring values: (h dh), not (dh h)": strided,
         order: join(gather(), "(dh h)"),
         "heads and tokens are joined without moving the heads' axis back: (B, h, T, Dh) has to become "
         "(B, T, h, Dh) first": reference.projection(unmoved),
@@ -152,18 +146,15 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     def hidden(mask: Tensor, value: float = -math.inf) -> Tensor:
         return scores.masked_fill(~mask, value).softmax(-1) @ v
 
+    zero, added = hidden(keys, 0.0), (scores + keys).softmax(-1) @ v
     on_queries = "the mask falls on the queries; hide the keys, the last axis of the scores"
     return {
         "the mask is not used: the padding is looked at like any token": scores.softmax(-1) @ v,
         "the mask is upside down: True stands for a token of the image": hidden(~keys),
         "the padding is taken away after the softmax, which has given it a share: the rows that are left no "
         "longer sum to 1. Put -inf into its scores before": scores.softmax(-1).masked_fill(~keys, 0) @ v,
-        "the padding's scores are 0, and the softmax gives exp(0) = 1 a share like any other: put -inf": (
-            hidden(keys, 0.0)
-        ),
-        "the mask is added to the scores as 0 and 1, which hides nothing: put -inf": (
-            (scores + keys).softmax(-1) @ v
-        ),
+        "the padding's scores are 0, and the softmax gives exp(0) = 1 a share like any other: put -inf": zero,
+        "the mask is added to the scores as 0 and 1, which hides nothing: put -inf": added,
         on_queries: hidden(queries, -1e9),
         f"{on_queries}. A row of nothing but -inf has no softmax": hidden(queries),
         "the mask falls on queries and keys; hide the keys alone. A row of nothing but -inf has no softmax": (
@@ -232,27 +223,21 @@ def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     gathered, total = _stream(q, k, v)
 
-    def divided(**changes: Any) -> Tensor:
+    def ratio(**changes: Any) -> Tensor:
         gathered, total = _stream(q, k, v, **changes)
         return gathered / total
 
     grown = "when a larger score arrives"
     return {
         f"what was gathered so far is not rescaled {grown}: multiply both sums by exp(old - new maximum)": (
-            divided(rescale=(False, False))
+            ratio(rescale=(False, False))
         ),
-        f"the sum of weights is not rescaled {grown}; the gathered values are": divided(
-            rescale=(True, False)
-        ),
-        f"the gathered values are not rescaled {grown}; the sum of weights is": divided(
-            rescale=(False, True)
-        ),
-        f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": divided(
-            upside_down=True
-        ),
+        f"the sum of weights is not rescaled {grown}; the gathered values are": ratio(rescale=(True, False)),
+        f"the gathered values are not rescaled {grown}; the sum of weights is": ratio(rescale=(False, True)),
+        f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": ratio(upside_down=True),
         "the gathered values are not divided by the sum of the weights": gathered,
         "the sum of the weights is not returned, it divides": total.expand_as(v),
-        "the scores are not divided by sqrt(Dh)": divided(scale=1.0),
+        "the scores are not divided by sqrt(Dh)": ratio(scale=1.0),
         "the last key is left out": scores[..., :-1].softmax(-1) @ v[..., :-1, :],
         "the first key is left out": scores[..., 1:].softmax(-1) @ v[..., 1:, :],
         "the values are averaged without weights": v.mean(-2, keepdim=True).expand_as(v),
@@ -260,14 +245,12 @@ def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
 
 
 def _overflow(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
-    """What goes wrong only where scores are large."""
     shares = (q @ k.mT / math.sqrt(q.shape[-1])).exp()
     sentence = "no maximum is taken off before exp, which overflows at scores of 89 and more"
     return {sentence: shares @ v / shares.sum(-1, keepdim=True)}
 
 
 def _low_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
-    """What goes wrong only where all scores are far below 0."""
     gathered, total = _stream(q, k, v, start=0.0)
     return {
         "the running maximum begins at 0: where all scores lie far below, every weight is 0, and 0 / 0 is no "

@@ -84,13 +84,12 @@ def _of_weights(weights: Tensor, grid: tuple[int, int], size: int) -> Tensor:
 
 
 def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[str, Tensor]:
-    """What is done wrong with weights (..., N, N) whose rows sum to 1."""
     weights, step = weights.double(), _steps(grid)
     distances = size * step.norm(dim=-1)
     right, each = _mean_of(weights, distances), (weights * distances).sum(-1)
     others = weights.masked_fill(torch.eye(len(distances), dtype=torch.bool), 0)
     others = others / others.sum(-1, keepdim=True)
-    strongest = distances.expand_as(weights).gather(-1, weights.argmax(-1, keepdim=True))
+    strongest = distances.expand_as(weights).gather(-1, weights.argmax(-1, keepdim=True))[..., 0]
     mistakes = {
         IN_PATCHES: right / size,
         MANHATTAN: _mean_of(weights, size * step.sum(-1)),
@@ -104,9 +103,7 @@ def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[st
             right / len(distances)
         ),
         "every patch counts alike: the weights play no part": distances.mean().expand(right.shape),
-        "only the patch with the largest weight counts; all do, each by its weight": (
-            strongest[..., 0].mean(-1)
-        ),
+        "only the patch with the largest weight counts; all do, each by its weight": strongest.mean(-1),
         "a patch's look at itself is left out; it counts, with distance 0": _mean_of(others, distances),
         "this is one number for each patch: average over them": each,
         "this is the first patch alone: average over all": each[..., 0],
@@ -145,7 +142,6 @@ def _scaled(weights: Tensor, axis: int = -1) -> Tensor:
 
 
 def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -> Mapping[str, Tensor]:
-    """What is done wrong with the class token, T = N + 1."""
     cut, first = attention[..., 1:, 1:], attention[..., :-1, :-1]
     unscaled = _of_weights(cut, grid, size)
     of_patches = cut.shape[-1] / attention.shape[-1]
@@ -158,7 +154,7 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
         "a second softmax scales the rows; divide them by their sums": cut.softmax(-1),
     }
     return {sentence: _of_weights(weights, grid, size) for sentence, weights in wrong.items()} | {
-        "all rows are scaled by one sum; each has its own": unscaled / cut.double().sum(-1).mean(-1),
+        "all rows are scaled by one sum; each has its own": unscaled / cut.double().sum(-1).mean(-1)
     }
 
 

@@ -185,46 +185,36 @@ def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> 
 
     order, every = (z.argsort(descending=True) for z in (scores.flatten(1), scores.flatten()))
     chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
-    together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True)
-    divided = patches(order[:, :count], rows)
+    together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True).view_as(chosen)
+    last, divided = patches(order[:, rows * columns - count :]), patches(order[:, :count], rows)
     swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
     grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
     left = paint(chosen, torch.zeros(()))
     visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
     axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
-    mistakes = {
-        "the patches of lowest score are hidden; hide those of the highest": paint(
-            patches(order[:, rows * columns - count :])
-        ),
-        "the chosen patches are kept, and all others hidden": paint(~chosen),
-        "the hidden patches are set to 0; paint them in the photo's mean colour": left,
-        "the hidden patches are set to 1; paint them in the photo's mean colour": paint(
-            chosen, torch.ones(())
-        ),
-        "the colour is a grey, the mean over channels as well; each channel has its own mean": paint(
-            chosen, grey
-        ),
-        "all photos get one colour, the mean of the batch; each has its own": paint(chosen, of_batch),
-        "all photos get one value, the mean of everything; each photo and channel has its own": paint(
-            chosen, images.mean()
-        ),
-        "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": paint(
-            chosen, own
-        ),
-        "the colour is the mean of what stays visible; take it over the whole photo": paint(chosen, visible),
-        f"{axes}; i // gh is another place": paint(divided),
-        axes: paint(swapped),
-        "every photo loses the patches that the first one's scores name; each has its own scores": paint(
-            first
-        ),
-        "so many patches are hidden in the batch as a whole; hide so many in each photo": paint(
-            together.view_as(chosen)
-        ),
-        "one patch too many is hidden": paint(patches(order[:, : count + 1])),
-        "one patch too few is hidden": paint(patches(order[:, : max(count - 1, 0)])),
-        "nothing is hidden: is the changed copy what you return?": images,
+    colours = {
+        "the hidden patches are set to 0; paint them in the photo's mean colour": torch.zeros(()),
+        "the hidden patches are set to 1; paint them in the photo's mean colour": torch.ones(()),
+        "the colour is a grey, the mean over channels as well; each channel has its own mean": grey,
+        "all photos get one colour, the mean of the batch; each has its own": of_batch,
+        "all photos get one value, the mean of everything; each photo and channel has its own": images.mean(),
+        "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": own,
+        "the colour is the mean of what stays visible; take it over the whole photo": visible,
     }
+    hidden = {
+        "the patches of lowest score are hidden; hide those of the highest": last,
+        "the chosen patches are kept, and all others hidden": ~chosen,
+        f"{axes}; i // gh is another place": divided,
+        axes: swapped,
+        "every photo loses the patches that the first one's scores name; each has its own scores": first,
+        "so many patches are hidden in the batch as a whole; hide so many in each photo": together,
+        "one patch too many is hidden": patches(order[:, : count + 1]),
+        "one patch too few is hidden": patches(order[:, : max(count - 1, 0)]),
+    }
+    mistakes = {sentence: paint(chosen, colour) for sentence, colour in colours.items()}
+    mistakes |= {sentence: paint(which) for sentence, which in hidden.items()}
+    mistakes["nothing is hidden: is the changed copy what you return?"] = images
     return Case((images, scores, count, size), paint(chosen), mistakes)
 
 

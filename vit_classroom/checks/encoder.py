@@ -63,7 +63,6 @@ def mlp(reference: ours.Mlp, scale: float) -> Case:
 
 
 def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
-    """What another function, or another order of the layers, gives."""
     first, second = reference.hidden, reference.output
     hidden, right = first(tokens), reference(tokens)
     mistakes = {
@@ -110,8 +109,6 @@ def block(reference: ours.Block, scale: float, count: int) -> Case:
 
 
 def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
-    """What each wrong wiring of the four layers gives."""
-
     def attend(x: Tensor) -> Tensor:
         return reference.attention(x)[0]
 
@@ -119,18 +116,19 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     bare = attend(norm_1(tokens))
     middle = tokens + bare
 
-    def feeds(start: Tensor, read: Tensor | None = None) -> Tensor:
+    def fed(start: Tensor, read: Tensor | None = None) -> Tensor:
         """Add what the MLP makes of these tokens, or of others."""
         return start + feed(start if read is None else read)
 
     unnormed = tokens + attend(tokens)
     post = norm_1(unnormed)
     after = tokens + norm_1(attend(tokens))
-    from_normed = norm_1(tokens) + bare
+    normed = norm_1(tokens) + bare
     fed_first = tokens + feed(norm_2(tokens))
-    crossed = tokens + attend(norm_2(tokens))
+    across = tokens + attend(norm_2(tokens))
     twice = middle + attend(norm_1(middle))
     right = middle + feed(norm_2(middle))
+    to_input, of_input = fed(tokens, norm_2(middle)), fed(middle, norm_2(tokens))
     first = "equations 2 and 3 normalise first"
     stream = "what is added is the stream itself"
     mistakes = {
@@ -139,30 +137,20 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
         "the residual around the attention is missing (the + z of equation 2)": bare + feed(norm_2(bare)),
         "the residual around the MLP is missing (the + z' of equation 3)": feed(norm_2(middle)),
         "both residuals are missing (the + z of equation 2, the + z' of equation 3)": feed(norm_2(bare)),
-        "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": feeds(
-            tokens, norm_2(middle)
+        "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": to_input,
+        f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": fed(norm_2(normed)),
+        f"the residual around the attention starts from the normalised tokens; {stream}, z": fed(
+            normed, norm_2(normed)
         ),
-        f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": feeds(
-            norm_2(from_normed)
-        ),
-        f"the residual around the attention starts from the normalised tokens; {stream}, z": feeds(
-            from_normed, norm_2(from_normed)
-        ),
-        f"the residual around the MLP starts from the normalised tokens; {stream}, z'": feeds(norm_2(middle)),
+        f"the residual around the MLP starts from the normalised tokens; {stream}, z'": fed(norm_2(middle)),
         "attention_norm is declared and never called": unnormed + feed(norm_2(unnormed)),
         "mlp_norm is declared and never called": middle + feed(middle),
         "both norms are declared and never called": unnormed + feed(unnormed),
-        "the two norms have changed places": crossed + feed(norm_1(crossed)),
-        "the attention's norm is used for the MLP, too; equation 3 has its own": feeds(
-            middle, norm_1(middle)
-        ),
-        "the MLP's norm is used for the attention, too; equation 2 has its own": feeds(
-            crossed, norm_2(crossed)
-        ),
+        "the two norms have changed places": across + feed(norm_1(across)),
+        "the attention's norm is used for the MLP, too; equation 3 has its own": fed(middle, norm_1(middle)),
+        "the MLP's norm is used for the attention, too; equation 2 has its own": fed(across, norm_2(across)),
         "the MLP comes before the attention; equation 2 comes first": fed_first + attend(norm_1(fed_first)),
-        "the MLP reads the block's input; equation 3 feeds it the result of equation 2": feeds(
-            middle, norm_2(tokens)
-        ),
+        "the MLP reads the block's input; equation 3 feeds it the result of equation 2": of_input,
         "the MLP is missing": middle,
         "the attention is missing": fed_first,
         "a further norm follows; the final one belongs to the encoder": norm_2(right),
@@ -202,7 +190,6 @@ def encoder(reference: ours.Encoder, scale: float, count: int) -> Case:
 
 
 def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tensor]:
-    """What each wrong way through blocks and norm gives."""
     norm, blocks = reference.norm, list(reference.blocks)
 
     def through(blocks: Iterable[nn.Module], start: Tensor = tokens, each: bool = False) -> Tensor:
@@ -251,14 +238,10 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     }
 
 
-def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-
-
 @function_check(
     "(..., D)",
     'chapter 4, exercise "LayerNorm from scratch"',
-    _layer_norm,
+    lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps),
     [((3, 8), 1.0, 1e-6), ((2, 5, 6), 3.0, 1e-5), ((2, 3, 4, 7), 1e-3, 1e-6)],
 )
 def layer_norm(shape: tuple[int, ...], scale: float, eps: float) -> Case:
@@ -304,7 +287,6 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
 
 
 def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
-    """See that a block in training drops in all three places."""
     piece = dataclasses.replace(piece, gradients=False)
     everything = _in_training(cls, reference, 1 - 1e-8)  # not 1, for readers who divide by 1 - dropout
     z = torch.randn(2, 5, 12)

@@ -18,14 +18,10 @@ from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.stem_config import StemConfig
 
 
-def _group_norm(features: Tensor, groups: int, eps: float) -> Tensor:
-    return F.group_norm(features, groups, eps=eps)
-
-
 @function_check(
     "(B, C, H, W)",
     'chapter 7, "A norm that minds its own image"',
-    _group_norm,
+    lambda features, groups, eps: F.group_norm(features, groups, eps=eps),
     [((2, 6, 3, 5), 2, 1e-6), ((3, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3)],
 )
 def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Case:
@@ -38,7 +34,6 @@ def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Cas
 
 
 def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]:
-    """What each wrong choice of values gives."""
     shape, channels = features.shape, features.shape[1]
     size = channels // groups
     blocks = features.unflatten(1, (groups, size))
@@ -99,8 +94,6 @@ def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> 
 
 
 def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
-    """What each wrong way to standardise makes of filters (features, channels, kernel, kernel)."""
-
     def over(*axes: int, correction: int = 0) -> Tensor:
         spread = weight.std(axes, keepdim=True, correction=correction)
         return (weight - weight.mean(axes, keepdim=True)) / (spread + eps)
@@ -207,7 +200,6 @@ def bottleneck(reference: ours.Bottleneck) -> Case:
 
 
 def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[str, Tensor]:
-    """What each wrong wiring of the layers gives."""
     first, second, third = reference.conv1, reference.conv2, reference.conv3
     norm_1, norm_2, norm_3 = reference.norm1, reference.norm2, reference.norm3
     start = F.relu(norm_1(first(features)))
@@ -253,7 +245,6 @@ def resnet_stem(reference: ours.ResNetStem, shape: tuple[int, int, int, int]) ->
 
 
 def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tensor]:
-    """What each wrong order, pool or stride gives."""
     normed = reference.root_norm(reference.root(images))
     root = F.relu(normed)
 
@@ -278,6 +269,7 @@ def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tens
 
     features = staged(pooled(root))
     batch, channels = features.shape[:2]
+    halved, whole = (staged(pooled(root), stem_with(stage, stride)) for stage, stride in ((0, 2), (1, 1)))
     wrong = {
         "the max pool after the root is missing": staged(root),
         "the max pool is padded on both sides alike; pad as SAME": staged(F.max_pool2d(root, 3, 2, 1)),
@@ -286,12 +278,8 @@ def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tens
         "a mean stands in place of the max pool": staged(F.avg_pool2d(ours.same_padding(root, 3, 2), 3, 2)),
         "the ReLU after the root is missing": staged(pooled(normed)),
         "the norm after the root is missing": staged(pooled(F.relu(reference.root(images)))),
-        "the first stage halves the map as well; the pool has done so, and it keeps the size": (
-            staged(pooled(root), stem_with(0, 2))
-        ),
-        "a later stage does not halve the map; its first unit has a stride of 2": (
-            staged(pooled(root), stem_with(1, 1))
-        ),
+        "the first stage halves the map as well; the pool has done so, and it keeps the size": halved,
+        "a later stage does not halve the map; its first unit has a stride of 2": whole,
     }
     return {sentence: tokens(each) for sentence, each in wrong.items()} | {
         "the places come column by column; they come row by row, as patches do": tokens(features, "gw gh"),
@@ -333,22 +321,22 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
 
     right = _window(places, layers)
     first, last = right.T
+    forwards, from_first = (
+        _window(places, layers[::-1]),
+        torch.stack([first, first + layers[0][0] - 1], dim=1),
+    )
     far = "each layer's last row is one too far; a kernel of k reaches k - 1 rows beyond its first"
     centred = "the window lies evenly around the place; it begins at place * stride - padding"
     multiplied = "the padding is multiplied by the stride; it counts rows of the finer map"
     added = "the padding is added; it lies before the map, so it is taken away"
     mistakes = {
-        "the layers are followed from the photo on; start at the last map, so at the last layer": (
-            _window(places, layers[::-1])
-        ),
+        "the layers are followed from the photo on; start at the last map, so at the last layer": forwards,
         far: changed(lambda k, s, p: (k + 1, s, p)),
         added: changed(lambda k, s, p: (k, s, -p)),
         "the padding is left out": changed(lambda k, s, p: (k, s, 0)),
         "the stride is left out": changed(lambda k, s, p: (k, 1, p)),
         multiplied: changed(lambda k, s, p: (k, s, p * s)),
-        "a layer's window grows from its first row alone; follow its last row, too": (
-            torch.stack([first, first + layers[0][0] - 1], dim=1)
-        ),
+        "a layer's window grows from its first row alone; follow its last row, too": from_first,
         centred: changed(lambda k, s, p: (k, s, (k - 1) // 2)),
         "the first row and the side of the window; asked for are its first and its last row": torch.stack(
             [first, last - first + 1], dim=1
@@ -414,12 +402,12 @@ def first_cost(dips: bool) -> Case:
         found = np.interp(wanted.numpy(), accuracies.numpy(), logs.numpy())
         return torch.from_numpy(np.exp(found)).float()
 
+    straight = _read_off(costs, accuracies, wanted)
+    misread, ranked = interpolated(accuracies, logs), interpolated(accuracies[rank], logs[rank])
     of_first = "that is the cost of the first run that is good enough; the line reaches the accuracy before"
     nearest = (accuracies - wanted[:, None]).abs().argmin(1)
     mistakes = {
-        "the line is straight in the cost; on a logarithmic axis it is straight in log(cost)": (
-            _read_off(costs, accuracies, wanted)
-        ),
+        "the line is straight in the cost; on a logarithmic axis it is straight in log(cost)": straight,
         of_first: read(torch.ones_like),
         "that is the cost of the run before; the line reaches the accuracy after it": read(torch.zeros_like),
         "that is the run whose accuracy is nearest; take the line between two runs": costs[nearest],
@@ -427,12 +415,8 @@ def first_cost(dips: bool) -> Case:
         "that is the logarithm of the cost; take exp of it": right.log(),
         "that is the logarithm of the cost, to base 10; take 10 to its power": right.log10(),
         "that is the last place at which the line has this accuracy; take the first": read(lambda s: s, -1),
-        "np.interp needs accuracies that rise from run to run, and these do not": (
-            interpolated(accuracies, logs)
-        ),
-        "the runs are put in order of accuracy, which makes another line; they stay in order of cost": (
-            interpolated(accuracies[rank], logs[rank])
-        ),
+        "np.interp needs accuracies that rise from run to run, and these do not": misread,
+        "the runs are put in order of accuracy, which makes another line; they stay in order of cost": ranked,
     }
     return Case((costs, accuracies, wanted), right, mistakes)
 

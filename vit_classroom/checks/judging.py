@@ -200,7 +200,6 @@ def judge_module(
 
 
 def _require_function(piece: Piece, given: object) -> None:
-    """Refuse what cannot be called: most often the result in place of the function."""
     if isinstance(given, Tensor):
         raise piece.failed(f"it got a tensor: hand in `{piece.name}` itself, not its result")
     if not callable(given):
@@ -345,7 +344,6 @@ def _judge_gradients(
 
 
 def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:
-    """See that a reader's module has the reference's parameters: their names, shapes and kind."""
     got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
     expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
     if got != expected:

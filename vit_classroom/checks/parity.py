@@ -74,12 +74,11 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
     left = corners.long()
     both = (table[left] + table[(left + 1).clamp(max=old - 1)]) / 2
     between, take = "between the corners it is (n - 1) / (count - 1)", "mix the two beside it"
+    short = places * (old - 1) / new
     steps = {
         "the areas lie on each other, PyTorch's default; lay corner on corner, (n - 1) / (count - 1)": areas,
         f"a step is n / count long; {between}": places * old / new,
-        "a step is (n - 1) / count long and never reaches the last place; take (n - 1) / (count - 1)": (
-            places * (old - 1) / new
-        ),
+        "a step is (n - 1) / count long and never reaches the last place; take (n - 1) / (count - 1)": short,
         f"a step is n / (count - 1) long; {between}": places * old / (new - 1),
     }
     mistakes = {said: _between(table, step.clamp(max=old - 1)) for said, step in steps.items()} | {
@@ -100,7 +99,6 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
 
 
 def _between(table: Tensor, places: Tensor, swapped: bool = False, last: int | None = None) -> Tensor:
-    """Mix the two neighbours of each place."""
     left = places.long().clamp(max=len(table) - 1 if last is None else last)
     right = (left + 1).clamp(max=len(table) - 1)
     share = (places - left)[:, None]

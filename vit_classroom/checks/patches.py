@@ -52,7 +52,6 @@ def _scale() -> float:
 
 
 def _wrong_cuts(images: Tensor, size: int) -> dict[str, Tensor]:
-    """What each wrong order of axes makes of images."""
     sizes = {"p1": size, "p2": size}
     cuts = {
         said: rearrange(images, f"b c (gh p1) (gw p2) -> {order}", **sizes) for order, said in ORDERS.items()
@@ -61,19 +60,12 @@ def _wrong_cuts(images: Tensor, size: int) -> dict[str, Tensor]:
 
 
 def _reshaped(images: Tensor, size: int) -> dict[str, Tensor]:
-    """What reshape alone makes of images, channels first or last."""
     count = images[0, 0].numel() // size**2
     last = images.permute(0, 2, 3, 1).reshape(len(images), count, -1)
     return {RESHAPED: images.reshape(len(images), count, -1), f"{RESHAPED} (channels were moved)": last}
 
 
-@function_check(
-    "(B, N, P P C)",
-    'chapter 1, "Without the loop"',
-    patches.patchify,
-    _shapes,
-    exact=True,
-)
+@function_check("(B, N, P P C)", 'chapter 1, "Without the loop"', patches.patchify, _shapes, exact=True)
 def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
     """Check a function like :func:`vit_from_scratch.model.patches.patchify`."""
     images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
@@ -86,13 +78,7 @@ def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> C
     return Case((images, size), right, mistakes | _reshaped(images, size))
 
 
-@function_check(
-    "(B, C, H, W)",
-    'chapter 1, "Without the loop"',
-    patches.unpatchify,
-    _shapes,
-    exact=True,
-)
+@function_check("(B, C, H, W)", 'chapter 1, "Without the loop"', patches.unpatchify, _shapes, exact=True)
 def unpatchify(batch: int, channels: int, rows: int, columns: int, size: int) -> Case:
     """Check a function like :func:`vit_from_scratch.model.patches.unpatchify`."""
     images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
@@ -137,14 +123,10 @@ def patch_embedding(reference: patches.PatchEmbedding, rows: int, columns: int) 
     return Case((images,), right, mistakes)
 
 
-def _overlapping_patches(images: Tensor, patch_size: int, stride: int) -> Tensor:
-    return _windows(images, patch_size, stride, "b (gh gw) (p1 p2 c)")
-
-
 @function_check(
     "(B, N, P P C)",
     'chapter 1, exercise "Patches that overlap"',
-    _overlapping_patches,
+    lambda images, patch_size, stride: _windows(images, patch_size, stride, "b (gh gw) (p1 p2 c)"),
     [(1, 1, 6, 6, 2, 1), (2, 3, 12, 15, 6, 3), (3, 2, 11, 9, 5, 2), (2, 3, 14, 12, 5, 3)],
     exact=True,
 )

@@ -22,7 +22,6 @@ def _cosines(vectors: Tensor) -> Tensor:
 
 
 def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
-    """Other likenesses of vectors than the cosine, (N, N)."""
     dots, lengths, dim = vectors @ vectors.T, vectors.norm(dim=-1), vectors.shape[-1]
     cosines, by_column = _cosines(vectors), F.normalize(vectors, dim=0)
     divided, both = "the dot products are divided by", "divide by both lengths"
@@ -176,15 +175,12 @@ def centred_similarity(count: int, dim: int) -> Case:
     cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
     both = cosines - cosines.mean(0) - cosines.mean(1, keepdim=True) + cosines.mean()
     moved, rows = unit - unit.mean(0), cosines - cosines.mean(1, keepdim=True)
+    by_row, by_all = (_cosines(vectors - mean) for mean in (vectors.mean(1, keepdim=True), vectors.mean()))
     spread = (vectors - vectors.mean(0)) / vectors.std(0)
     mistakes = _likeness_mistakes(vectors - vectors.mean(0)) | {
         "the mean vector is not taken away": cosines,
-        "each vector's own mean is taken away (dim=1); take away the mean of all vectors (dim=0)": (
-            _cosines(vectors - vectors.mean(1, keepdim=True))
-        ),
-        "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": (
-            _cosines(vectors - vectors.mean())
-        ),
+        "each vector's own mean is taken away (dim=1); take away the mean of all vectors (dim=0)": by_row,
+        "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": by_all,
         "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
         "the rows of the cosines are centred; the vectors are what moves": rows,
         "rows and columns of the cosines are centred, which is not yet a cosine; centre the vectors": both,

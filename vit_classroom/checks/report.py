@@ -153,7 +153,6 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
 
 
 def _other_kind(piece: Piece, got: object, printed: str) -> str:
-    """Say what came in place of a tensor."""
     if got is None:
         if printed.strip():
             return "it prints its result and returns None: end with `return` in place of `print`."

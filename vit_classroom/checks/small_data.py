@@ -165,7 +165,6 @@ def _well_conditioned(rows: int, columns: int) -> Tensor:
 
 
 def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
-    """What each wrong polynomial or norm gives."""
     u, _, v = torch.linalg.svd(gradient, full_matrices=False)
     first = gradient / gradient.norm()
     gram = first @ first.T
@@ -324,18 +323,16 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
     rows, columns = ((middles - centres[:, axis, None]).square() for axis in (0, 1))
     circle = rows[:, None, :, None] + columns[:, None, None, :] <= half**2
     same_square = square(half, centres=centres[:1].expand(batch, 2))
-    mistakes = {
-        "all images lose the same square; each has its own centre": filled(same_square),
-        "row and column have changed places; a centre is (row, column)": filled(
-            square(half, centres=centres.flip(1))
+    erased = {
+        "all images lose the same square; each has its own centre": same_square,
+        "row and column have changed places; a centre is (row, column)": square(
+            half, centres=centres.flip(1)
         ),
-        "the square is twice too wide; half of its side lies on each side of the centre": filled(
-            square(2 * half)
-        ),
-        "the square is half as wide as it must be": filled(square(half / 2)),
-        "a cross is erased; a pixel is inside if its row and its column are: & in place of |": filled(
-            down | across
-        ),
+        "the square is twice too wide; half of its side lies on each side of the centre": square(2 * half),
+        "the square is half as wide as it must be": square(half / 2),
+        "a cross is erased; a pixel is inside if its row and its column are: & in place of |": down | across,
+    }
+    mistakes = {sentence: filled(which) for sentence, which in erased.items()} | {
         "only rows are looked at": filled(down.expand_as(down | across)),
         "only columns are looked at": filled(across.expand_as(down | across)),
         **{

@@ -60,7 +60,6 @@ def vision_transformer(reference: ours.VisionTransformer, scale: float, batch: i
 
 
 def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Tensor]:
-    """What each wrong way from tokens to logits gives."""
     encoder, head = reference.encoder, reference.head
     assert head is not None
     norm, blocks = encoder.norm, list(encoder.blocks)
@@ -163,7 +162,6 @@ def predicted_operations() -> Case:
 def _left_out(
     image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
 ) -> dict[str, int]:
-    """How far off a count of multiply-adds is, by the mistake."""
     patches = (image_size // patch_size) ** 2
     tokens, values = patches + 1, patch_size**2 * channels
     dense = 4 * dim * dim + 2 * dim * mlp_dim
@@ -208,7 +206,6 @@ def _config(
 def _forgotten(
     image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
 ) -> dict[str, int]:
-    """How far off a count is, by the mistake."""
     patches = (image_size // patch_size) ** 2
     values = patch_size**2 * channels
     block = 4 * dim * dim + 2 * dim * mlp_dim + 9 * dim + mlp_dim

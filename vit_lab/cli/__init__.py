@@ -5,27 +5,18 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 from vit_from_scratch.errors import ElsewhereError, InputError
-from vit_lab.cli import (
-    cost,
-    evaluate,
-    export,
-    features,
-    finetune,
-    inspect,
-    predict,
-    probe,
-    recipes,
-    study,
-    train,
-)
 from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
 
-COMMANDS = (train, finetune, recipes, study, evaluate, predict, inspect, features, probe, export, cost)
+RUNS = ("train", "finetune", "recipes", "study", "evaluate")
+MODELS = ("predict", "inspect", "features", "probe", "export", "cost")
+COMMANDS = [import_module(f"vit_lab.cli.{name}") for name in (*RUNS, *MODELS)]
+"""The modules beside this one, in the order of the help."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -136,17 +136,12 @@ def all_answer() -> bool:
 
 
 def _deaf() -> None:
-    """Ignore further signals to end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
 def numbers() -> tuple[int, int, int, int] | None:
-    """Return rank, number of processes, and the same two of this machine, as torchrun sets them.
-
-    Returns:
-        None if they are not all set, or make no sense.
-    """
+    """Return rank, number of processes, and the same two of this machine; None if they make no sense."""
     texts = [os.environ.get(name, "") for name in NUMBERS]
     if "MASTER_ADDR" not in os.environ or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in texts):
         return None

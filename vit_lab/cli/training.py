@@ -172,8 +172,8 @@ def report_seeds(summary: dict[str, Any], labelled: bool) -> None:
 def report(folder: Path, result: dict[str, Any]) -> None:
     """Print what a run reached: on test images, or without labels on those held out."""
     if "test_accuracy" in result:
-        measured: list[Any] = [result.get(f"test_{name}") for name in TEST_NUMBERS]
-        reached = test_numbers(*measured)
+        measured: dict[str, Any] = {name: result.get(f"test_{name}") for name in TEST_NUMBERS}
+        reached = test_numbers(**measured)
     else:
         right = result["validation_accuracy"]
         reached = (
@@ -186,7 +186,7 @@ def report(folder: Path, result: dict[str, Any]) -> None:
 TEST_NUMBERS = ("accuracy", "images", "top5_accuracy", "loss")
 
 
-def test_numbers(accuracy: float, images: int, top5: float | None, loss: float) -> str:
+def test_numbers(accuracy: float, images: int, top5_accuracy: float | None, loss: float) -> str:
     """Return what was measured on test images as commands print it."""
-    five = "" if top5 is None else f"in the first five {top5:.4f}, "
+    five = "" if top5_accuracy is None else f"in the first five {top5_accuracy:.4f}, "
     return f"test accuracy {accuracy:.4f} on {images:,} images, {five}test loss {loss:.4f}"

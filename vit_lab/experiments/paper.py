@@ -10,13 +10,7 @@ from typing import Any
 from vit_from_scratch.model.config import variant_config
 
 TABLE_3: dict[str, dict[str, Any]] = {
-    "jft300m": {
-        "b16": (7, 8e-4),
-        "b32": (7, 8e-4),
-        "l32": (7, 6e-4),
-        "l16": (14, 4e-4),
-        "h14": (14, 3e-4),
-    },
+    "jft300m": {"b16": (7, 8e-4), "b32": (7, 8e-4), "l32": (7, 6e-4), "l16": (14, 4e-4), "h14": (14, 3e-4)},
     "imagenet21k": dict.fromkeys(("b16", "b32", "l16", "l32"), (90, 1e-3)),
     "imagenet": dict.fromkeys(("b16", "b32", "l16", "l32"), (300, 3e-3)),
 }

@@ -184,7 +184,6 @@ def _opened(weights: str, path: Path | None, modified: int) -> TrainedModel:
 
 @functools.cache
 def _checksum(path: Path, modified: int) -> str:
-    """Return the checksum of a file, which is read once, unless it is modified."""
     return sha256(path)
 
 
@@ -217,8 +216,10 @@ def recipe_rows() -> list[tuple[str, ...]]:
             where = result["hardware"]["gpu"] or f"CPU, {threads} thread{'s' if threads > 1 else ''}"
             reached = _reached(result)
             time = f"{result['seconds_max'] / 60:.1f} min ({where})"
+        expected = _reached({f"{measure}_mean": least for measure, least in recipe.expect.items()})
+        expected += " at most" if "validation_loss" in recipe.expect else ""
         aim = f"{recipe.aim:.0%}" if recipe.aim else ""
-        rows.append((name, recipe.data.name, reached, _expected(recipe), aim, time))
+        rows.append((name, recipe.data.name, reached, expected, aim, time))
     return rows
 
 
@@ -229,12 +230,6 @@ def _reached(result: dict[str, Any]) -> str:
     if "validation_accuracy_mean" in result:
         return f"{result['validation_accuracy_mean']:.1%} of corrupted patches"
     return f"a loss of {result['validation_loss_mean']:.2f}"
-
-
-def _expected(recipe: Recipe) -> str:
-    """Say in a table's cell what a repeat of a recipe should reach."""
-    least = {f"{name}_mean": number for name, number in recipe.expect.items()}
-    return (_reached(least) + (" at most" if "validation_loss" in recipe.expect else "")) if least else ""
 
 
 def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:

@@ -209,7 +209,6 @@ def said_once(records: Sequence[Row | Rate | SeedRun], made: Mapping[str, Any]) 
 
 
 def _spelt_out(tables: Sequence[Mapping[str, Any]], made: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return tables as they were before `said_once`."""
     return [{**made, **table} for table in tables]
 
 

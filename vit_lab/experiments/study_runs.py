@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from vit_from_scratch.data.dataset import ImageData
+from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import remove_leftovers, write_json, writing
@@ -27,9 +27,6 @@ from vit_lab.runs.origins import trained_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.run import run
 from vit_lab.runs.run_settings import CONFIG
-
-if TYPE_CHECKING:
-    from vit_from_scratch.data.dataset import DataSet
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,7 @@ HERE = Place()
 
 
 def run_seeds(
-    recipe: Recipe,
-    out_dir: Path,
-    place: Place = HERE,
-    rates: Sequence[float] = (),
-    known: Row | None = None,
+    recipe: Recipe, out_dir: Path, place: Place = HERE, rates: Sequence[float] = (), known: Row | None = None
 ) -> dict[str, Any]:
     """Run a recipe for each of its seeds, in `out_dir/seed-N`, and write `out_dir/summary.json`.
 
@@ -179,7 +172,7 @@ def run_study(
 def run_row(
     recipe: Recipe,
     folder: Path,
-    data: "DataSet",
+    data: DataSet,
     place: Place,
     rates: Sequence[float] = (),
     known: Row | None = None,
@@ -229,7 +222,7 @@ def run_row(
 
 
 def sweep_rates(
-    recipe: Recipe, rates: Sequence[float], out_dir: Path, data: "DataSet", place: Place = HERE
+    recipe: Recipe, rates: Sequence[float], out_dir: Path, data: DataSet, place: Place = HERE
 ) -> list[Rate]:
     """Train a recipe with its first seed at each learning rate, as the paper chooses its own (Table 4).
 

@@ -86,7 +86,6 @@ def export_model(
 
 
 def _notes(trained: TrainedModel, scaled_inside: bool) -> dict[str, str]:
-    """Say what a model takes and gives, in strings; lists are JSON."""
     config, scaling = trained.model.config, trained.scaling
     shape = ", ".join(map(str, (config.channels, *config.image_shape)))
     values = "from 0 to 1; (x - mean) / std is inside" if scaled_inside else "(x - mean) / std of 0 to 1"

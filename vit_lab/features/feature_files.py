@@ -101,7 +101,6 @@ def read_features(path: Path) -> Features:
 
 
 def _check(features: Features, where: str) -> None:
-    """Refuse features that no classifier can be fitted to."""
     values = features.values
     if values.ndim != 2 or not len(values) or values.dtype != torch.float32:
         raise InputError(

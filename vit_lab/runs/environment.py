@@ -59,7 +59,6 @@ def commit() -> str | None:
 
 
 def _processor() -> str:
-    """Name the processor, as the system knows it."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))

@@ -4,7 +4,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, cast, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -13,11 +13,8 @@ from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.photos import regular_file
 from vit_from_scratch.data.sources import Photos
+from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-
-if TYPE_CHECKING:
-    from vit_from_scratch.data.streaming import PhotoData
-
 
 SOME_FILES, END = 200_000, 4096
 """`described` looks at the ends of so many files, so many bytes: no two are the same there."""
@@ -56,8 +53,8 @@ def data_fingerprint(data: DataSet) -> str:
     if isinstance(data, ImageData):
         parts = [f"{part}_{kind}" for part in get_args(Part) for kind in ("images", "labels")]
         return fingerprint(classes, {name: getattr(data, name) for name in parts})
-    source = cast("PhotoData", data).source
-    parts = {"train": source.train, "test": source.test}
+    assert isinstance(data, PhotoData)
+    parts = {"train": data.source.train, "test": data.source.test}
     lines = [line for photos in parts.values() for line in described(photos)]
     labels = {part: torch.tensor(photos.labels) for part, photos in parts.items()}
     return fingerprint("\n".join([classes, *lines]), labels)

@@ -100,7 +100,10 @@ class RunFolder(Callback):
         settings = run_settings(state) | self.also
         self._is_new()  # what is not a run's folder is left alone, without a lock even
         self._held.enter_context(locked(self.path))
-        if self._is_new() or not self._has_something_to_lose():
+        if not self._is_new():
+            read_settings(self.path)
+        # of a run that never came to the end of an epoch, and kept no model, there is nothing to lose
+        if not any(path.exists() for path in (*self._kept_files, self.path / "epochs")):
             write_settings(self.path, settings)
         else:
             check_same_run(self.path, settings)
@@ -192,11 +195,6 @@ class RunFolder(Callback):
     def _note(self, state: TrainingState) -> None:
         state.last_checkpoint = f"{self.checkpoint}, after epoch {state.epoch}"
 
-    def _has_something_to_lose(self) -> bool:
-        """Say whether the run in the folder came to the end of an epoch, or kept a model."""
-        read_settings(self.path)
-        return any(path.exists() for path in (*self._kept_files, self.path / "epochs"))
-
     def _is_new(self) -> bool:
         """Say whether there is nothing here yet; refuse a place that is not a run's folder."""
         with writing(self.path):
@@ -222,6 +220,5 @@ def _described(model: SelfSupervised, vit: Mapping[str, Any]) -> str:
 
 
 def _take_over(state: TrainingState, history: Sequence[EpochMetrics]) -> None:
-    """Bring a state's numbers to where a history ends."""
     state.history[:] = history
     state.epoch, state.step = (history[-1].epoch, history[-1].step) if history else (0, 0)

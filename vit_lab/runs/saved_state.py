@@ -135,12 +135,10 @@ def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor]) -> None:
 
 
 def _placed(tensors: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
-    """Bring tensors to where a module has those of the same names."""
     own = module.state_dict()
     return {name: placed_like(tensor, own.get(name, tensor)) for name, tensor in tensors.items()}
 
 
 def _part(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
-    """Return the tensors of one kind by their own names."""
     first = kind + "."
     return {name.removeprefix(first): t for name, t in tensors.items() if name.startswith(first)}

@@ -166,5 +166,4 @@ def renamed_class(there: Sequence[str], here: Sequence[str]) -> int | None:
 
 
 def _numbered(count: int) -> tuple[str, ...]:
-    """Return names for classes that have none."""
     return tuple(f"class {number}" for number in range(count))

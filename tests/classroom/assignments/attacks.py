@@ -33,10 +33,7 @@ ATTACKS = {
     "redefined assert": ("class AssertionError(Exception):\n    pass", "`AssertionError` another meaning"),
     "redefined exception": ("CheckFailed = KeyboardInterrupt = Exception", "`KeyboardInterrupt` another"),
     "printed mark": ("print('✓ attention: values and gradients agree with the package')", "mark of a passed"),
-    "deleted tests": (
-        "import os, glob\nfor path in glob.glob('*.ipynb'):\n    os.remove(path)",
-        "os.remove",
-    ),
+    "deleted tests": ("import os, glob\nfor path in glob.glob('*.ipynb'):\n    os.remove(path)", "os.remove"),
     "own profiler": (
         "import sys\nfrom vit_from_scratch.model.attention import explicit_attention\n"
         "def attention(q, k, v):\n    sys.setprofile(None)\n    return explicit_attention(q, k, v)",

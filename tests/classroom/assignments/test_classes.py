@@ -17,17 +17,27 @@ WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
 
 
 @pytest.fixture
-def folder(tmp_path, handed_in, answers):
-    place = tmp_path / "handed_in"
+def hand_in(tmp_path):
+    """A function that puts notebooks into a folder, each under its name, and returns the folder."""
+
+    def put(notebooks):
+        for name, notebook in notebooks.items():
+            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "in" / name).write_text(json.dumps(notebook), encoding="utf-8")
+        return tmp_path / "in"
+
+    return put
+
+
+@pytest.fixture
+def folder(hand_in, handed_in, answers):
     notebooks = {
         "ada.ipynb": handed_in(**answers),
         "bob/03_attention/03_attention.ipynb": handed_in(attention=WRONG),
         "eve.ipynb": handed_in(attention=ATTACKS["exit in the answer"][0]),
         ".ipynb_checkpoints/ada-checkpoint.ipynb": handed_in(),
     }
-    for name, notebook in notebooks.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(json.dumps(notebook), encoding="utf-8")
+    place = hand_in(notebooks)
     (place / "zoe.ipynb").write_text("no notebook", encoding="utf-8")
     return place
 
@@ -83,13 +93,10 @@ def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     assert done == ["zoe"]
 
 
-def test_what_a_student_writes_is_text_in_every_page(tmp_path, handed_in):
+def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_in):
     """A name or a message is neither HTML nor a formula."""
-    folder = tmp_path / "in"
-    folder.mkdir()
     own = "def attention(q, k, v):\n    raise ValueError('<script>alert(1)</script>')"
-    (folder / "=cmd().ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
-    grade_class(folder, tmp_path / "marks.csv")
+    grade_class(hand_in({"=cmd().ipynb": handed_in(attention=own)}), tmp_path / "marks.csv")
     assert "'=cmd()" in (tmp_path / "marks.csv").read_text()
     pages = list((tmp_path / "marks_feedback").rglob("*.html"))
     assert len(pages) == 2
@@ -98,12 +105,11 @@ def test_what_a_student_writes_is_text_in_every_page(tmp_path, handed_in):
         assert "&lt;script&gt;" in page.read_text()
 
 
-def test_no_page_or_record_stands_for_two_notebooks(tmp_path, handed_in):
-    folder, table = tmp_path / "in", tmp_path / "marks.csv"
-    (folder / "ada").mkdir(parents=True)
+def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
+    table = tmp_path / "marks.csv"
     right = "from vit_from_scratch.model.attention import explicit_attention as attention"
-    for name, own in (("ada/x", "def attention(q, k, v):\n    return v"), ("ada_x", right)):
-        (folder / f"{name}.ipynb").write_text(json.dumps(handed_in(attention=own)), encoding="utf-8")
+    answers = {"ada/x": "def attention(q, k, v):\n    return v", "ada_x": right}
+    folder = hand_in({f"{name}.ipynb": handed_in(attention=own) for name, own in answers.items()})
     first = grade_class(folder, table, limits=Limits(seconds=5))
     pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
     assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
@@ -116,12 +122,10 @@ def test_no_page_or_record_stands_for_two_notebooks(tmp_path, handed_in):
         grade_class(folder, table)
 
 
-def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, handed_in):
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, hand_in, handed_in):
     notebook = handed_in()
     notebook["cells"] = notebook["cells"][5:]
-    (folder / "ada.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    folder = hand_in({"ada.ipynb": notebook})
     (record,) = grade_class(folder, tmp_path / "marks.csv")
     assert "does not say which chapter it is: name it, with --chapter" in record["problem"]
     (record,) = grade_class(folder, tmp_path / "marks.csv", chapter="3")

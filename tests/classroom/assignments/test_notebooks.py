@@ -107,12 +107,7 @@ def test_what_is_no_notebook_is_one_sentence(content, message, tmp_path):
 
 
 def test_a_notebook_may_have_its_text_in_lines(tmp_path):
-    cell = {
-        "cell_type": "code",
-        "metadata": {"nbgrader": None},
-        "source": ["x = 1\n", "y = 2"],
-        "outputs": [],
-    }
+    cell = {"cell_type": "code", "metadata": {"nbgrader": None}, "source": ["x = 1\n", "y = 2"]}
     path = tmp_path / "ada.ipynb"
     path.write_text(json.dumps({"cells": [cell]}))
     (read,) = read_submission(path)

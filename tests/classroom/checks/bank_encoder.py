@@ -144,34 +144,22 @@ def mlp_adds_the_input(self, z):
     return z + self.mlp(self.mlp_norm(middle))
 
 
-def swapped_norms(self, z):
-    z = z + self.attention(self.mlp_norm(z))
-    return z + self.mlp(self.attention_norm(z))
+def in_turn(*layers):
+    """A block that adds these layers in turn, each of the stream that one of its norms has normalised."""
+
+    def forward(self, z):
+        for layer, norm in layers:
+            z = z + getattr(self, layer)(getattr(self, norm)(z))
+        return z
+
+    return block(forward)
 
 
-def one_norm(self, z):
-    z = z + self.attention(self.attention_norm(z))
-    return z + self.mlp(self.attention_norm(z))
-
-
-def other_norm(self, z):
-    z = z + self.attention(self.mlp_norm(z))
-    return z + self.mlp(self.mlp_norm(z))
-
-
-def mlp_first(self, z):
-    z = z + self.mlp(self.mlp_norm(z))
-    return z + self.attention(self.attention_norm(z))
+ATTENTION, FEED = ("attention", "attention_norm"), ("mlp", "mlp_norm")
 
 
 def parallel(self, z):
     return z + self.attention(self.attention_norm(z)) + self.mlp(self.mlp_norm(z))
-
-
-def attends_twice(self, z):
-    for _ in range(2):
-        z = z + self.attention(self.attention_norm(z))
-    return z + self.mlp(self.mlp_norm(z))
 
 
 def adds_in_place(self, z):
@@ -464,12 +452,12 @@ WRONG = {
         (block(attention_from_the_normalised), "residual around the attention starts from"),
         (block(mlp_from_the_normalised), "residual around the MLP starts from"),
         (block(mlp_adds_the_input), "MLP's residual adds the block's input"),
-        (block(swapped_norms), "norms have changed places"),
-        (block(one_norm), "attention's norm is used for the MLP"),
-        (block(other_norm), "MLP's norm is used for the attention"),
-        (block(mlp_first), "MLP comes before the attention"),
+        (in_turn(("attention", "mlp_norm"), ("mlp", "attention_norm")), "norms have changed places"),
+        (in_turn(ATTENTION, ("mlp", "attention_norm")), "attention's norm is used for the MLP"),
+        (in_turn(("attention", "mlp_norm"), FEED), "MLP's norm is used for the attention"),
+        (in_turn(FEED, ATTENTION), "MLP comes before the attention"),
         (block(parallel), "MLP reads the block's input"),
-        (block(attends_twice), "attention is called twice"),
+        (in_turn(ATTENTION, ATTENTION, FEED), "attention is called twice"),
         (block(lambda self, z: self.mlp_norm(Block.forward(self, z))), "a further norm follows"),
         (block(lambda self, z: z + self.attention(self.attention_norm(z))), "the MLP is missing"),
         (block(lambda self, z: z + self.mlp(self.mlp_norm(z))), "the attention is missing"),

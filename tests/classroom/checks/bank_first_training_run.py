@@ -150,7 +150,7 @@ def by_optimiser(optimiser):
     return function
 
 
-def adamw_with(change_means=None, move=None, square=lambda g: g**2):
+def adamw_with(change_means=None, move=None, square=lambda g: g**2, first=1, share=0.1, carries=False):
     """The loop of AdamW with another correction, or another step."""
 
     def corrected(m, s, step):
@@ -161,48 +161,20 @@ def adamw_with(change_means=None, move=None, square=lambda g: g**2):
 
     def function(weight, gradients, rate, decay):
         m, s = torch.zeros_like(weight), torch.zeros_like(weight)
-        for step, gradient in enumerate(gradients, start=1):
-            m = 0.9 * m + 0.1 * gradient
+        for step, gradient in enumerate(gradients, start=first):
+            m = 0.9 * m + share * gradient
             s = 0.999 * s + 0.001 * square(gradient)
             m_hat, s_hat = (change_means or corrected)(m, s, step)
+            m, s = (m_hat, s_hat) if carries else (m, s)
             weight = (move or usual)(weight, m_hat, s_hat, rate, decay)
         return weight
 
     return function
 
 
-def adamw_that_carries(weight, gradients, rate, decay):
-    m, s = torch.zeros_like(weight), torch.zeros_like(weight)
-    for step, gradient in enumerate(gradients, start=1):
-        m = (0.9 * m + 0.1 * gradient) / (1 - 0.9**step)
-        s = (0.999 * s + 0.001 * gradient**2) / (1 - 0.999**step)
-        weight = weight - rate * decay * weight - rate * m / (s.sqrt() + 1e-8)
-    return weight
-
-
 def adamw_that_forgets(weight, gradients, rate, decay):
     for gradient in gradients:
         weight = adamw_by_formula(weight, gradient[None], rate, decay)
-    return weight
-
-
-def adamw_with_whole_gradients(weight, gradients, rate, decay):
-    m, s = torch.zeros_like(weight), torch.zeros_like(weight)
-    for step, gradient in enumerate(gradients, start=1):
-        m = 0.9 * m + gradient
-        s = 0.999 * s + 0.001 * gradient**2
-        weight = weight * (1 - rate * decay)
-        weight = weight - rate * m / (1 - 0.9**step) / ((s / (1 - 0.999**step)).sqrt() + 1e-8)
-    return weight
-
-
-def counts_from_zero(weight, gradients, rate, decay):
-    m, s = torch.zeros_like(weight), torch.zeros_like(weight)
-    for step, gradient in enumerate(gradients):
-        m = 0.9 * m + 0.1 * gradient
-        s = 0.999 * s + 0.001 * gradient**2
-        m_hat, s_hat = m / (1 - 0.9**step), s / (1 - 0.999**step)
-        weight = (1 - rate * decay) * weight - rate * m_hat / (s_hat.sqrt() + 1e-8)
     return weight
 
 
@@ -308,7 +280,7 @@ WRONG = {
         (adamw_with(lambda m, s, step: (m, s / (1 - 0.999**step))), "m is not corrected"),
         (adamw_with(lambda m, s, step: (m / (1 - 0.9**step), s)), "s is not corrected"),
         (adamw_with(lambda m, s, step: (m / 0.1, s / 0.001)), "always that of step 1"),
-        (adamw_that_carries, "go on into the next step"),
+        (adamw_with(carries=True), "go on into the next step"),
         (
             lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, 0.999, 0.9),
             "betas have changed places",
@@ -324,7 +296,7 @@ WRONG = {
             adamw_with(move=lambda w, m, s, rate, decay: (1 - rate * decay) * w - rate * m / (s + 1e-8)),
             "the root is missing",
         ),
-        (adamw_with_whole_gradients, "added to m whole"),
+        (adamw_with(share=1.0), "added to m whole"),
         (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, beta1=0.0), "m is left out"),
         (adamw_that_forgets, "begin anew at each step"),
         (lambda w, g, rate, decay: adamw_by_formula(w, g[:1], rate, decay), "only the first gradient"),
@@ -332,7 +304,7 @@ WRONG = {
         (lambda w, g, rate, decay: adamw_by_formula(w, -g, rate, decay), "climbs along the gradient"),
         (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay) - w, "sum of the steps"),
         (lambda w, g, rate, decay: w - rate * g.sum(0), "as in SGD"),
-        (counts_from_zero, "counted from 0"),
+        (adamw_with(first=0), "counted from 0"),
         (adamw_on_the_callers_weight, "changes its input"),
     ],
     checks.clipped: [

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from bank_encoder import without_grad
 from einops import rearrange
 from torch import nn
-from variations import then, with_forward
+from variations import then, with_forward, with_start
 
 from vit_classroom import checks
 from vit_classroom.checks.hybrid import CONFIG
@@ -92,17 +92,12 @@ class Bottleneck(hybrid.Bottleneck):
 
 class BottleneckAsSequential(Bottleneck):
     def forward(self, features):
-        layers = (
-            self.conv1,
-            self.norm1,
-            nn.ReLU(),
-            self.conv2,
-            self.norm2,
-            nn.ReLU(),
-            self.conv3,
-            self.norm3,
+        first = (self.conv1, self.norm1, nn.ReLU(), self.conv2, self.norm2, nn.ReLU())
+        return (
+            nn.Sequential(*first, self.conv3, self.norm3)(features)
+            .add(self.shortcut_norm(self.shortcut(features)))
+            .clamp(min=0)
         )
-        return nn.Sequential(*layers)(features).add(self.shortcut_norm(self.shortcut(features))).clamp(min=0)
 
 
 class BottleneckWithMaximum(Bottleneck):
@@ -295,18 +290,12 @@ def stem_with(**methods):
     return type("OtherStem", (Stem,), methods)
 
 
-class StemThatHalvesAtOnce(Stem):
-    def __init__(self, layers, width, dim):
-        super().__init__(layers, width, dim)
-        for layer in (self.stages[0][0].conv2, self.stages[0][0].shortcut):
-            layer.stride = (2, 2)
+def stem_with_stride(stage, stride):
+    def change(stem):
+        for layer in (stem.stages[stage][0].conv2, stem.stages[stage][0].shortcut):
+            layer.stride = (stride, stride)
 
-
-class StemThatNeverHalves(Stem):
-    def __init__(self, layers, width, dim):
-        super().__init__(layers, width, dim)
-        for layer in (self.stages[1][0].conv2, self.stages[1][0].shortcut):
-            layer.stride = (1, 1)
+    return with_start(Stem, change)
 
 
 class StemInAList(Stem):
@@ -315,12 +304,6 @@ class StemInAList(Stem):
         stages = list(self.stages)
         del self.stages
         self.stages = stages
-
-
-def unit_that_begins_open(channels, width, stride):
-    unit = Bottleneck(channels, width, stride)
-    nn.init.ones_(unit.norm3.weight)
-    return unit
 
 
 def window_by_steps(places, layers):
@@ -495,7 +478,10 @@ RIGHT = {
 
 WRONG = {
     checks.bottleneck: [
-        (unit_that_begins_open, "norm3.weight begins at other values than 0"),
+        (
+            with_start(Bottleneck, lambda unit: nn.init.ones_(unit.norm3.weight)),
+            "norm3.weight begins at other values than 0",
+        ),
         (bottleneck(lambda self, inner, past, short: short + inner()), "last ReLU is missing"),
         (
             bottleneck(lambda self, inner, past, short: short + F.relu(inner())),
@@ -614,8 +600,8 @@ WRONG = {
         ),
         (stem_with(start=lambda self, x: self.root_norm(self.root(x))), "ReLU after the root is missing"),
         (stem_with(start=lambda self, x: F.relu(self.root(x))), "norm after the root is missing"),
-        (StemThatHalvesAtOnce, "first stage halves the map as well"),
-        (StemThatNeverHalves, "a later stage does not halve"),
+        (stem_with_stride(0, 2), "first stage halves the map as well"),
+        (stem_with_stride(1, 1), "a later stage does not halve"),
         (
             stem_with(tokens=lambda self, x: self.projection(x.permute(0, 3, 2, 1).flatten(1, 2))),
             "column by column",

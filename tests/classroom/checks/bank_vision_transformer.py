@@ -194,10 +194,8 @@ def operations(change):
     return predicted
 
 
-def operations_without_class_token(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    n = (image_size // patch_size) ** 2
-    block = n * dim * (4 * dim + 2 * mlp_dim + 2 * n)
-    return 2 * (n * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+def without_class_token(n, t, values, dim, depth, mlp_dim, num_classes):
+    return depth * dim * ((n - t) * (4 * dim + 2 * mlp_dim) + 2 * (n * n - t * t))
 
 
 def operations_of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
@@ -205,34 +203,26 @@ def operations_of_the_package(image_size, patch_size, channels, dim, depth, mlp_
     return forward_flops(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
 
 
-def features(self, images):
-    return self.encoder(self.tokens(self.patch_embedding(images)))
-
-
 class MeanViT(ViT):
     def forward(self, images):
-        return self.head(features(self, images)[:, 1:].mean(dim=1))
+        return self.head(encoded(self, images)[:, 1:].mean(dim=1))
 
 
 class MeanOfAnswers(ViT):
     def forward(self, images):
-        return self.head(features(self, images))[:, 1:].mean(dim=1)
+        return self.head(encoded(self, images))[:, 1:].mean(dim=1)
 
 
 class MeanBySubtraction(ViT):
     def forward(self, images):
-        encoded = features(self, images)
-        return self.head((encoded.sum(1) - encoded[:, 0]) / (encoded.shape[1] - 1))
+        z = encoded(self, images)
+        return self.head((z.sum(1) - z[:, 0]) / (z.shape[1] - 1))
 
 
 class MeanByPooling(ViT):
     def forward(self, images):
-        grid = rearrange(features(self, images)[:, 1:], "b (gh gw) d -> b d gh gw", gh=4)
+        grid = rearrange(encoded(self, images)[:, 1:], "b (gh gw) d -> b d gh gw", gh=4)
         return self.head(F.adaptive_avg_pool2d(grid, 1).flatten(1))
-
-
-def mean_vit(forward):
-    return with_forward(ViT, forward)
 
 
 def before_the_norm(self, images):
@@ -246,7 +236,7 @@ class MeanWithoutClassToken(ViT):
         self.tokens = SequenceWithOption(16, fields["dim"], class_token=False)
 
     def forward(self, images):
-        return self.head(features(self, images).mean(1))
+        return self.head(encoded(self, images).mean(1))
 
 
 RIGHT = {
@@ -259,34 +249,31 @@ RIGHT = {
 WRONG = {
     checks.mean_vit: [
         (ViT, "the head reads the class token"),
-        (mean_vit(lambda self, x: self.head(features(self, x).mean(1))), "the class token is in the mean"),
-        (mean_vit(lambda self, x: self.head(features(self, x)[:, :-1].mean(1))), "leaves the last patch out"),
+        (vit(lambda self, x: self.head(encoded(self, x).mean(1))), "the class token is in the mean"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, :-1].mean(1))), "leaves the last patch out"),
         (
-            mean_vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x)[:, 1:].mean(1)))),
+            vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x)[:, 1:].mean(1)))),
             "taken before the final norm; the norm comes first",
         ),
         (
-            mean_vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x).mean(1)))),
+            vit(lambda self, x: self.head(self.encoder.norm(before_the_norm(self, x).mean(1)))),
             "mean of all tokens is taken before the final norm",
         ),
+        (vit(lambda self, x: self.head(before_the_norm(self, x)[:, 1:].mean(1))), "final norm is missing"),
         (
-            mean_vit(lambda self, x: self.head(before_the_norm(self, x)[:, 1:].mean(1))),
-            "final norm is missing",
-        ),
-        (
-            mean_vit(lambda self, x: self.head(self.encoder.norm(features(self, x)[:, 1:].mean(1)))),
+            vit(lambda self, x: self.head(self.encoder.norm(encoded(self, x)[:, 1:].mean(1)))),
             "final norm is applied twice",
         ),
-        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].sum(1))), "reads the sum"),
-        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].amax(1))), "reads the largest value"),
-        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:])), "the head reads every patch"),
-        (mean_vit(lambda self, x: features(self, x)[:, 1:].mean(1)), "the head is not called"),
-        (mean_vit(lambda self, x: self.head(features(self, x)[:, 1:].mean(-1))), "stopped with RuntimeError"),
-        (mean_vit(lambda self, x: MeanViT.forward(self, x).softmax(-1)), "a softmax follows"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].sum(1))), "reads the sum"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].amax(1))), "reads the largest value"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:])), "the head reads every patch"),
+        (vit(lambda self, x: encoded(self, x)[:, 1:].mean(1)), "the head is not called"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].mean(-1))), "stopped with RuntimeError"),
+        (vit(lambda self, x: MeanViT.forward(self, x).softmax(-1)), "a softmax follows"),
         (MeanWithoutClassToken, r"missing +tokens.class_token"),
     ],
     checks.predicted_operations: [
-        (operations_without_class_token, "class token is missing: T = N"),
+        (operations(without_class_token), "class token is missing: T = N"),
         (then(operations_by_formula, lambda x: x // 2), "a multiply-add counts once"),
         (then(operations_by_formula, lambda x: 2 * x), "here they count twice"),
         (operations(lambda n, t, v, d, depth, m, k: v * d), "class token is cut and embedded"),
