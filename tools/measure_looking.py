@@ -26,14 +26,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measuring import RESULTS, interval, options
+from measuring import interval, options, ship
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
     class_token_maps,
@@ -53,7 +52,6 @@ from vit_from_scratch.inspection.masking import (
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.modes import evaluating
 from vit_lab.experiments.recipes import load_recipe
-from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.trained_models import open_model
 
@@ -175,11 +173,6 @@ def on_object(
     }
 
 
-def random_scores(images: Tensor, grid: tuple[int, int], generator: torch.Generator) -> Tensor:
-    """Score patches at random, (B, gh, gw): what the other scores have to beat."""
-    return torch.rand(len(images), *grid, generator=generator).to(images.device)
-
-
 @torch.no_grad()
 def masked_hits(
     model: VisionTransformer,
@@ -224,7 +217,7 @@ def masking(
         "the middle": lambda some: centre_scores(some, grid),
         "contrast": contrast,
         "gradient": lambda some: gradient_scores(model, some),
-        "random": lambda some: random_scores(some, grid, generator),
+        "random": lambda some: torch.rand(len(some), *grid, generator=generator),
     }
     whole = masked_hits(model, images, labels, contrast, [0])
     hits = {
@@ -341,10 +334,8 @@ def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
         "claim": "With a convolutional stem local heads are less pronounced. After the same 16 epochs fewer "
         "heads of the lower four layers look nearer than nine tenths of the uniform distance than without a "
         "stem, and the nearest of them looks farther.",
-        "command": "python tools/measure_looking.py --stem RUN --data-dir DEST",
         "images": len(images),
         "on_the_way": {str(epoch): distances(model, images) for epoch, model in moments.items()},
-        **environment(),
     }
 
 
@@ -370,8 +361,6 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
-        "command": f"python tools/measure_looking.py{' RUN' * len(runs)}"
-        f"{' --after RESULT' if after else ''} --data-dir DEST",
         "images": len(images[some]),
         "model_sha256": shipped.sha256,
         "distance": {
@@ -384,7 +373,6 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
         "masking": masking(model, images[some], labels[some], best),
         "fold": fold(model, images[some], labels[some]),
         "on_the_way": first | found,
-        **environment(),
     }
 
 
@@ -406,7 +394,7 @@ def main() -> None:
             result = measure(given.runs, given.after, given.data_dir, given.images)
     except InputError as error:
         parser.error(str(error))
-    write_json(RESULTS / f"{name}.json", result)
+    ship(name, result)
 
 
 if __name__ == "__main__":

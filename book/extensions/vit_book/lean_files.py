@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from hashlib import sha256
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -67,11 +67,9 @@ METHOD = 3  # counts up when this file makes other pictures of the same input
 
 def likeness(picture: Image.Image, other: Image.Image) -> float:
     """How alike two pictures look, in decibels: the peak signal-to-noise ratio on the worse ground."""
-    ratios = []
-    for ground in (0, 255):
-        errors = _on(picture, ground) - _on(other, ground)
-        ratios.append(10 * np.log10(255**2 / max(float(np.square(errors).mean()), 1e-9)))
-    return min(ratios)
+    errors = [_on(picture, ground) - _on(other, ground) for ground in (0, 255)]
+    worst = max(float(np.square(error).mean()) for error in errors)
+    return 10 * np.log10(255**2 / max(worst, 1e-9))
 
 
 def _on(picture: Image.Image, ground: int) -> np.ndarray:
@@ -148,13 +146,7 @@ def _classes(selector: list) -> list[str]:
 
 
 def _selectors(prelude: list) -> list[list]:
-    parts: list[list] = [[]]
-    for token in prelude:
-        if token == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
+    return [list(part) for comma, part in groupby(prelude, lambda token: token == ",") if not comma]
 
 
 def prune(css: str, words: set[str]) -> str:
