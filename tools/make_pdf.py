@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -157,15 +159,12 @@ def new_address(page: Page, link: str, slugs: dict[str, str], ids: set[str], add
 
 def contents(pages: list[Page], numbers: dict[str, int]) -> str:
     """The table of contents; a page of the book without a number yet gets a blank."""
-    lines, last = ['<p class="vit-heading">Contents</p>'], ""
-    for page in pages:
-        if page.caption != last:
-            lines.append(f'<p class="vit-part">{escape(page.caption)}</p>')
-            last = page.caption
-        number = numbers.get(page.title, "")
-        lines.append(
-            f'<p class="vit-entry"><a href="#{page.slug}">{escape(page.title)}</a><span>{number}</span></p>'
-        )
+    lines = ['<p class="vit-heading">Contents</p>']
+    for caption, group in groupby(pages, key=attrgetter("caption")):
+        lines.append(f'<p class="vit-part">{escape(caption)}</p>')
+        for page in group:
+            link = f'<a href="#{page.slug}">{escape(page.title)}</a>'
+            lines.append(f'<p class="vit-entry">{link}<span>{numbers.get(page.title, "")}</span></p>')
     return "\n".join(lines)
 
 

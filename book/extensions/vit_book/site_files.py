@@ -6,6 +6,8 @@ order of the table of contents, each with the description that the page itself h
 
 import shutil
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from check_book import parts
@@ -43,12 +45,11 @@ def sitemap(base: str, pages: list[str]) -> str:
 def llms_text(base: str, title: str, summary: str, pages: list[tuple[str, str, str, str]]) -> str:
     """The list of pages in Markdown; each page is its caption, its name, its title and its description."""
     lines = [f"# {title}", "", f"> {summary}"]
-    last = None
-    for caption, name, heading, description in pages:
-        if caption != last:
-            lines += ["", f"## {caption}", ""]
-            last = caption
-        lines.append(f"- [{heading}]({base}{name}.html): {description}")
+    for caption, group in groupby(pages, key=itemgetter(0)):
+        lines += ["", f"## {caption}", ""]
+        lines += [
+            f"- [{heading}]({base}{name}.html): {description}" for _, name, heading, description in group
+        ]
     return "\n".join(lines) + "\n"
 
 
