@@ -125,6 +125,11 @@ def centre_scores(images: Tensor, grid: tuple[int, int]) -> Tensor:
     return -(rows**2 + columns**2).to(images.device).expand(len(images), *grid)
 
 
+def leads(one: Tensor, others: dict[str, Tensor], where: Tensor | slice = slice(None)) -> dict[str, Any]:
+    """Compare one value of each photo with others, photo by photo; not with itself."""
+    return {name: interval((one - other)[where]) for name, other in others.items() if other is not one}
+
+
 def on_object(
     model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
 ) -> dict[str, Any]:
@@ -156,19 +161,15 @@ def on_object(
         "images": len(images),
         "box_area": list(OBJECT),
         "share": {name: interval(found) for name, found in shares.items()},
-        "rollout_less": {
-            name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
-        },
+        "rollout_less": leads(shares["rollout"], shares),
         "head_share": every.mean(dim=1).view(heads.shape[1:3]).tolist(),
         "head_less": {
             name: [interval(head - others[name]) for head in every] for name in ("contrast", "the middle")
         },
         "best_head": {
             "index": best,
-            **{
-                place: {name: interval((every[best] - other)[here]) for name, other in others.items()}
-                for place, here in (("less_where_chosen", choosing), ("less_elsewhere", ~choosing))
-            },
+            "less_where_chosen": leads(every[best], others, choosing),
+            "less_elsewhere": leads(every[best], others, ~choosing),
         },
     }
 

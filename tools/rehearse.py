@@ -33,7 +33,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from project_facts import ROOT, chapter_number, measured_chapters, read_repository, read_version
+from project_facts import ROOT, chapters, measured_chapters, read_repository, read_version
 
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_from_scratch.errors import InputError
@@ -268,11 +268,7 @@ def up_to_first_check(notebook: NotebookNode) -> NotebookNode:
 
 def generated(root: Path = ROOT) -> list[Path]:
     """Every notebook that a reader opens in Colab, chapter by chapter."""
-    found = [path for folder in FOLDERS for path in (root / folder).glob("*.ipynb")]
-    return sorted(
-        (path for path in found if chapter_number(path.stem) is not None),
-        key=lambda path: (path.stem, FOLDERS.index(path.parent.name)),
-    )
+    return [root / folder / f"{chapter.stem}.ipynb" for chapter in chapters(root) for folder in FOLDERS]
 
 
 def seconds_of(root: Path = ROOT) -> dict[str, float]:
@@ -315,7 +311,7 @@ def there_is_time_for(paths: list[Path], root: Path = ROOT) -> tuple[list[Path],
 
 def chosen(names: list[str], only_changed: bool) -> list[Path]:
     """The notebooks that were asked for."""
-    known = sorted({path.stem for path in generated()})
+    known = [chapter.stem for chapter in chapters()]
     for name in set(names) - set(known):
         raise InputError(f"there is no chapter {name}; there are {', '.join(known)}.")
     if not only_changed:

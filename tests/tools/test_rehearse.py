@@ -159,6 +159,7 @@ def history(tmp_path):
 
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
     for name in seconds:
+        (tmp_path / f"notebooks/{name}.md").touch()
         write(f"notebooks/{name}")
         write(f"exercises/{name}")
     commit()

@@ -163,9 +163,8 @@ def _pruned(rules: Iterable, words: set[str]) -> str:
                 selector = ",".join(tinycss2.serialize(part).strip() for part in live)
                 kept.append(f"{selector}{{{tinycss2.serialize(rule.content).strip()}}}")
         elif rule.type == "at-rule" and rule.lower_at_keyword in NESTED and rule.content is not None:
-            inner = _pruned(
-                tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True), words
-            )
+            nested = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
+            inner = _pruned(nested, words)
             if inner:
                 kept.append(f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inner}}}")
         else:
@@ -196,8 +195,6 @@ def lighten_styles(site: Path) -> list[Path]:
     for path in changed:
         path.write_text(prune(path.read_text(encoding="utf-8"), words), encoding="utf-8")
     styles = "\n".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css"))
-    icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {
-        ord(icon) for icon in DRAWN.findall(styles)
-    }
+    icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {*map(ord, DRAWN.findall(styles))}
     subset_icons(static / ICON_FONTS, icons)
     return changed
