@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measuring import interval, options, ship
+from measuring import interval, options, write_result
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
@@ -395,7 +395,7 @@ def main() -> None:
             result = measure(given.runs, given.after, given.data_dir, given.images)
     except InputError as error:
         parser.error(str(error))
-    ship(name, result)
+    write_result(name, result)
 
 
 if __name__ == "__main__":

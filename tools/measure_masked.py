@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from measuring import options, ship
+from measuring import options, write_result
 from torch import Tensor
 
 from vit_from_scratch.data import open_dataset
@@ -170,7 +170,7 @@ def main() -> None:
         "colours": of_colours(answers(task, data)),
         "pixels": of_pixels(painter, data),
     }
-    ship("masked_tiny_imagenet", result)
+    write_result("masked_tiny_imagenet", result)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def options(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def ship(name: str, found: dict[str, Any]) -> None:
+def write_result(name: str, found: dict[str, Any]) -> None:
     """Write what was found as the result NAME, with machine, versions, and the command without its paths."""
     paths = {"--data-dir": "DEST", "--after": "RESULT"}
     words = [paths.get(before, "RUN" if Path(word).is_dir() else word) for before, word in pairwise(sys.argv)]
