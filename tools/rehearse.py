@@ -33,7 +33,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from project_facts import ROOT, chapters, measured_chapters, read_repository, read_version
+from project_facts import ROOT, chapters, measured_chapters, read_project, read_repository, read_version
 
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_from_scratch.errors import InputError
@@ -73,7 +73,7 @@ def runtimes(root: Path = ROOT) -> dict[str, Runtime]:
     """
     listed = tomllib.loads(Path(__file__).with_name("colab_runtimes.toml").read_text(encoding="utf-8"))
     found = {name: Runtime(name, one["python"], tuple(one["packages"])) for name, one in listed.items()}
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = read_project(root)
     oldest, needed = project["requires-python"].removeprefix(">="), (*project["dependencies"], *KERNEL)
     own = ("--constraint", str(root / "requirements.lock"))
     found["lock"] = Runtime("lock", sys.executable, OF_COLAB, own)
@@ -337,9 +337,8 @@ def rehearse_all(paths: list[Path], runtime: Runtime) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run from the command line."""
     known = runtimes()
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    as_written = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=as_written)
     options.add_argument("chapters", nargs="*", help="names such as 03_attention; all of them by default")
     options.add_argument("--changed", action="store_true", help="what changed since main, and the shortest")
     options.add_argument("--runtime", action="append", choices=known, help="Colab's by default")

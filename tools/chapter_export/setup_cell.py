@@ -1,12 +1,10 @@
 """The code cell that every notebook begins with: it installs the package in Colab, and nowhere else."""
 
 import re
-import tomllib
 from pathlib import Path
 from string import Template
-from typing import Any
 
-from project_facts import Repository, read_version
+from project_facts import Repository, read_project, read_version
 
 LEFT_ALONE = ("torch", "torchvision")  # Colab's own fit its driver; another version would break them
 MODULES = {
@@ -25,7 +23,7 @@ def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
 
     Of the book's extra only what the chapter's text imports is among them.
     """
-    project = _project(root)
+    project = read_project(root)
     imported = set(re.findall(r"^import (\w+)$", chapter, flags=re.MULTILINE))
     extra = project.get("optional-dependencies", {}).get("book", [])
     needed = [*project["dependencies"], *(wanted for wanted in extra if _name(wanted) in imported)]
@@ -35,12 +33,8 @@ def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
 
 def oldest_torch(root: Path) -> str:
     """The lower bound that the project states for torch, such as "2.9"."""
-    (wanted,) = (wanted for wanted in _project(root)["dependencies"] if _name(wanted) == "torch")
+    (wanted,) = (wanted for wanted in read_project(root)["dependencies"] if _name(wanted) == "torch")
     return wanted.partition(">=")[2]
-
-
-def _project(root: Path) -> dict[str, Any]:
-    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def _name(requirement: str) -> str:

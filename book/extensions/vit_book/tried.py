@@ -54,15 +54,16 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
     labelled = "test_accuracy_mean" in result
     test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds) if labelled else ""
     wanted = wanted_of(result)
-    by_loss = "validation_loss" in wanted
+    measured = "loss" if "validation_loss" in wanted else "accuracy"
+    parts = ([epoch[f"{part}_{measured}"] for epoch in kept] for part in ("train", "validation"))
     return [
         f"`{name}`",
         f"{result['parameters']:,}",
         "; ".join(sorted(epochs)),
         f"{result['seconds_max'] / 60:.1f}",
-        *(cell(kept, part, by_loss) for part in ("train", "validation")),
+        *(reached(numbers, measured) for numbers in parts),
         test,
-        *(loss(number) if by_loss else share(number) for number in wanted.values()),
+        *(reached([number], measured) for number in wanted.values()),
     ]
 
 
@@ -77,16 +78,9 @@ def wanted_of(result: dict[str, Any]) -> dict[str, float]:
     return {key: recipe.aim or number for key, number in recipe.expect.items()}
 
 
-def cell(epochs: Sequence[dict[str, Any]], part: str, by_loss: bool) -> str:
-    """Write what some epochs reached on a part of the data: the mean of their accuracies, or losses."""
-    if by_loss:
-        return loss(fmean(epoch[f"{part}_loss"] for epoch in epochs))
-    return share(*(epoch[f"{part}_accuracy"] for epoch in epochs))
-
-
-def loss(number: float) -> str:
-    """Write a loss: "loss 0.68"."""
-    return f"loss {number:.2f}"
+def reached(numbers: Sequence[float], measured: str) -> str:
+    """Write the mean of what was measured: a "loss" as "loss 0.68", an "accuracy" as a share."""
+    return f"loss {fmean(numbers):.2f}" if measured == "loss" else share(*numbers)
 
 
 def place(result: dict[str, Any]) -> str:
