@@ -81,9 +81,8 @@ def read_pages(built: Path, root: Path) -> tuple[list[Page], BeautifulSoup]:
             if name.startswith(LEFT_OUT):
                 continue
             soup = BeautifulSoup((built / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-            article = soup.find("article")
-            heading = article.find("h1") if isinstance(article, Tag) else None
-            if not isinstance(article, Tag) or heading is None:
+            article, heading = soup.select_one("article"), soup.select_one("article h1")
+            if article is None or heading is None:
                 raise ValueError(f"{name}.html has no article with a heading")
             for mark in heading.find_all("a", class_="headerlink"):
                 mark.decompose()

@@ -113,8 +113,8 @@ class _LabelReader:
 
     def _heading(self, title: str, waiting: list[str]) -> None:
         self.catalogue.titles.setdefault(self.chapter, title)
-        self._name([*waiting, heading_slug(title)], title)
-        waiting.clear()
+        waiting.append(heading_slug(title))
+        self._name(waiting, title)
 
     def _name(self, waiting: list[str], text: str) -> None:
         for name in waiting:

@@ -36,14 +36,7 @@ ONLY_WITH = {
     "copybutton.css": SHOWS_CODE,
 }
 # Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
-THEME = """<script data-cfasync="false">
-    {
-      const root = document.documentElement.dataset;
-      root.mode = localStorage.getItem("mode") || "auto";
-      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-      root.theme = root.mode === "auto" ? (dark ? "dark" : "light") : root.mode;
-    }
-  </script>"""
+THEME = Path(__file__).with_name("theme.html").read_text(encoding="utf-8").rstrip()
 PUT_RIGHT = (
     # Light colours without scripts; with them, the theme that the reader wants.
     (re.compile(r'(<html[^>]*data-theme=)"auto"'), r'\1"light"'),

@@ -21,19 +21,7 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 {entries}
 </urlset>
 """
-ROOT_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="canonical" href="{address}">
-{tags}
-<meta http-equiv="refresh" content="0; url={target}">
-</head>
-<body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
-</html>
-"""
+ROOT_PAGE = Path(__file__).with_name("root_page.html").read_text(encoding="utf-8")
 
 
 def sitemap(base: str, pages: list[str]) -> str:

@@ -95,10 +95,10 @@ def _anywhere(form: str) -> str:
 def running_paragraphs(doctree: nodes.document) -> Iterator[nodes.paragraph]:
     """The paragraphs of a page's running prose, in their order."""
     for paragraph in doctree.findall(nodes.paragraph):
-        around, node = True, paragraph.parent
-        while node is not None and around:
-            around, node = isinstance(node, AROUND), node.parent
-        if around and not paragraph.astext().startswith("Needs "):
+        around = paragraph.parent
+        while isinstance(around, AROUND):
+            around = around.parent
+        if around is None and not paragraph.astext().startswith("Needs "):
             yield paragraph
 
 
