@@ -5,7 +5,6 @@ A page's front matter gives it (`description: ...`); pages that Sphinx generates
 
 import re
 from html import escape, unescape
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -55,13 +54,6 @@ def add_tags(
     context["metatags"] = "\n" + VIEWPORT.sub("", context.get("metatags", "")) + added
     if landing:
         context["docstitle"] = ""
-
-
-def read_description(built: Path, page: str) -> str:
-    """What a built page says of itself."""
-    text = (built / f"{page}.html").read_text("utf-8")
-    found = re.search(r'<meta name="description" content="([^"]*)"', text)
-    return unescape(found[1]) if found else ""
 
 
 def set_address(app: Sphinx, config: Config) -> None:
