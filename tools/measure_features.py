@@ -49,7 +49,7 @@ def measured(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
     row = {}
     for shots in SHOTS:
         held_out, tested = (
-            few_shot_accuracy(parts["train"], parts[part], shots, DRAWS) for part in ("validation", "test")
+            few_shot_accuracy(parts["train"], parts[part], shots, DRAWS) for part in PARTS[1:]
         )
         low, high = tested.interval
         row[str(shots)] = {"validation": held_out.mean, "test": tested.mean, "low": low, "high": high}

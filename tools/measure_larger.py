@@ -58,12 +58,10 @@ def main() -> None:
     rows: dict[str, Any] = {}
     for side in SIDES:
         hits = {}
+        enlarged = F.interpolate(images, (side, side), mode="bilinear", antialias=True)
         for along in ("grid", "row"):
             model = with_positions(pretrained, side, along)
-            found = [
-                model(F.interpolate(some, (side, side), mode="bilinear", antialias=True)).argmax(dim=1)
-                for some in images.split(100)
-            ]
+            found = [model(some).argmax(dim=1) for some in enlarged.split(100)]
             hits[along] = (torch.cat(found) == answers).double()
         if side == SIDES[0]:
             own = hits["grid"]

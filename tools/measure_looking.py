@@ -352,7 +352,7 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     model = path["mean"] = shipped.model
     untrained = load_recipe("tiny-imagenet-plain").seeded(data) if after else path["0"]
     assert isinstance(untrained, VisionTransformer)
-    some = slice(0, count)
+    looked_at, asked = images[:count], labels[:count]
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
     objects = on_object(model, untrained, images[boxed], masks[boxed])
     found = {
@@ -362,17 +362,14 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
-        "images": len(images[some]),
+        "images": len(looked_at),
         "model_sha256": shipped.sha256,
-        "distance": {
-            "trained": distances(model, images[some]),
-            "untrained": distances(untrained, images[some]),
-        },
-        "class_token_share": class_token_share(model, images[some]),
-        "tokens": tokens_on_the_way(model, images[some]),
+        "distance": {"trained": distances(model, looked_at), "untrained": distances(untrained, looked_at)},
+        "class_token_share": class_token_share(model, looked_at),
+        "tokens": tokens_on_the_way(model, looked_at),
         "on_object": objects,
-        "masking": masking(model, images[some], labels[some], best),
-        "fold": fold(model, images[some], labels[some]),
+        "masking": masking(model, looked_at, asked, best),
+        "fold": fold(model, looked_at, asked),
         "on_the_way": first | found,
     }
 

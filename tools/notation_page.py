@@ -21,9 +21,8 @@ phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"""
 LETTERS = {"ell", *GREEK.split()}
 UNSEEN = {"tag", "label"}
 SYNTAX = latex.get_default_latex_context_db()
-SYNTAX.add_context_category(
-    "math", macros=[std_macro(name, "{") for name in (*UNSEEN, *SETS, *WORDS)], prepend=True
-)
+MACROS = [std_macro(name, "{") for name in (*UNSEEN, *SETS, *WORDS)]
+SYNTAX.add_context_category("math", macros=MACROS, prepend=True)
 LONG = ("gh", "gw")  # the two letters of the code that are two letters long
 
 

@@ -63,10 +63,9 @@ def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
     model = load_checkpoint(run / "model.safetensors") if labelled else load_pretraining(run / PRETRAINING)
     if start is not None:
         model = between(load_checkpoint(start / "model.safetensors"), as_vit(model, "a mean of weights"), 0.5)
-    if 2 * count_parameters(model) > LARGEST:
-        raise InputError(
-            f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
-        )
+    count = count_parameters(model)
+    if 2 * count > LARGEST:
+        raise InputError(f"{run} has {count:,} parameters: expected at most {LARGEST // 2:,} to ship.")
     if labelled:
         save_checkpoint(target, model.half())
         return load_checkpoint(target).float()

@@ -86,16 +86,15 @@ class BlockWriter:
             return ""
         if kind == "math_block_label":
             return self._equation(tokens[0].content, tokens[0].info)
+        first = raw.splitlines()[0]
         for token in tokens[1:]:
             nested = directive_of(token) if token.type in ("fence", "colon_fence") else None
             if nested is not None or token.type in ("math_block_label", "myst_target"):
-                raise ExportError(
-                    f"a directive or label inside a list or quotation: {raw.splitlines()[0]!r}."
-                )
+                raise ExportError(f"a directive or label inside a list or quotation: {first!r}.")
         if kind == "dl_open":
-            raise ExportError(f"a definition list, which notebooks do not show: {raw.splitlines()[0]!r}.")
+            raise ExportError(f"a definition list, which notebooks do not show: {first!r}.")
         if kind == "colon_fence":
-            raise ExportError(f"a colon fence without a directive: {raw.splitlines()[0]!r}.")
+            raise ExportError(f"a colon fence without a directive: {first!r}.")
         return self.inline.rewrite(raw, tokens)
 
     def _text(self, text: str) -> str:

@@ -49,12 +49,6 @@ def label_height(figure: Figure, margin: float = 0.1) -> float | None:
     return points * COLUMN / (POINTS * (figure.get_tightbbox().width + 2 * margin))
 
 
-def scroll_width(figure: Figure, margin: float = 0.1) -> int:
-    """The least width in pixels of the page at which the smallest text can be read."""
-    height = label_height(figure, margin)
-    return COLUMN if height is None else max(COLUMN, round(COLUMN * LEAST_LABEL / height + 0.5))
-
-
 def extent(text: Text) -> tuple[float, float]:
     """Width and height of a text in inches."""
     box = text.get_window_extent()

@@ -129,13 +129,8 @@ def finish(site: Path, cache: Path) -> None:
     renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})
     lighten_mathjax(site / "_static")
-    steps = [
-        formulas_where_they_are,
-        drop_unused_companions,
-        scripts_after_the_text,
-        put_right,
-        partial(renamed_pictures, names=renamed),
-    ]
+    rename = partial(renamed_pictures, names=renamed)
+    steps = (formulas_where_they_are, drop_unused_companions, scripts_after_the_text, put_right, rename)
     for path in pages:
         text = path.read_text(encoding="utf-8")
         for step in steps:

@@ -95,9 +95,8 @@ def letters_of(app: Sphinx) -> list[Letter]:
         cells = dict(zip(heads, row, strict=True))
         name = _plain(next(cells[head] for head in SYMBOLS if head in cells))
         chapter = entry.chapter if entry.alone else None
-        found.append(
-            Letter(symbols_named(name), chapter, row["ids"][0], name, _plain(cells[MEANING]), _more(cells))
-        )
+        said = (name, _plain(cells[MEANING]), _more(cells))
+        found.append(Letter(symbols_named(name), chapter, row["ids"][0], *said))
     return found
 
 

@@ -35,9 +35,8 @@ def llms_text(base: str, title: str, summary: str, pages: list[tuple[str, str, s
     lines = [f"# {title}", "", f"> {summary}"]
     for caption, group in groupby(pages, key=itemgetter(0)):
         lines += ["", f"## {caption}", ""]
-        lines += [
-            f"- [{heading}]({base}{name}.html): {description}" for _, name, heading, description in group
-        ]
+        for _, name, heading, description in group:
+            lines.append(f"- [{heading}]({base}{name}.html): {description}")
     return "\n".join(lines) + "\n"
 
 

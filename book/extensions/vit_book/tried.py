@@ -50,9 +50,8 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
         f"{len(curve)}, kept {end['epoch']}" if end is not curve[-1] else str(len(curve))
         for curve, end in zip(curves, kept, strict=True)
     }
-    seeds = len(curves)
     labelled = "test_accuracy_mean" in result
-    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds) if labelled else ""
+    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], len(curves)) if labelled else ""
     wanted = wanted_of(result)
     measured = "loss" if "validation_loss" in wanted else "accuracy"
     parts = ([epoch[f"{part}_{measured}"] for epoch in kept] for part in ("train", "validation"))
@@ -100,9 +99,8 @@ def time_saved(result: dict[str, Any]) -> str:
     small = epochs[: floor(stages[1][0] * len(epochs))]  # an epoch in which the size changes belongs to none
     full = epochs[ceil(stages[-1][0] * len(epochs)) :]
     (_, first), *_, (_, last) = stages
-    return (
-        f" (An epoch at {first} pixels took {fmean(small) / fmean(full):.0%} of the time of one at {last}.)"
-    )
+    share = fmean(small) / fmean(full)
+    return f" (An epoch at {first} pixels took {share:.0%} of the time of one at {last}.)"
 
 
 def kept_epoch(curve: Sequence[dict[str, Any]], patience: int) -> dict[str, Any]:
@@ -155,9 +153,8 @@ def swept_lines(rows: Sequence[Row]) -> list[str]:
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
         test = spread(row.mean, row.std, len(row.runs)) + lost
         cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", test])
-    return table(
-        ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test"), cells
-    )
+    head = ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test")
+    return table(head, cells)
 
 
 def held_out_images(rows: Sequence[Row]) -> int:
