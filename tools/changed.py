@@ -35,9 +35,8 @@ def previous_commit(root: Path = ROOT) -> str | None:
     if base is None or base == git(root, "rev-parse", "HEAD"):
         newest = git(root, "show", "--no-patch", "--format=%ct", "HEAD")
         earlier = f"--before={int(newest) - HALF_A_DAY if newest else 0}"
-        base = git(root, "rev-list", "--max-count=1", earlier, "HEAD") or git(
-            root, "rev-parse", "--verify", "--quiet", "HEAD~1"
-        )
+        before = git(root, "rev-list", "--max-count=1", earlier, "HEAD")
+        base = before or git(root, "rev-parse", "--verify", "--quiet", "HEAD~1")
     return base.strip() if base else None
 
 

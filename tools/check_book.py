@@ -34,10 +34,10 @@ CANONICAL = re.compile(r'<link rel="canonical" href="([^"]*)"')
 def parts(root: Path) -> list[tuple[str, list[str]]]:
     """The parts of `_toc.yml` in its order: the caption of each, and its pages."""
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [
-        (part.get("caption", ""), list(dict.fromkeys(_entries(part, root)))) for part in contents["parts"]
-    ]
-    return [("", [contents["root"]]), *listed]
+    listed = [("", [contents["root"]])]
+    for part in contents["parts"]:
+        listed.append((part.get("caption", ""), list(dict.fromkeys(_entries(part, root)))))
+    return listed
 
 
 def pages(root: Path) -> list[str]:

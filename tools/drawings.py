@@ -112,6 +112,5 @@ def draw(name: str, root: Path = ROOT) -> None:
     about = PngInfo()
     about.add_text(KEY, fingerprint(name, root))
     image = Image.open(io.BytesIO(render(name, root))).convert("RGBA")
-    image.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(
-        picture_path(name, root), pnginfo=about, optimize=True
-    )
+    few = image.quantize(COLOURS, Image.Quantize.FASTOCTREE)
+    few.save(picture_path(name, root), pnginfo=about, optimize=True)

@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -79,9 +81,8 @@ def read_pages(built: Path, root: Path) -> tuple[list[Page], BeautifulSoup]:
             if name.startswith(LEFT_OUT):
                 continue
             soup = BeautifulSoup((built / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-            article = soup.find("article")
-            heading = article.find("h1") if isinstance(article, Tag) else None
-            if not isinstance(article, Tag) or heading is None:
+            article, heading = soup.select_one("article"), soup.select_one("article h1")
+            if article is None or heading is None:
                 raise ValueError(f"{name}.html has no article with a heading")
             for mark in heading.find_all("a", class_="headerlink"):
                 mark.decompose()
@@ -157,15 +158,12 @@ def new_address(page: Page, link: str, slugs: dict[str, str], ids: set[str], add
 
 def contents(pages: list[Page], numbers: dict[str, int]) -> str:
     """The table of contents; a page of the book without a number yet gets a blank."""
-    lines, last = ['<p class="vit-heading">Contents</p>'], ""
-    for page in pages:
-        if page.caption != last:
-            lines.append(f'<p class="vit-part">{escape(page.caption)}</p>')
-            last = page.caption
-        number = numbers.get(page.title, "")
-        lines.append(
-            f'<p class="vit-entry"><a href="#{page.slug}">{escape(page.title)}</a><span>{number}</span></p>'
-        )
+    lines = ['<p class="vit-heading">Contents</p>']
+    for caption, group in groupby(pages, key=attrgetter("caption")):
+        lines.append(f'<p class="vit-part">{escape(caption)}</p>')
+        for page in group:
+            link = f'<a href="#{page.slug}">{escape(page.title)}</a>'
+            lines.append(f'<p class="vit-entry">{link}<span>{numbers.get(page.title, "")}</span></p>')
     return "\n".join(lines)
 
 

@@ -24,20 +24,7 @@ MOST_SENTENCES = 4  # of a slide
 LONGEST_BESIDE_A_PICTURE = 8  # lines of code
 SENTENCE = re.compile(r"(?<=\D[.!?])\s+(?=[A-Z*`$(])")
 TAG = re.compile(r"\\tag\{(\d+)\}")
-STYLE = """<style>
-.reveal { font-size: 26px; }
-.reveal h1 { font-size: 1.9em; } .reveal h2 { font-size: 1.4em; } .reveal h3 { font-size: 1.15em; }
-.reveal h1, .reveal h2, .reveal h3 { text-transform: none; letter-spacing: 0; }
-.reveal .slides { text-align: left; }
-.reveal .slides section { height: 100%; overflow-y: auto; }
-.reveal pre, .reveal .jp-OutputArea-output pre { font-size: 17px; line-height: 1.35; margin: 0; width: 100%; }
-.reveal .jp-CodeMirrorEditor { font-size: 17px; }
-.reveal blockquote { width: auto; box-shadow: none; background: none; border-left: 4px solid #0072b2;
-  font-style: normal; padding: 0 0 0 .8em; margin: .5em 0; }
-.reveal .jp-RenderedImage img, .reveal img { max-height: 430px; width: auto; margin: 0; }
-.reveal table { font-size: 20px; margin: 0; }
-.jp-InputPrompt, .jp-OutputPrompt, .MJX_Assistive_MathML { display: none !important; }
-</style>"""
+STYLE = Path(__file__).with_name("slides.css")
 
 
 class SlideWriter:
@@ -64,12 +51,9 @@ class SlideWriter:
         """Give a cell of code a slide of its own, under what was said before it."""
         if self.in_solution:
             return
-        if self.kind == "-":
-            self.flush()
-            self.kind = "subslide"
-        else:
-            self.flush()
-            self.kind = "-" if self.cells else "slide"
+        alone = self.kind == "-"
+        self.flush()
+        self.kind = "subslide" if alone else "-" if self.cells else "slide"
         hidden = bool({"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])))
         drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
         hidden |= drawn and cell.source.count("\n") >= LONGEST_BESIDE_A_PICTURE
@@ -112,15 +96,10 @@ class SlideWriter:
     def flush(self) -> None:
         """Make the slide of what waits, and its notes."""
         if self.shown:
-            cell = nbformat.v4.new_markdown_cell("\n\n".join(self.shown))
-            cell.metadata["slideshow"] = {"slide_type": self.kind}
-            self.cells.append(cell)
-        if self.notes and self.cells:
-            cell = nbformat.v4.new_markdown_cell("\n\n".join(self.notes))
-            cell.metadata["slideshow"] = {"slide_type": "notes"}
-            self.cells.append(cell)
-        if self.shown:
+            self._add(self.kind, self.shown)
             self.kind = "-"
+        if self.notes and self.cells:
+            self._add("notes", self.notes)
         self.shown, self.notes = [], []
 
     def finish(self) -> list[NotebookNode]:
@@ -128,10 +107,12 @@ class SlideWriter:
         self.flush()
         if self.exercises:
             titles = "\n".join(f"- {title}" for title in self.exercises)
-            cell = nbformat.v4.new_markdown_cell(f"## Exercises\n\n{titles}")
-            cell.metadata["slideshow"] = {"slide_type": "slide"}
-            self.cells.append(cell)
+            self._add("slide", ["## Exercises", titles])
         return self.cells
+
+    def _add(self, kind: str, texts: list[str]) -> None:
+        metadata = {"slideshow": {"slide_type": kind}}
+        self.cells.append(nbformat.v4.new_markdown_cell("\n\n".join(texts), metadata=metadata))
 
 
 def _first(text: str) -> str:
@@ -166,7 +147,7 @@ def slides_of(chapter: Path, catalogue: Catalogue, root: Path = ROOT) -> str:
     look = {"reveal_scroll": True, "reveal_transition": "none", "reveal_theme": "simple"}
     exporter = SlidesExporter(config=config, **look)
     page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": chapter.stem}})
-    return page.replace("</head>", f"{STYLE}\n</head>", 1)
+    return page.replace("</head>", f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>", 1)
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

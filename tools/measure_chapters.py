@@ -54,12 +54,10 @@ def surroundings() -> dict[str, Any]:
 
 def measure(names: list[str]) -> list[str]:
     """Measure chapters, add them to the file, and return those that take longer than they may."""
-    path = minutes_file()
     recorded = measured_chapters()
     present = {chapter.stem: chapter for chapter in chapters()}
-    unknown = [name for name in names if name not in present]
-    if unknown:
-        raise SystemExit(f"error: there is no chapter {unknown[0]}; there are {', '.join(present)}.")
+    for name in set(names) - set(present):
+        raise SystemExit(f"error: there is no chapter {name}; there are {', '.join(present)}.")
     here = surroundings()
     device = "gpu" if "gpu" in here else "cpu"
     place = device if here["budget"] == "quick" else f"{device}-full"
@@ -71,9 +69,8 @@ def measure(names: list[str]) -> list[str]:
         if place == "cpu" and seconds > LIMIT:
             too_long.append(name)
     kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {path.relative_to(ROOT)}; now run `make notebooks`")
+    minutes_file().write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {minutes_file().relative_to(ROOT)}; now run `make notebooks`")
     return too_long
 
 

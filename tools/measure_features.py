@@ -12,7 +12,7 @@ test photos. Pixels get the same classifiers. Which layer is best is read off th
 from typing import Any
 
 import torch
-from measuring import options, ship
+from measuring import options, write_result
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
@@ -49,7 +49,7 @@ def measured(parts: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
     row = {}
     for shots in SHOTS:
         held_out, tested = (
-            few_shot_accuracy(parts["train"], parts[part], shots, DRAWS) for part in ("validation", "test")
+            few_shot_accuracy(parts["train"], parts[part], shots, DRAWS) for part in PARTS[1:]
         )
         low, high = tested.interval
         row[str(shots)] = {"validation": held_out.mean, "test": tested.mean, "low": low, "high": high}
@@ -108,7 +108,7 @@ def main() -> None:
             reached = {token: found["few_shot"]["20"]["test"] for token, found in row.items()}
             print(described_by, layer, reached, flush=True)
         result["models"][described_by] = rows
-    ship(name, result)
+    write_result(name, result)
 
 
 if __name__ == "__main__":

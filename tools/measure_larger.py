@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measuring import interval, options, ship
+from measuring import interval, options, write_result
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
@@ -58,12 +58,10 @@ def main() -> None:
     rows: dict[str, Any] = {}
     for side in SIDES:
         hits = {}
+        enlarged = F.interpolate(images, (side, side), mode="bilinear", antialias=True)
         for along in ("grid", "row"):
             model = with_positions(pretrained, side, along)
-            found = [
-                model(F.interpolate(some, (side, side), mode="bilinear", antialias=True)).argmax(dim=1)
-                for some in images.split(100)
-            ]
+            found = [model(some).argmax(dim=1) for some in enlarged.split(100)]
             hits[along] = (torch.cat(found) == answers).double()
         if side == SIDES[0]:
             own = hits["grid"]
@@ -73,7 +71,7 @@ def main() -> None:
         }
         print(side, rows[str(side)], flush=True)
     sha256 = open_model("tiny-imagenet").sha256
-    ship("larger_tiny_imagenet", {"model_sha256": sha256, "images": len(answers), "accuracy": rows})
+    write_result("larger_tiny_imagenet", {"model_sha256": sha256, "images": len(answers), "accuracy": rows})
 
 
 if __name__ == "__main__":

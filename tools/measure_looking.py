@@ -26,14 +26,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measuring import RESULTS, interval, options
+from measuring import interval, options, write_result
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_json
 from vit_from_scratch.inspection import (
     attention_distances,
     class_token_maps,
@@ -53,7 +52,6 @@ from vit_from_scratch.inspection.masking import (
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.modes import evaluating
 from vit_lab.experiments.recipes import load_recipe
-from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.trained_models import open_model
 
@@ -127,6 +125,11 @@ def centre_scores(images: Tensor, grid: tuple[int, int]) -> Tensor:
     return -(rows**2 + columns**2).to(images.device).expand(len(images), *grid)
 
 
+def leads(one: Tensor, others: dict[str, Tensor], where: Tensor | slice = slice(None)) -> dict[str, Any]:
+    """Compare one value of each photo with others, photo by photo; not with itself."""
+    return {name: interval((one - other)[where]) for name, other in others.items() if other is not one}
+
+
 def on_object(
     model: VisionTransformer, untrained: VisionTransformer, images: Tensor, masks: Tensor
 ) -> dict[str, Any]:
@@ -158,26 +161,17 @@ def on_object(
         "images": len(images),
         "box_area": list(OBJECT),
         "share": {name: interval(found) for name, found in shares.items()},
-        "rollout_less": {
-            name: interval(shares["rollout"] - found) for name, found in shares.items() if name != "rollout"
-        },
+        "rollout_less": leads(shares["rollout"], shares),
         "head_share": every.mean(dim=1).view(heads.shape[1:3]).tolist(),
         "head_less": {
             name: [interval(head - others[name]) for head in every] for name in ("contrast", "the middle")
         },
         "best_head": {
             "index": best,
-            **{
-                place: {name: interval((every[best] - other)[here]) for name, other in others.items()}
-                for place, here in (("less_where_chosen", choosing), ("less_elsewhere", ~choosing))
-            },
+            "less_where_chosen": leads(every[best], others, choosing),
+            "less_elsewhere": leads(every[best], others, ~choosing),
         },
     }
-
-
-def random_scores(images: Tensor, grid: tuple[int, int], generator: torch.Generator) -> Tensor:
-    """Score patches at random, (B, gh, gw): what the other scores have to beat."""
-    return torch.rand(len(images), *grid, generator=generator).to(images.device)
 
 
 @torch.no_grad()
@@ -224,7 +218,7 @@ def masking(
         "the middle": lambda some: centre_scores(some, grid),
         "contrast": contrast,
         "gradient": lambda some: gradient_scores(model, some),
-        "random": lambda some: random_scores(some, grid, generator),
+        "random": lambda some: torch.rand(len(some), *grid, generator=generator),
     }
     whole = masked_hits(model, images, labels, contrast, [0])
     hits = {
@@ -341,10 +335,8 @@ def measure_stem(run: Path, data_dir: Path, count: int) -> dict[str, Any]:
         "claim": "With a convolutional stem local heads are less pronounced. After the same 16 epochs fewer "
         "heads of the lower four layers look nearer than nine tenths of the uniform distance than without a "
         "stem, and the nearest of them looks farther.",
-        "command": "python tools/measure_looking.py --stem RUN --data-dir DEST",
         "images": len(images),
         "on_the_way": {str(epoch): distances(model, images) for epoch, model in moments.items()},
-        **environment(),
     }
 
 
@@ -360,7 +352,7 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     model = path["mean"] = shipped.model
     untrained = load_recipe("tiny-imagenet-plain").seeded(data) if after else path["0"]
     assert isinstance(untrained, VisionTransformer)
-    some = slice(0, count)
+    looked_at, asked = images[:count], labels[:count]
     boxed = ((area >= OBJECT[0]) & (area <= OBJECT[1])).nonzero()[:, 0][:count]
     objects = on_object(model, untrained, images[boxed], masks[boxed])
     found = {
@@ -370,21 +362,15 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
     best = divmod(objects["best_head"]["index"], model.config.heads)
     return {
         "claim": "What the model of 200 kinds of photos looks at, on test photos that it never saw.",
-        "command": f"python tools/measure_looking.py{' RUN' * len(runs)}"
-        f"{' --after RESULT' if after else ''} --data-dir DEST",
-        "images": len(images[some]),
+        "images": len(looked_at),
         "model_sha256": shipped.sha256,
-        "distance": {
-            "trained": distances(model, images[some]),
-            "untrained": distances(untrained, images[some]),
-        },
-        "class_token_share": class_token_share(model, images[some]),
-        "tokens": tokens_on_the_way(model, images[some]),
+        "distance": {"trained": distances(model, looked_at), "untrained": distances(untrained, looked_at)},
+        "class_token_share": class_token_share(model, looked_at),
+        "tokens": tokens_on_the_way(model, looked_at),
         "on_object": objects,
-        "masking": masking(model, images[some], labels[some], best),
-        "fold": fold(model, images[some], labels[some]),
+        "masking": masking(model, looked_at, asked, best),
+        "fold": fold(model, looked_at, asked),
         "on_the_way": first | found,
-        **environment(),
     }
 
 
@@ -406,7 +392,7 @@ def main() -> None:
             result = measure(given.runs, given.after, given.data_dir, given.images)
     except InputError as error:
         parser.error(str(error))
-    write_json(RESULTS / f"{name}.json", result)
+    write_result(name, result)
 
 
 if __name__ == "__main__":

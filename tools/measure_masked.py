@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from measuring import options, ship
+from measuring import options, write_result
 from torch import Tensor
 
 from vit_from_scratch.data import open_dataset
@@ -98,9 +98,8 @@ def interval(right: Tensor, photo: Tensor) -> list[float]:
     by_photo = torch.zeros(count, dtype=torch.float64).index_add_(0, photo, right.double())
     by_photo /= photo.bincount(minlength=count)
     generator = torch.Generator().manual_seed(0)
-    means = torch.stack(
-        [by_photo[torch.randint(count, (count,), generator=generator)].mean() for _ in range(DRAWS)]
-    )
+    draws = (torch.randint(count, (count,), generator=generator) for _ in range(DRAWS))
+    means = torch.stack([by_photo[drawn].mean() for drawn in draws])
     return [by_photo.mean().item(), *means.quantile(torch.tensor([0.025, 0.975]).double()).tolist()]
 
 
@@ -170,7 +169,7 @@ def main() -> None:
         "colours": of_colours(answers(task, data)),
         "pixels": of_pixels(painter, data),
     }
-    ship("masked_tiny_imagenet", result)
+    write_result("masked_tiny_imagenet", result)
 
 
 if __name__ == "__main__":

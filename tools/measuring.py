@@ -28,8 +28,9 @@ def options(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def ship(name: str, found: dict[str, Any]) -> None:
-    """Write what was found as the result NAME, with the command, the machine and the versions."""
-    given = ["DEST" if before == "--data-dir" else word for before, word in pairwise(sys.argv)]
-    command = " ".join(["python", f"tools/{Path(sys.argv[0]).name}", *given])
-    write_json(RESULTS / f"{name}.json", {"command": command} | found | environment(1, "cpu"))
+def write_result(name: str, found: dict[str, Any]) -> None:
+    """Write what was found as the result NAME, with machine, versions, and the command without its paths."""
+    paths = {"--data-dir": "DEST", "--after": "RESULT"}
+    words = [paths.get(before, "RUN" if Path(word).is_dir() else word) for before, word in pairwise(sys.argv)]
+    command = " ".join(["python", f"tools/{Path(sys.argv[0]).name}", *words])
+    write_json(RESULTS / f"{name}.json", {"command": command, **found, **environment(device="cpu")})

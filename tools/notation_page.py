@@ -1,20 +1,12 @@
-"""What book/notation.md explains, held against the chapters' equations and the shapes in their code.
+"""What book/notation.md explains: the symbols of its tables, taken apart by pylatexenc."""
 
-Needs pylatexenc, one of the packages of the extra `book`.
-"""
-
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-import jupytext
-from chapter_export.catalogue import figure_of
 from chapter_export.markup import directive_of, parser
 from markdown_it.token import Token
-from project_facts import ROOT, chapter_number, chapters, split_title
+from project_facts import ROOT, chapter_number, split_title
 from pylatexenc import latexwalker as latex
 from pylatexenc.macrospec import std_macro
 
@@ -29,11 +21,9 @@ phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"""
 LETTERS = {"ell", *GREEK.split()}
 UNSEEN = {"tag", "label"}
 SYNTAX = latex.get_default_latex_context_db()
-SYNTAX.add_context_category(
-    "math", macros=[std_macro(name, "{") for name in (*UNSEEN, *SETS, *WORDS)], prepend=True
-)
+MACROS = [std_macro(name, "{") for name in (*UNSEEN, *SETS, *WORDS)]
+SYNTAX.add_context_category("math", macros=MACROS, prepend=True)
 LONG = ("gh", "gw")  # the two letters of the code that are two letters long
-SHAPE = re.compile(r"\(([^()=\"']*,[^()=\"']*)\)")
 
 
 @dataclass(frozen=True)
@@ -47,22 +37,6 @@ class Symbol:
     def __str__(self) -> str:
         """The symbol in TeX, its subscript in braces."""
         return f"{self.base}_{{{self.below}}}" if self.below else self.base
-
-
-def formulas(source: str) -> Iterator[str]:
-    """All mathematics of a piece of MyST, in its order, that inside of directives included."""
-    for token in parser().parse(source):
-        directive = directive_of(token) if token.type in ("fence", "colon_fence") else None
-        if token.type in ("math_block", "math_block_label", "amsmath"):
-            yield token.content
-        elif directive is not None and directive.name == "math":
-            yield directive.body
-        elif directive is not None and not directive.name.startswith("code"):
-            yield from formulas(directive.argument)
-            yield from formulas(directive.body)
-        for child in token.children or []:
-            if child.type.startswith("math"):
-                yield child.content
 
 
 def symbols(formula: str) -> list[Symbol]:
@@ -155,17 +129,6 @@ def _written(items: list[latex.LatexNode | str]) -> str:
     return "".join(parts)
 
 
-def shape_letters(code: str) -> Iterator[str]:
-    """The letters of the shapes in comments and docstrings: of (B, N, P*P*C) they are B, N, P, P and C.
-
-    A word of three letters or more, as in (seeds, D), speaks for itself.
-    """
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string[:3] == '"""'):
-            for found in SHAPE.findall(token.string):
-                yield from (letter for letter in re.findall(r"[A-Za-z]+", found) if len(letter) < 3)
-
-
 @dataclass(frozen=True)
 class Row:
     """A row of the page: its symbols, the letters that stand for them in code, and a chapter.
@@ -215,29 +178,6 @@ def _tables(source: str) -> Iterator[list[list[Token]]]:
             rows = []
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """What a chapter uses: the symbols of its mathematics, the letters of the shapes in its code."""
-
-    number: int
-    symbols: frozenset[Symbol]
-    shapes: frozenset[str]
-
-
-def read_chapters(paths: Iterable[Path] | None = None) -> list[Chapter]:
-    """Read the chapters of the book, or those at `paths`: text, captions of figures, and code."""
-    found = []
-    for path in chapters() if paths is None else paths:
-        used: set[Symbol] = set()
-        shapes: set[str] = set()
-        for cell in jupytext.read(path, fmt="md:myst").cells:
-            text = cell.source if cell.cell_type == "markdown" else figure_of(cell).get("caption", "")
-            used.update(symbol for formula in formulas(text) for symbol in symbols(formula))
-            shapes.update(shape_letters(cell.source) if cell.cell_type == "code" else ())
-        found.append(Chapter(chapter_number(path.stem) or 0, frozenset(used), frozenset(shapes)))
-    return found
-
-
 def fits(entry: Symbol, symbol: Symbol) -> bool:
     """Whether an entry explains a symbol: the same one, or with another number where the entry counts.
 
@@ -246,31 +186,3 @@ def fits(entry: Symbol, symbol: Symbol) -> bool:
     """
     counts = bool(entry.inside) and {str(part) for part in entry.inside} <= {"i", "j", "\\ell"}
     return str(entry) == str(symbol) or (counts and entry.base == symbol.base and bool(symbol.below))
-
-
-def missing(chapter: Chapter, rows: list[Row]) -> list[str]:
-    """The symbols and letters of a chapter that the page does not explain."""
-    speaking = [row for row in rows if not row.alone or row.chapter == chapter.number]
-    entries = [entry for row in speaking for entry in row.symbols]
-    letters = {letter for row in speaking for letter in row.letters}
-
-    def explained(symbol: Symbol) -> bool:
-        if any(str(entry) == str(symbol) for entry in entries):
-            return True
-        return any(fits(entry, symbol) for entry in entries) and all(map(explained, symbol.inside))
-
-    found = sorted(str(symbol) for symbol in chapter.symbols if not explained(symbol))
-    return found + sorted(chapter.shapes - letters)
-
-
-def used_in(row: Row, chapter: Chapter) -> bool:
-    """Whether a chapter uses any of a row's symbols, in a formula or in a shape."""
-    in_formula = any(fits(entry, symbol) for entry in row.symbols for symbol in chapter.symbols)
-    return in_formula or not chapter.shapes.isdisjoint(row.letters)
-
-
-def stale(row: Row, read: list[Chapter]) -> list[str]:
-    """The symbols of a row that no chapter uses for which it speaks."""
-    speaking = [chapter for chapter in read if not row.alone or chapter.number == row.chapter]
-    entries = (Row((entry,), (entry.base,), row.chapter, row.alone) for entry in row.symbols)
-    return [str(one.symbols[0]) for one in entries if not any(used_in(one, chapter) for chapter in speaking)]

@@ -65,9 +65,14 @@ def _repository_in(config: str) -> Repository:
     return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
 
 
+def read_project(root: Path = ROOT) -> dict[str, Any]:
+    """What pyproject.toml says of the project: its version, what it needs."""
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
 def read_version(root: Path = ROOT) -> str:
     """The package's version, which is also the name of its release tag without the v."""
-    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return read_project(root)["version"]
 
 
 def chapter_number(name: str) -> int | None:

@@ -33,7 +33,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from project_facts import ROOT, chapter_number, measured_chapters, read_repository, read_version
+from project_facts import ROOT, chapters, measured_chapters, read_project, read_repository, read_version
 
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_from_scratch.errors import InputError
@@ -73,7 +73,7 @@ def runtimes(root: Path = ROOT) -> dict[str, Runtime]:
     """
     listed = tomllib.loads(Path(__file__).with_name("colab_runtimes.toml").read_text(encoding="utf-8"))
     found = {name: Runtime(name, one["python"], tuple(one["packages"])) for name, one in listed.items()}
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = read_project(root)
     oldest, needed = project["requires-python"].removeprefix(">="), (*project["dependencies"], *KERNEL)
     own = ("--constraint", str(root / "requirements.lock"))
     found["lock"] = Runtime("lock", sys.executable, OF_COLAB, own)
@@ -268,11 +268,7 @@ def up_to_first_check(notebook: NotebookNode) -> NotebookNode:
 
 def generated(root: Path = ROOT) -> list[Path]:
     """Every notebook that a reader opens in Colab, chapter by chapter."""
-    found = [path for folder in FOLDERS for path in (root / folder).glob("*.ipynb")]
-    return sorted(
-        (path for path in found if chapter_number(path.stem) is not None),
-        key=lambda path: (path.stem, FOLDERS.index(path.parent.name)),
-    )
+    return [root / folder / f"{chapter.stem}.ipynb" for chapter in chapters(root) for folder in FOLDERS]
 
 
 def seconds_of(root: Path = ROOT) -> dict[str, float]:
@@ -315,7 +311,7 @@ def there_is_time_for(paths: list[Path], root: Path = ROOT) -> tuple[list[Path],
 
 def chosen(names: list[str], only_changed: bool) -> list[Path]:
     """The notebooks that were asked for."""
-    known = sorted({path.stem for path in generated()})
+    known = [chapter.stem for chapter in chapters()]
     for name in set(names) - set(known):
         raise InputError(f"there is no chapter {name}; there are {', '.join(known)}.")
     if not only_changed:
@@ -341,9 +337,8 @@ def rehearse_all(paths: list[Path], runtime: Runtime) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run from the command line."""
     known = runtimes()
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    as_written = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=as_written)
     options.add_argument("chapters", nargs="*", help="names such as 03_attention; all of them by default")
     options.add_argument("--changed", action="store_true", help="what changed since main, and the shortest")
     options.add_argument("--runtime", action="append", choices=known, help="Colab's by default")

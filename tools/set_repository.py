@@ -7,16 +7,16 @@ python tools/set_repository.py --check     # fail when any of these files disagr
 import argparse
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import export_notebooks
-import yaml
 from project_facts import ROOT, Repository, read_repository
 
 ADDRESS = re.compile(r"https://[\w.-]+/[\w.-]+/[\w.-]+")
 FOLLOWERS = ("README.md", "CITATION.cff", "pyproject.toml")
+IN_COLAB = re.compile(r"colab\.research\.google\.com/github/([\w.-]+/[\w.-]+)/")
+STATED = re.compile(r"(?:git clone |git\+|Repository = \"|repository-code: \"?)(https://[^\s@'\"]+)")
 
 
 def set_repository(root: Path, url: str) -> None:
@@ -39,22 +39,15 @@ def set_repository(root: Path, url: str) -> None:
 def disagreements(root: Path) -> Iterator[str]:
     """Say which files hold another address than _config.yml."""
     repository = read_repository(root)
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    readme = (root / "README.md").read_text(encoding="utf-8")
     home = repository.url.removesuffix(repository.slug)
-    slugs = re.findall(r"colab\.research\.google\.com/github/([\w.-]+/[\w.-]+)/", readme)
-    urls = re.findall(r"(?:git clone |pip install \S*git\+)(https://[^\s@'\"]+)", readme)
-    stated = [
-        ("pyproject.toml", project["urls"]["Repository"]),
-        ("CITATION.cff", citation["repository-code"]),
-        *(("README.md", url.removesuffix(".git")) for url in (*urls, *(f"{home}{slug}" for slug in slugs))),
-    ]
-    for name, url in stated:
-        if url != repository.url:
-            yield f"{name} says {url}"
-    if repository.url not in readme:
-        yield f"README.md does not hold {repository.url}"
+    for name in FOLLOWERS:
+        text = (root / name).read_text(encoding="utf-8")
+        stated = [url.removesuffix(".git") for url in STATED.findall(text)]
+        for url in (*stated, *(f"{home}{slug}" for slug in IN_COLAB.findall(text))):
+            if url != repository.url:
+                yield f"{name} says {url}"
+        if repository.url not in text:
+            yield f"{name} does not hold {repository.url}"
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

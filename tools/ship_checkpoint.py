@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import write_result
 from torch import nn
 
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_json
 from vit_from_scratch.model.checkpoints import built_around, load_checkpoint, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.vit import VisionTransformer
@@ -29,7 +29,6 @@ from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import measure
 from vit_from_scratch.training.pretraining import PRETRAINING, load_pretraining, save_pretraining
 from vit_from_scratch.training.state import as_vit
-from vit_lab.runs.environment import environment
 from vit_lab.runs.finished import read_result
 from vit_lab.runs.run_settings import read_settings
 
@@ -64,10 +63,9 @@ def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:
     model = load_checkpoint(run / "model.safetensors") if labelled else load_pretraining(run / PRETRAINING)
     if start is not None:
         model = between(load_checkpoint(start / "model.safetensors"), as_vit(model, "a mean of weights"), 0.5)
-    if 2 * count_parameters(model) > LARGEST:
-        raise InputError(
-            f"{run} has {count_parameters(model):,} parameters: expected at most {LARGEST // 2:,} to ship."
-        )
+    count = count_parameters(model)
+    if 2 * count > LARGEST:
+        raise InputError(f"{run} has {count:,} parameters: expected at most {LARGEST // 2:,} to ship.")
     if labelled:
         save_checkpoint(target, model.half())
         return load_checkpoint(target).float()
@@ -96,8 +94,6 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
     summary = {
         "claim": "Rounding the weights to half precision leaves the accuracy as it is."
         + (" Their mean over a run's start and its end is right more often than either." if mean else ""),
-        "command": f"python tools/ship_checkpoint.py RUN {name} --data-dir DEST"
-        + (" --start RUN" if mean else ""),
         **numbers,
         **mean,
         "run": {
@@ -105,9 +101,8 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
         },
         "bytes": target.stat().st_size,
         "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
-        **environment(),
     }
-    write_json(ROOT / "vit_lab" / "results" / f"{name}_weights.json", summary)
+    write_result(f"{name}_weights", summary)
     return summary
 
 

@@ -10,20 +10,6 @@ CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 SPHINX = CONFIG["sphinx"]["config"]
 
 
-def test_a_failing_chapter_stops_the_build_and_none_runs_for_long():
-    assert SPHINX["nb_execution_raise_on_error"] is True
-    assert CONFIG["execute"]["execute_notebooks"] == "cache"
-    assert CONFIG["execute"]["timeout"] == 120
-
-
-def test_chapters_see_only_the_installed_package():
-    assert CONFIG["execute"]["run_in_temp"] is True
-
-
-def test_the_readers_theme_is_followed():
-    assert SPHINX["html_context"]["default_mode"] == "auto"
-
-
 @pytest.mark.parametrize(
     "name", ["PyTorch", "vit_from_scratch.model.ViT", "torchlike.Tensor", "Tensors", "Exception2"]
 )

@@ -70,20 +70,16 @@ def test_scripts_wait_but_the_one_that_the_page_speaks_to():
     ]
 
 
-def test_a_page_has_light_colours_without_scripts():
-    page = finishing.theme_from_the_start(book_page(""))
-    assert '<html lang="en" data-theme="light">' in page
+def test_what_the_theme_writes_is_put_right_once():
+    drawing = '<svg><title id="a">Patches</title><desc id="b">Cut.</desc></svg>'
+    body = f'<section id="exercise-content">a</section><section id="solution-content">b</section>{drawing}'
+    page = finishing.put_right(book_page(body))
+    assert '<html lang="en" data-theme="light">' in page  # without scripts
     assert "prefers-color-scheme" in page
-
-
-def test_exercises_share_no_name_and_those_of_drawings_are_not_marked():
-    page = book_page('<section id="exercise-content">a</section><section id="solution-content">b</section>')
-    assert "<section>a</section><section>b</section>" in finishing.unique_ids(page)
-    page = book_page('<svg><title id="a">Patches</title><desc id="b">Cut.</desc></svg>')
-    done = finishing.names_of_drawings_unmarked(page)
-    assert '<title class="nohighlight" id="a">' in done
-    assert '<desc class="nohighlight" id="b">' in done
-    assert finishing.names_of_drawings_unmarked(done) == done
+    assert "<section>a</section><section>b</section>" in page
+    assert '<title class="nohighlight" id="a">' in page
+    assert '<desc class="nohighlight" id="b">' in page
+    assert finishing.put_right(page) == page
 
 
 def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):

@@ -56,7 +56,7 @@ def test_a_line_of_facts_is_split_at_its_dots():
     line = nodes.paragraph(
         "", "", needs, nodes.Text(" "), link, nodes.Text(" · "), time, nodes.Text(" 5 minutes ·\n")
     )
-    split = [[node.astext() for node in piece] for piece in facts(line)]
+    split = [[node.astext().strip() for node in piece] for piece in facts(line)]
     assert split == [["Needs", "2. Tokens"], ["Time", "5 minutes"]]
 
 

@@ -5,7 +5,15 @@ import json
 import measure_looking
 import pytest
 import torch
-from measure_looking import centre_scores, masked_hits, masking, measure_stem, moments_of, on_object
+from measure_looking import (
+    centre_scores,
+    masked_hits,
+    masking,
+    measure_stem,
+    moments_of,
+    object_masks,
+    on_object,
+)
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention
@@ -52,24 +60,15 @@ def test_the_first_run_must_have_kept_the_model_before_training(make_run):
         moments_of([make_run("a", 16, [2])], 0)
 
 
-@pytest.fixture
-def make_stem_run(make_run, make_model, monkeypatch):
-    """A function that makes a run of one epoch with models of two seeds; photos are at hand."""
+def test_a_run_with_a_stem_is_measured_at_its_moments_on_a_quarter_of_the_photos(
+    make_run, make_model, monkeypatch
+):
     images = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     monkeypatch.setattr(measure_looking, "open_photos", lambda data_dir: (None, images, torch.zeros(8)))
-
-    def make(**config):
-        run = make_run("stem", 1, [0])
-        before, after = make_model(**config).eval(), make_model(seed=1, **config).eval()
-        save_checkpoint(run / "epochs" / "epoch-0000.safetensors", before)
-        save_checkpoint(run / "model.safetensors", after)
-        return run, images, {"0": before, "1": after}
-
-    return make
-
-
-def test_a_run_with_a_stem_is_measured_at_its_moments_on_a_quarter_of_the_photos(make_stem_run):
-    run, images, models = make_stem_run(stem={"kind": "conv", "width": 4})
+    run = make_run("stem", 1, [0])
+    models = {str(seed): make_model(seed=seed, stem={"kind": "conv", "width": 4}).eval() for seed in (0, 1)}
+    save_checkpoint(run / "epochs" / "epoch-0000.safetensors", models["0"])
+    save_checkpoint(run / "model.safetensors", models["1"])
     found = measure_stem(run, None, 8)
     assert found["images"] == 2
     assert list(found["on_the_way"]) == ["0", "1"]
@@ -139,3 +138,16 @@ def test_hits_are_found_for_every_number_of_hidden_patches(make_model):
     assert found[0].all()
     blank = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
     assert torch.equal(found[1], model(blank).argmax(dim=1) == labels)
+
+
+def test_the_box_of_each_object_is_a_mask_with_both_ends_inside(tmp_path):
+    (tmp_path / "tiny-imagenet-200/val").mkdir(parents=True)
+    lines = "val_0.JPEG\tn01\t0\t0\t9\t9\nval_1.JPEG\tn02\t5\t60\t7\t63\n"
+    (tmp_path / "tiny-imagenet-200/val/val_annotations.txt").write_text(lines)
+    first, second = object_masks(tmp_path)
+    assert first.shape == (64, 64)
+    assert first[:10, :10].all()
+    assert first.sum() == 100
+    rows, columns = second.nonzero().T.tolist()
+    assert rows == [60] * 3 + [61] * 3 + [62] * 3 + [63] * 3
+    assert set(columns) == {5, 6, 7}

@@ -159,6 +159,7 @@ def history(tmp_path):
 
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
     for name in seconds:
+        (tmp_path / f"notebooks/{name}.md").touch()
         write(f"notebooks/{name}")
         write(f"exercises/{name}")
     commit()
@@ -172,21 +173,18 @@ def names(paths):
 SHORTEST = ["notebooks/01_short", "exercises/01_short"]
 
 
-def test_what_changed_since_the_commit_before_is_rehearsed_if_there_is_time(history, monkeypatch):
+def test_what_changed_is_rehearsed_if_there_is_time_and_for_set_up_and_prose_the_shortest_speaks(
+    history, monkeypatch
+):
     root, write, commit = history
     write("exercises/02_long", own="3")
     commit()
-    base = previous_commit(root)
-    assert names(rehearse.changed_notebooks(root, base)) == ["exercises/02_long"]
-    taken, left = rehearse.there_is_time_for(rehearse.changed_notebooks(root, base), root)
+    changed = rehearse.changed_notebooks(root, previous_commit(root))
+    taken, left = rehearse.there_is_time_for(changed, root)
     assert (names(taken), names(left)) == (SHORTEST, ["exercises/02_long"])
     monkeypatch.setattr(rehearse, "SECONDS", 600)
-    taken, left = rehearse.there_is_time_for(rehearse.changed_notebooks(root, base), root)
+    taken, left = rehearse.there_is_time_for(changed, root)
     assert (names(taken), left) == ([*SHORTEST, "exercises/02_long"], [])
-
-
-def test_for_a_new_set_up_and_for_prose_the_shortest_speaks(history):
-    root, write, commit = history
     write("notebooks/01_short", setup="changed")
     write("notebooks/02_long", setup="changed", prose="changed")
     commit()

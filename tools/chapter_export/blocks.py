@@ -1,14 +1,14 @@
 """Directives, equations and everything else that fills whole lines -> Markdown."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from drawings import picture_path, words
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from chapter_export.catalogue import Catalogue, Target
+from chapter_export.catalogue import Catalogue
 from chapter_export.inline import InlineWriter
 from chapter_export.markup import Directive, ExportError, check_closed, directive_of, parser
 
@@ -35,8 +35,8 @@ class BlockWriter:
         self.catalogue = catalogue
         self.inline = InlineWriter(catalogue, chapter)
         self.parser = parser()
-        self.equations = _numbers(catalogue.equations, chapter)
-        self.exercises = _numbers(catalogue.exercises, chapter)
+        self.equations = iter(catalogue.numbers("equation", chapter))
+        self.exercises = iter(catalogue.numbers("exercise", chapter))
         self.directives: dict[str, Callable[[Directive], str]] = {
             **dict.fromkeys(("admonition", *ADMONITIONS), self.admonition),
             "dropdown": self.dropdown,
@@ -86,16 +86,15 @@ class BlockWriter:
             return ""
         if kind == "math_block_label":
             return self._equation(tokens[0].content, tokens[0].info)
+        first = raw.splitlines()[0]
         for token in tokens[1:]:
             nested = directive_of(token) if token.type in ("fence", "colon_fence") else None
             if nested is not None or token.type in ("math_block_label", "myst_target"):
-                raise ExportError(
-                    f"a directive or label inside a list or quotation: {raw.splitlines()[0]!r}."
-                )
+                raise ExportError(f"a directive or label inside a list or quotation: {first!r}.")
         if kind == "dl_open":
-            raise ExportError(f"a definition list, which notebooks do not show: {raw.splitlines()[0]!r}.")
+            raise ExportError(f"a definition list, which notebooks do not show: {first!r}.")
         if kind == "colon_fence":
-            raise ExportError(f"a colon fence without a directive: {raw.splitlines()[0]!r}.")
+            raise ExportError(f"a colon fence without a directive: {first!r}.")
         return self.inline.rewrite(raw, tokens)
 
     def _text(self, text: str) -> str:
@@ -141,10 +140,10 @@ class BlockWriter:
 
     def caption(self, name: str, text: str) -> str:
         """What is said below a figure, in italics behind its number."""
-        number = self.catalogue.figures.get(name)
-        if number is None:
+        figure = self.catalogue.labels.get(name)
+        if figure is None:
             raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
-        return f"*{number.text}: {self.convert(text)}*"
+        return f"*{figure.text}: {self.convert(text)}*"
 
     def drawing(self, directive: Directive) -> str:
         """A drawing as a picture inside the notebook, since Colab shows no attachments, and its caption."""
@@ -154,8 +153,3 @@ class BlockWriter:
         data = base64.b64encode(picture_path(name, root).read_bytes()).decode()
         picture = f"![{'. '.join(words(name, root))}](data:image/png;base64,{data})"
         return f"{picture}\n\n{self.caption(f'drawing-{name}', directive.body)}"
-
-
-def _numbers(labels: dict[str, Target], chapter: str) -> Iterator[str]:
-    """The numbers of a chapter's equations or exercises, in the order of its text."""
-    return iter([target.text for target in labels.values() if target.chapter == chapter])

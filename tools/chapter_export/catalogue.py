@@ -12,14 +12,19 @@ from pybtex.database import Entry, parse_file
 from chapter_export.markup import ExportError, directive_of, parser
 
 EXERCISES = ("exercise", "exercise-start")
+NUMBERED = {"equation": "({})", "exercise": "Exercise {}", "figure": "Figure {}"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something with a label: the chapter it stands in, and what a reference to it shows."""
+    """Something with a label: the chapter it stands in, what a reference to it shows, and its kind.
+
+    The kind is one of NUMBERED, or none for a heading or a place in the text.
+    """
 
     chapter: str
     text: str
+    kind: str = ""
 
 
 @dataclass
@@ -29,10 +34,7 @@ class Catalogue:
     repository: Repository
     root: Path = ROOT
     titles: dict[str, str] = field(default_factory=dict)  # chapter -> its title
-    equations: dict[str, Target] = field(default_factory=dict)
-    exercises: dict[str, Target] = field(default_factory=dict)
-    figures: dict[str, Target] = field(default_factory=dict)
-    targets: dict[str, Target] = field(default_factory=dict)  # (name)= and headings
+    labels: dict[str, Target] = field(default_factory=dict)
     bibliography: dict[str, Entry] = field(default_factory=dict)
 
     def add_chapter(self, path: Path) -> None:
@@ -44,10 +46,10 @@ class Catalogue:
             elif figure := figure_of(cell):
                 reader.figure(figure.get("name", ""))
 
-    def labelled(self, label: str) -> Target | None:
-        """What a label stands for, whatever its kind; None where no chapter has it."""
-        kinds = (self.equations, self.exercises, self.figures, self.targets)
-        return next((kind[label] for kind in kinds if label in kind), None)
+    def numbers(self, kind: str, chapter: str) -> list[str]:
+        """The numbers of a chapter's equations, exercises or figures, in the order of its text."""
+        found = self.labels.values()
+        return [target.text for target in found if (target.kind, target.chapter) == (kind, chapter)]
 
     def citation(self, key: str) -> tuple[str, str, str]:
         """Authors, year and address of an entry of the bibliography."""
@@ -66,7 +68,7 @@ class _LabelReader:
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
         self.catalogue, self.chapter = catalogue, chapter
-        self.counts = {"equation": 0, "exercise": 0, "figure": 0}
+        self.counts = dict.fromkeys(NUMBERED, 0)
         self.parser = parser()
 
     def read(self, source: str) -> None:
@@ -79,7 +81,7 @@ class _LabelReader:
             elif token.type == "heading_open":
                 self._heading(tokens[place + 1].content, waiting)
             elif token.type == "math_block_label":
-                self._number("equation", self.catalogue.equations, token.info, "({})")
+                self._number("equation", token.info)
             elif token.type in ("fence", "colon_fence"):
                 self._directive(token)
             if token.type != "myst_target" and token.level == 0 and token.nesting >= 0:
@@ -90,10 +92,9 @@ class _LabelReader:
         if directive is None or directive.name in ("code-cell", "code-block"):
             return
         if directive.name == "math" and "label" in directive.options:
-            self._number("equation", self.catalogue.equations, directive.options["label"], "({})")
+            self._number("equation", directive.options["label"])
         elif directive.name in EXERCISES and "nonumber" not in directive.options:
-            label = directive.options.get("label", "")
-            self._number("exercise", self.catalogue.exercises, label, "Exercise {}")
+            self._number("exercise", directive.options.get("label", ""))
         elif directive.name == "drawing":
             self.figure(f"drawing-{directive.argument}")
         elif directive.name == "figure" and directive.body:
@@ -102,21 +103,22 @@ class _LabelReader:
 
     def figure(self, name: str) -> None:
         """Count a figure with a caption: a picture of the repository, or what a cell draws."""
-        self._number("figure", self.catalogue.figures, name, "Figure {}")
+        self._number("figure", name)
 
-    def _number(self, kind: str, labels: dict[str, Target], label: str, form: str) -> None:
+    def _number(self, kind: str, label: str) -> None:
         self.counts[kind] += 1
         number = f"{chapter_number(self.chapter)}.{self.counts[kind]}"
-        labels[label or f"{self.chapter} {number}"] = Target(self.chapter, form.format(number))
+        target = Target(self.chapter, NUMBERED[kind].format(number), kind)
+        self.catalogue.labels[label or f"{self.chapter} {kind} {number}"] = target
 
     def _heading(self, title: str, waiting: list[str]) -> None:
         self.catalogue.titles.setdefault(self.chapter, title)
-        self._name([*waiting, heading_slug(title)], title)
-        waiting.clear()
+        waiting.append(heading_slug(title))
+        self._name(waiting, title)
 
     def _name(self, waiting: list[str], text: str) -> None:
         for name in waiting:
-            self.catalogue.targets.setdefault(name, Target(self.chapter, text))
+            self.catalogue.labels.setdefault(name, Target(self.chapter, text))
         waiting.clear()
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from markdown_it.token import Token
 from project_facts import chapter_number, split_title, time_text
 
-from chapter_export.catalogue import Catalogue, Target
+from chapter_export.catalogue import Catalogue
 from chapter_export.markup import ExportError
 
 
@@ -18,11 +18,9 @@ class InlineWriter:
         self.catalogue, self.chapter = catalogue, chapter
         self.roles: dict[str, Callable[[str], str]] = {
             "doc": self.document,
-            "ref": self.reference,
-            "numref": self.reference,
-            "eq": self.equation,
-            **dict.fromkeys(("cite", "cite:p"), self.cite_in_brackets),
-            "cite:t": self.cite_in_text,
+            **dict.fromkeys(("ref", "numref", "eq"), self.reference),
+            **dict.fromkeys(("cite", "cite:p"), lambda keys: f"({self.cited(keys, '{}, {}', '; ')})"),
+            "cite:t": lambda keys: self.cited(keys, "{} ({})", ", "),
             "source": self.source,
             "minutes": lambda chapter: time_text(chapter, catalogue.root),
             "math": lambda formula: f"${formula}$",
@@ -79,15 +77,9 @@ class InlineWriter:
         return f"[{text or self.catalogue.titles[name]}]({name}.ipynb)"
 
     def reference(self, content: str) -> str:
-        """{ref} and {numref}: the number or title of what is meant, linked where it is in another chapter."""
+        """{ref}, {numref}, {eq}: the number or title of what is meant, linked if another chapter has it."""
         text, label = split_title(content)
-        return self._point(label, self.catalogue.labelled(label), text)
-
-    def equation(self, label: str) -> str:
-        """{eq}: the number of an equation."""
-        return self._point(label, self.catalogue.equations.get(label), "")
-
-    def _point(self, label: str, target: Target | None, text: str) -> str:
+        target = self.catalogue.labels.get(label)
         if target is None:
             raise ExportError(f"there is no label {label} in any chapter.")
         text = text or target.text
@@ -95,15 +87,10 @@ class InlineWriter:
             raise ExportError(f"a reference to {label} needs a text: [text](#{label}).")
         return text if target.chapter == self.chapter else f"[{text}]({target.chapter}.ipynb)"
 
-    def cite_in_text(self, keys: str) -> str:
-        """{cite:t}: Authors (year)."""
-        cited = [self.catalogue.citation(key.strip()) for key in keys.split(",")]
-        return ", ".join(f"[{authors} ({year})]({address})" for authors, year, address in cited)
-
-    def cite_in_brackets(self, keys: str) -> str:
-        """{cite:p}: (Authors, year)."""
-        cited = [self.catalogue.citation(key.strip()) for key in keys.split(",")]
-        return "(" + "; ".join(f"[{authors}, {year}]({address})" for authors, year, address in cited) + ")"
+    def cited(self, keys: str, form: str, between: str) -> str:
+        """{cite}: authors and year of some works in a form, each a link to the work."""
+        found = (self.catalogue.citation(key.strip()) for key in keys.split(","))
+        return between.join(f"[{form.format(authors, year)}]({address})" for authors, year, address in found)
 
     def source(self, content: str) -> str:
         """{source}: a file where it is hosted."""
@@ -118,9 +105,8 @@ class InlineWriter:
             return source
         text = source[1 : source.rindex("](")]
         name, _, anchor = address.partition("#")
-        if name:
-            return self.document(f"{text} <{name.removesuffix('.md')}>" if text else name.removesuffix(".md"))
-        return self._point(anchor, self.catalogue.labelled(anchor), text)
+        point, target = (self.document, name.removesuffix(".md")) if name else (self.reference, anchor)
+        return point(f"{text} <{target}>" if text else target)
 
     def image(self, alt: str, address: str) -> str:
         """A picture of the repository, by its full address: the notebook travels alone."""

@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 from traitlets import ObjectName, Unicode
 
-from kernel_figures.layout import COLUMN, LEAST_LABEL, label_height, lay_out_narrow, scroll_width
+from kernel_figures.layout import COLUMN, LEAST_LABEL, label_height, lay_out_narrow
 
 MIME = "application/vnd.vit.narrow+json"
 MARGIN = 0.02  # inches
@@ -51,7 +51,7 @@ def narrow_picture(figure: Figure) -> dict[str, Any] | None:
     before = label_height(figure)
     if before is None or before >= LEAST_LABEL:
         return None
-    scroll = {"scroll": scroll_width(figure)}
+    scroll = {"scroll": round(COLUMN * LEAST_LABEL / before + 0.5)}
     if not lay_out_narrow(figure):
         return scroll
     labels = label_height(figure, MARGIN)

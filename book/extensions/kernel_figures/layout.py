@@ -19,6 +19,7 @@ COLUMN = 358  # pixels of the page: the column of a phone that is 390 wide
 LEAST_LABEL = 9.0  # of those pixels, the size of a letter
 POINTS = 72  # in an inch
 WIDTH = 4.0  # inches
+LEAST_POINTS = LEAST_LABEL * POINTS * WIDTH / COLUMN  # the smallest size of text that can be read
 GAP = 0.08  # between pictures, and around their titles
 LEAST_PICTURE = 0.75  # the side of a picture, unless it was smaller before
 TALLEST = {1: 2.8, 2: 3.3}  # a plot among so many, unless it was flatter before; with more of them 2.6
@@ -46,17 +47,6 @@ def label_height(figure: Figure, margin: float = 0.1) -> float | None:
     if points is None:
         return None
     return points * COLUMN / (POINTS * (figure.get_tightbbox().width + 2 * margin))
-
-
-def scroll_width(figure: Figure, margin: float = 0.1) -> int:
-    """The least width in pixels of the page at which the smallest text can be read."""
-    height = label_height(figure, margin)
-    return COLUMN if height is None else max(COLUMN, round(COLUMN * LEAST_LABEL / height + 0.5))
-
-
-def least_points(width: float) -> float:
-    """The smallest size of text in points that can be read in a figure of that width in inches."""
-    return LEAST_LABEL * POINTS * width / COLUMN
 
 
 def extent(text: Text) -> tuple[float, float]:
@@ -87,12 +77,7 @@ def lay_out_narrow(figure: Figure) -> bool:
 
 def _grid(figure: Figure) -> np.ndarray | None:
     """The axes by row and column, without empty ones; None where they do not form a plain grid."""
-    specs = {
-        axes: spec
-        for axes in figure.axes
-        if not hasattr(axes, "_colorbar")
-        for spec in [axes.get_subplotspec()]
-    }
+    specs = {axes: axes.get_subplotspec() for axes in figure.axes if not hasattr(axes, "_colorbar")}
     if not specs or any(spec is None for spec in specs.values()) or figure.texts:
         return None
     if len(specs) == 1 and not next(iter(specs)).axison:
@@ -114,9 +99,8 @@ def _grid(figure: Figure) -> np.ndarray | None:
 
 def _place(figure: Figure, panels: list[Axes], shape: tuple[int, int], height: float) -> None:
     figure.set_size_inches(WIDTH, height)
-    spec = GridSpec(*shape, figure=figure)
-    for place, axes in enumerate(panels):
-        axes.set_subplotspec(spec[place // shape[1], place % shape[1]])
+    for axes, spec in zip(panels, GridSpec(*shape, figure=figure), strict=False):
+        axes.set_subplotspec(spec)
 
 
 def _lay_out_pictures(figure: Figure, grid: np.ndarray) -> bool:
@@ -138,13 +122,8 @@ def _lay_out_pictures(figure: Figure, grid: np.ndarray) -> bool:
     labels = [axes.yaxis.label for axes in panels]
     _fit([title for title in titles if title.get_text()], side + GAP / 2, 0)
     _fit([label for label in labels if label.get_text()], side * aspect + GAP / 2, 1)
-    heads = sum(
-        max(
-            (extent(axes.title)[1] + GAP if axes.get_title() else 0)
-            for axes in panels[start : start + columns]
-        )
-        for start in range(0, len(panels), columns)
-    )
+    heights = [extent(title)[1] + GAP if title.get_text() else 0 for title in titles]
+    heads = sum(max(heights[start : start + columns]) for start in range(0, len(panels), columns))
     _place(figure, panels, (rows, columns), rows * (side * aspect + GAP) + heads)
     return True
 
@@ -154,19 +133,16 @@ def _fit(texts: list, room: float, side: int) -> None:
     largest = max((extent(text)[side] for text in texts), default=0.0)
     if largest > room:
         for text in texts:
-            text.set_fontsize(max(least_points(WIDTH), text.get_fontsize() * room / largest))
+            text.set_fontsize(max(LEAST_POINTS, text.get_fontsize() * room / largest))
 
 
 def _lay_out_plots(figure: Figure, grid: np.ndarray) -> None:
     """Put plots below one another, legends below them."""
     panels = [axes for axes in grid.flat if axes is not None]
     before = figure.get_size_inches() / grid.shape[::-1]
-    flat = before[1] * min(1.0, WIDTH / before[0])
-    height = (
-        max(flat, min(before[1], TALLEST[1]))
-        if len(panels) == 1
-        else min(before[1], TALLEST.get(len(panels), 2.6))
-    )
+    height = min(before[1], TALLEST.get(len(panels), 2.6))
+    if len(panels) == 1:
+        height = max(height, before[1] * min(1.0, WIDTH / before[0]))
     for row in grid:
         for axes in row[1:]:
             if axes is not None and row[0] is not None:

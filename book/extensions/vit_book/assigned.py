@@ -42,8 +42,7 @@ def row(name: str, assumes: str) -> list[str]:
         assumes,
         f"{reading_minutes(name)} min",
         f"{seconds:.0f} s",
-        f"{len(checked)}, {sum(task.points for task in checked):g} points",
-        f"{len(asked)}, {sum(task.points for task in asked):g} points",
+        *(f"{len(some)}, {sum(task.points for task in some):g} points" for some in (checked, asked)),
         f"about {reading_minutes(name) + sum(task.points for task in tasks):.0f} min",
     ]
 

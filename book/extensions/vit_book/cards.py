@@ -16,7 +16,7 @@ from project_facts import chapter_number
 from sphinx.application import Sphinx
 
 from vit_book.letters import letters_of
-from vit_book.terms import LINK, entries_of, running_prose, split_at
+from vit_book.terms import LINK, entries_of, put_links, running_prose
 
 EQUATION = re.compile(r"\b[Ee]quations?\s+([1-8])\b(?!\.\d)")
 NEXT = re.compile(r"(?:,|,?\s+(?:and|or|to))\s+([1-8])\b(?!\.\d)")
@@ -55,8 +55,8 @@ def link_equations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     known, used = paper_equations(app), set()
     for text in running_prose(doctree):
-        rest, cut = text, 0
-        for number, (start, end) in mentions(text.astext()):
+        links = []
+        for number, place in mentions(text.astext()):
             label = f"{TARGET}{number}"
             if label in known and label not in used:
                 used.add(label)
@@ -64,7 +64,8 @@ def link_equations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 page = "" if there == docname else app.builder.get_relative_uri(docname, there)
                 address = {"refuri": f"{page}#{label}"}
                 link = nodes.reference("", "", internal=True, classes=["paper-equation"], **address)
-                rest, cut = split_at(rest, (start - cut, end - cut), link), end
+                links.append((place, link))
+        put_links(text, links)
 
 
 def cards(app: Sphinx, doctree: nodes.document) -> dict[str, dict[str, str]]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-import sphinxcontrib.bibtex.plugin
 from sphinx.application import Sphinx
+from sphinxcontrib.bibtex.plugin import register_plugin
 from sphinxcontrib.bibtex.style.referencing import BracketStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
@@ -25,6 +25,5 @@ class AuthorYearRound(AuthorYearReferenceStyle):
 
 def setup(app: Sphinx) -> None:
     """Offer the style under the name that `_config.yml` uses."""
-    sphinxcontrib.bibtex.plugin.register_plugin(
-        "sphinxcontrib.bibtex.style.referencing", "author_year_round", AuthorYearRound
-    )
+    group = "sphinxcontrib.bibtex.style.referencing"
+    register_plugin(group, "author_year_round", AuthorYearRound)

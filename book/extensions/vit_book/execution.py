@@ -68,9 +68,7 @@ def prepare_environment() -> str:
         raise ConfigError(f"VIT_BUDGET is {budget!r}; it must be one of {', '.join(BUDGETS)}.")
     os.environ["TQDM_DISABLE"] = "1"  # a page is no place for a moving bar
     os.environ.pop("MPLBACKEND", None)  # with a shell's choice, such as Agg, pages would have no pictures
-    os.environ.setdefault(
-        "OMP_WAIT_POLICY", "PASSIVE"
-    )  # waiting threads sleep: on a busy machine 4 times faster
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads sleep: 4 times faster if busy
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger warns about frozen modules
     return budget
 

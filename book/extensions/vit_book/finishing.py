@@ -35,18 +35,17 @@ ONLY_WITH = {
     "copybutton.js": SHOWS_CODE,
     "copybutton.css": SHOWS_CODE,
 }
-REPEATED_ID = re.compile(r'(<section) id="(?:exercise|solution)-content"')
-DRAWING_NAME = re.compile(r"<(title|desc) id=")
 # Said in the page itself, before anything is drawn: no flash of the other theme, and colours without scripts.
-THEME = """<script data-cfasync="false">
-    {
-      const root = document.documentElement.dataset;
-      root.mode = localStorage.getItem("mode") || "auto";
-      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-      root.theme = root.mode === "auto" ? (dark ? "dark" : "light") : root.mode;
-    }
-  </script>"""
-THEIR_THEME = re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL)
+THEME = Path(__file__).with_name("theme.html").read_text(encoding="utf-8").rstrip()
+PUT_RIGHT = (
+    # Light colours without scripts; with them, the theme that the reader wants.
+    (re.compile(r'(<html[^>]*data-theme=)"auto"'), r'\1"light"'),
+    (re.compile(r'<script data-cfasync="false">.*?</script>', re.DOTALL), THEME),
+    # Exercises and solutions all name their text alike; nothing leads there, so it goes without a name.
+    (re.compile(r'(<section) id="(?:exercise|solution)-content"'), r"\1"),
+    # The search marks what it found; it would end at a word in a drawing's name, which has no place.
+    (re.compile(r"<(title|desc) id="), r'<\1 class="nohighlight" id='),
+)
 
 
 def without_script(page: str, name: str) -> str:
@@ -110,27 +109,18 @@ def renamed_pictures(page: str, names: list[str]) -> str:
     return page
 
 
+def put_right(page: str) -> str:
+    """Say in a way that works what the theme writes twice, or so that it needs a script."""
+    for pattern, text in PUT_RIGHT:
+        page = pattern.sub(text, page)
+    return page
+
+
 def versions(page: str, digests: dict[str, str]) -> str:
     """Say the version of files that changed after the build named it, so that browsers fetch them anew."""
     for name, digest in digests.items():
         page = re.sub(rf'({re.escape(name)})(?:\?[\w=]*)?"', rf'\1?v={digest}"', page)
     return page
-
-
-def theme_from_the_start(page: str) -> str:
-    """Light colours without scripts; with them, the theme that the reader wants, before anything is drawn."""
-    page = re.sub(r'(<html[^>]*data-theme=)"auto"', r'\1"light"', page)
-    return THEIR_THEME.sub(lambda _: THEME, page, count=1)
-
-
-def unique_ids(page: str) -> str:
-    """Exercises and solutions all name their text alike; nothing leads there, so it goes without a name."""
-    return REPEATED_ID.sub(r"\1", page)
-
-
-def names_of_drawings_unmarked(page: str) -> str:
-    """The search marks what it found; it would end at a word in a drawing's name, which has no place."""
-    return DRAWING_NAME.sub(r'<\1 class="nohighlight" id=', page)
 
 
 def finish(site: Path, cache: Path) -> None:
@@ -139,15 +129,8 @@ def finish(site: Path, cache: Path) -> None:
     renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})
     lighten_mathjax(site / "_static")
-    steps = [
-        formulas_where_they_are,
-        drop_unused_companions,
-        scripts_after_the_text,
-        theme_from_the_start,
-        unique_ids,
-        names_of_drawings_unmarked,
-        partial(renamed_pictures, names=renamed),
-    ]
+    rename = partial(renamed_pictures, names=renamed)
+    steps = (formulas_where_they_are, drop_unused_companions, scripts_after_the_text, put_right, rename)
     for path in pages:
         text = path.read_text(encoding="utf-8")
         for step in steps:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -69,11 +69,9 @@ METHOD = 3  # counts up when this file makes other pictures of the same input
 
 def likeness(picture: Image.Image, other: Image.Image) -> float:
     """How alike two pictures look, in decibels: the peak signal-to-noise ratio on the worse ground."""
-    ratios = []
-    for ground in (0, 255):
-        errors = _on(picture, ground) - _on(other, ground)
-        ratios.append(10 * np.log10(255**2 / max(float(np.square(errors).mean()), 1e-9)))
-    return min(ratios)
+    errors = [_on(picture, ground) - _on(other, ground) for ground in (0, 255)]
+    worst = max(float(np.square(error).mean()) for error in errors)
+    return 10 * np.log10(255**2 / max(worst, 1e-9))
 
 
 def _on(picture: Image.Image, ground: int) -> np.ndarray:
@@ -157,13 +155,7 @@ def _classes(selector: list) -> list[str]:
 
 
 def _selectors(prelude: list) -> list[list]:
-    parts: list[list] = [[]]
-    for token in prelude:
-        if token == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
+    return [list(part) for comma, part in groupby(prelude, lambda token: token == ",") if not comma]
 
 
 def prune(css: str, words: set[str]) -> str:
@@ -180,9 +172,8 @@ def _pruned(rules: Iterable, words: set[str]) -> str:
                 selector = ",".join(tinycss2.serialize(part).strip() for part in live)
                 kept.append(f"{selector}{{{tinycss2.serialize(rule.content).strip()}}}")
         elif rule.type == "at-rule" and rule.lower_at_keyword in NESTED and rule.content is not None:
-            inner = _pruned(
-                tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True), words
-            )
+            nested = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
+            inner = _pruned(nested, words)
             if inner:
                 kept.append(f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inner}}}")
         else:
@@ -213,8 +204,6 @@ def lighten_styles(site: Path) -> list[Path]:
     for path in changed:
         path.write_text(prune(path.read_text(encoding="utf-8"), words), encoding="utf-8")
     styles = "\n".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css"))
-    icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {
-        ord(icon) for icon in DRAWN.findall(styles)
-    }
+    icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {*map(ord, DRAWN.findall(styles))}
     subset_icons(static / ICON_FONTS, icons)
     return changed

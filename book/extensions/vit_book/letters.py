@@ -6,6 +6,7 @@ its own is in the rows of that chapter; they come before the rows of the whole b
 
 import functools
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from docutils import nodes
@@ -59,18 +60,15 @@ def mark_rows(app: Sphinx, doctree: nodes.document) -> None:
     """Give each row of the notation page an id, such as letter-d or letter-7-epsilon."""
     if app.env.docname != PAGE:
         return
-    used: set[str] = set()
+    seen: Counter[str] = Counter()
     for heads, rows in _tables(doctree):
         for row in rows:
             cells = dict(zip(heads, row, strict=True))
             place = next(name for name in SYMBOLS if name in heads)
             chapter = f"{cells[ONLY].astext().strip()}-" if ONLY in heads else ""
-            anchor = plain = f"letter-{chapter}{nodes.make_id(cells[place].astext())}".rstrip("-")
-            number = 1
-            while anchor in used:
-                anchor, number = f"{plain}-{number + 1}", number + 1
-            used.add(anchor)
-            row["ids"].append(anchor)
+            anchor = f"letter-{chapter}{nodes.make_id(cells[place].astext())}".rstrip("-")
+            seen[anchor] += 1
+            row["ids"].append(anchor if seen[anchor] == 1 else f"{anchor}-{seen[anchor]}")
 
 
 def _more(cells: dict[str, nodes.Node]) -> str:
@@ -97,9 +95,8 @@ def letters_of(app: Sphinx) -> list[Letter]:
         cells = dict(zip(heads, row, strict=True))
         name = _plain(next(cells[head] for head in SYMBOLS if head in cells))
         chapter = entry.chapter if entry.alone else None
-        found.append(
-            Letter(symbols_named(name), chapter, row["ids"][0], name, _plain(cells[MEANING]), _more(cells))
-        )
+        said = (name, _plain(cells[MEANING]), _more(cells))
+        found.append(Letter(symbols_named(name), chapter, row["ids"][0], *said))
     return found
 
 

@@ -35,7 +35,7 @@ def facts(line: nodes.paragraph) -> list[list[nodes.Node]]:
     >>> needs, time = nodes.strong("", "Needs"), nodes.strong("", "Time")
     >>> line = nodes.paragraph("", "", needs, nodes.Text(" a · "), time)
     >>> [[node.astext() for node in piece] for piece in facts(line)]
-    [['Needs', 'a'], ['Time']]
+    [['Needs', ' a '], ['Time']]
     """
     pieces: list[list[nodes.Node]] = [[]]
     for node in line.children:
@@ -47,11 +47,6 @@ def facts(line: nodes.paragraph) -> list[list[nodes.Node]]:
                 pieces.append([])
             if text.strip():
                 pieces[-1].append(nodes.Text(text))
-    for piece in pieces:
-        for place in (0, 1, -1):  # no blanks around a piece
-            if -len(piece) <= place < len(piece) and isinstance(piece[place], nodes.Text):
-                text = piece[place].astext()
-                piece[place] = nodes.Text(text.rstrip() if place == -1 else text.lstrip())
     return [piece for piece in pieces if piece]
 
 

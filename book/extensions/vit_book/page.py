@@ -6,12 +6,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 
-def drop_thebe(context: dict[str, Any]) -> None:
-    """Leave out the scripts for live code: they would load from another host, and they raise a page error."""
-    for kind in ("script_files", "css_files"):
-        context[kind] = [file for file in context.get(kind, []) if "thebe" not in _told_by(file)]
-
-
 def drop_thebe_settings(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Leave out the settings for live code that stand in the page itself."""
     for node in list(doctree.findall(nodes.raw)):
@@ -25,20 +19,19 @@ def _told_by(file: Any) -> str:
     return f"{getattr(file, 'filename', file)} {body}".lower()
 
 
-def flatten_launch_button(context: dict[str, Any]) -> None:
-    """Show Colab as one button with its name, not as a menu with one entry."""
+def finish_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Leave out the scripts for live code; show Colab as one button with its name, not as a menu of one.
+
+    The scripts would load from another host, and they raise a page error.
+    """
+    for kind in ("script_files", "css_files"):
+        context[kind] = [file for file in context.get(kind, []) if "thebe" not in _told_by(file)]
     for place, button in enumerate(context.get("header_buttons", [])):
         if button.get("label") == "launch-buttons" and len(button["buttons"]) == 1:
             colab = {"text": "Colab", "tooltip": "Open this chapter in Colab", "label": "colab-button"}
             context["header_buttons"][place] = {**button["buttons"][0], **colab}
-
-
-def finish_page(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Apply everything of this module to one page."""
-    drop_thebe(context)
-    flatten_launch_button(context)
 
 
 def setup(app: Sphinx) -> None:

@@ -35,12 +35,12 @@ def machine(result: dict[str, Any]) -> list[str]:
     best = peaks(result)
     reached = " and ".join(f"{best[dtype]:,.0f} GFLOP/s in {dtype}" for dtype in ("float32", "bfloat16"))
     date, _, _ = result["date"].partition("T")
-    slower, pairs = slower_in_bfloat16(result)
-    imitated = (
-        f" It imitates bfloat16: ours is slower in it than in float32 in {slower} of {pairs} cells."
-        if best["bfloat16"] < best["float32"]
-        else ""
-    )
+    imitated = ""
+    if best["bfloat16"] < best["float32"]:
+        slower, pairs = slower_in_bfloat16(result)
+        imitated = (
+            f" It imitates bfloat16: ours is slower in it than in float32 in {slower} of {pairs} cells."
+        )
     _, *others = sorted(Counter(cell["commit"] for cell in result["cells"].values()).values(), reverse=True)
     later = f" After a change of our code {sum(others)} cells were measured again." if others else ""
     return [
@@ -86,17 +86,9 @@ def speeds(result: dict[str, Any], mode: str) -> list[str]:
         alone = [f"{beside(cell, UNKEPT):.2f}"] if mode == "training" else []
         size, dtype = name.rsplit(maxsplit=1)
         share = ours["share_of_peak"] * cell["peak_gflops"] / best[dtype]
-        rows.append(
-            [
-                *(size, dtype),
-                f"{beside(cell):.2f}",
-                f"{low:.2f} to {high:.2f}",
-                *alone,
-                f"{share:.0%}",
-                f"{ours['memory_mib'] / fastest['memory_mib']:.2f}",
-                cell["fastest_peer"],
-            ]
-        )
+        memory = f"{ours['memory_mib'] / fastest['memory_mib']:.2f}"
+        speed = [f"{beside(cell):.2f}", f"{low:.2f} to {high:.2f}", *alone, f"{share:.0%}"]
+        rows.append([size, dtype, *speed, memory, cell["fastest_peer"]])
     head = [word for word in HEAD if mode == "training" or word != "alone"]
     return table(head, rows)
 
@@ -146,12 +138,8 @@ def missed(result: dict[str, Any]) -> list[str]:
             if beside(cell) < aim:
                 left = dict(cell["profile"])
                 shares = [sum(left.pop(kind, 0.0) for kind in kinds) for kinds in KINDS.values()]
-                rows.append(
-                    [
-                        *(mode, *name.rsplit(maxsplit=1), f"{beside(cell):.2f}"),
-                        *(f"{100 * share:.0f}" for share in (*shares, sum(left.values()))),
-                    ]
-                )
+                parts = [f"{100 * share:.0f}" for share in (*shares, sum(left.values()))]
+                rows.append([mode, *name.rsplit(maxsplit=1), f"{beside(cell):.2f}", *parts])
     return table(("", "model", "type", "ratio", *KINDS, "the rest"), rows) if rows else []
 
 

@@ -27,9 +27,8 @@ PLACES = {
 
 def box(names: str, x: float, y: float, width: float, height: float, radius: float = 2) -> str:
     """A rectangle that belongs to the named parts."""
-    return (
-        f'<rect class="{names}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}"/>'
-    )
+    corner = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}"'
+    return f'<rect class="{names}" {corner}/>'
 
 
 def line(names: str, path: str) -> str:

@@ -11,12 +11,10 @@ import math
 import os
 import time
 from collections.abc import Coroutine, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
 from typing import Any, TypeVar
 
 from joblib import cpu_count
@@ -141,30 +139,18 @@ async def run_all(
     return failed
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """Leaves Ctrl-C to asyncio: of several clients, each would put its own handler in the other's place."""
+
+    def add_signal_handler(self, *_: object) -> None:
+        """Refuse, as where there are no signals; clients then do without."""
+        raise NotImplementedError
+
+
 def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in a thread of its own; after Ctrl-C, to the end of all that it started.
-
-    In the main thread, each of several clients would put its own handler of Ctrl-C in the other's place.
-    """
-    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task]] = Future()
-    waited_for = Event()
-
-    async def noted() -> T:
-        begun.set_result((asyncio.get_running_loop(), asyncio.current_task()))
-        await asyncio.to_thread(waited_for.wait)  # a Ctrl-C before that would end the wait, not the work
-        return await work
-
-    with ThreadPoolExecutor(1) as pool:  # which it leaves only when all has ended
-        try:
-            running = pool.submit(asyncio.run, noted())
-            waited_for.set()
-            return running.result()
-        except KeyboardInterrupt:
-            waited_for.set()
-            with suppress(TimeoutError):  # Ctrl-C came before the thread had begun
-                loop, task = begun.result(timeout=5)
-                loop.call_soon_threadsafe(task.cancel)
-            raise
+    """Run a coroutine to its end; after Ctrl-C, to the end of all that it started."""
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        return runner.run(work)
 
 
 def fill_cache(_app: Sphinx, env: SphinxEnvType, docnames: list[str]) -> None:

@@ -1,37 +1,27 @@
 """What is put beside the pages: exported notebooks, a page at the root, and three files for machines.
 
 Machines read `sitemap.xml`, `robots.txt` and `llms.txt` (https://llmstxt.org), which names every page in the
-order of the table of contents, each with the description that the page itself has.
+order of the table of contents, each with its description.
 """
 
 import shutil
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from check_book import parts
 from project_facts import chapters
 from sphinx.application import Sphinx
 
-from vit_book.descriptions import read_description, tags
+from vit_book.descriptions import tags
 
 SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {entries}
 </urlset>
 """
-ROOT_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="canonical" href="{address}">
-{tags}
-<meta http-equiv="refresh" content="0; url={target}">
-</head>
-<body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
-</html>
-"""
+ROOT_PAGE = Path(__file__).with_name("root_page.html").read_text(encoding="utf-8")
 
 
 def sitemap(base: str, pages: list[str]) -> str:
@@ -43,12 +33,10 @@ def sitemap(base: str, pages: list[str]) -> str:
 def llms_text(base: str, title: str, summary: str, pages: list[tuple[str, str, str, str]]) -> str:
     """The list of pages in Markdown; each page is its caption, its name, its title and its description."""
     lines = [f"# {title}", "", f"> {summary}"]
-    last = None
-    for caption, name, heading, description in pages:
-        if caption != last:
-            lines += ["", f"## {caption}", ""]
-            last = caption
-        lines.append(f"- [{heading}]({base}{name}.html): {description}")
+    for caption, group in groupby(pages, key=itemgetter(0)):
+        lines += ["", f"## {caption}", ""]
+        for _, name, heading, description in group:
+            lines.append(f"- [{heading}]({base}{name}.html): {description}")
     return "\n".join(lines) + "\n"
 
 
@@ -68,23 +56,23 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     built, base, root = Path(app.outdir), app.config.html_baseurl, app.config.root_doc
+    about = {name: app.env.metadata[name].get("description", "") for name in app.env.all_docs}
     sources = built / "_sources" / "notebooks"
     sources.mkdir(parents=True, exist_ok=True)
     for chapter in chapters(Path(app.srcdir)):
         shutil.copy(chapter.with_suffix(".ipynb"), sources)
     pages = [
-        (caption, name, app.env.titles[name].astext(), read_description(built, name))
+        (caption, name, app.env.titles[name].astext(), about[name])
         for caption, names in parts(Path(app.srcdir))[1:]
         for name in names
     ]
     generated = [name for name in ("genindex", "py-modindex") if (built / f"{name}.html").exists()]
     names = [root, *(name for _, name, _, _ in pages), *generated]
-    description = read_description(built, root)
     for name, text in {
-        "index.html": root_page(app, description),
+        "index.html": root_page(app, about[root]),
         "sitemap.xml": sitemap(base, names),
         "robots.txt": f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n",
-        "llms.txt": llms_text(base, app.config.html_title, description, pages),
+        "llms.txt": llms_text(base, app.config.html_title, about[root], pages),
     }.items():
         (built / name).write_text(text, encoding="utf-8")
 

@@ -95,10 +95,10 @@ def _anywhere(form: str) -> str:
 def running_paragraphs(doctree: nodes.document) -> Iterator[nodes.paragraph]:
     """The paragraphs of a page's running prose, in their order."""
     for paragraph in doctree.findall(nodes.paragraph):
-        around, node = True, paragraph.parent
-        while node is not None and around:
-            around, node = isinstance(node, AROUND), node.parent
-        if around and not paragraph.astext().startswith("Needs "):
+        around = paragraph.parent
+        while isinstance(around, AROUND):
+            around = around.parent
+        if around is None and not paragraph.astext().startswith("Needs "):
             yield paragraph
 
 
@@ -113,17 +113,14 @@ def running_prose(doctree: nodes.document) -> list[nodes.Text]:
     ]
 
 
-def split_at(text: nodes.Text, place: tuple[int, int], link: nodes.reference) -> nodes.Text:
-    """Put a link in the place of some characters, and return what follows it."""
-    start, end = place
-    parent, words = text.parent, text.astext()
-    rest = nodes.Text(words[end:])
-    link += nodes.Text(words[start:end])
-    index = parent.index(text)
-    parent.remove(text)
-    for offset, node in enumerate((nodes.Text(words[:start]), link, rest)):
-        parent.insert(index + offset, node)
-    return rest
+def put_links(text: nodes.Text, links: list[tuple[tuple[int, int], nodes.reference]]) -> None:
+    """Put links in the place of some characters of a text; each takes their words."""
+    words, parts, last = text.astext(), [], 0
+    for (start, end), link in links:
+        link += nodes.Text(words[start:end])
+        parts += [nodes.Text(words[last:start]), link]
+        last = end
+    text.parent.replace(text, [*parts, nodes.Text(words[last:])])
 
 
 def link_terms(doctree: nodes.document, docname: str, entries: list[Entry], glossary: str) -> None:
@@ -137,15 +134,15 @@ def link_terms(doctree: nodes.document, docname: str, entries: list[Entry], glos
             used.add(anchors[link["refuri"]].definition)
     expression = finder(entries)
     for text in running_prose(doctree):
-        rest, start = text, 0
-        while found := expression.search(rest.astext(), start):
+        links = []
+        for found in expression.finditer(text.astext()):
             entry = known[re.sub(r"\s+", " ", found[0]).lower()]
-            start = found.end()
             if entry.definition not in used:
                 used.add(entry.definition)
                 address = f"{glossary}#{entry.anchor}"
                 link = nodes.reference("", "", internal=True, refuri=address, classes=[LINK])
-                rest, start = split_at(rest, found.span(), link), 0
+                links.append((found.span(), link))
+        put_links(text, links)
 
 
 def link_page(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -50,19 +50,19 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
         f"{len(curve)}, kept {end['epoch']}" if end is not curve[-1] else str(len(curve))
         for curve, end in zip(curves, kept, strict=True)
     }
-    seeds = len(curves)
     labelled = "test_accuracy_mean" in result
-    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], seeds) if labelled else ""
+    test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], len(curves)) if labelled else ""
     wanted = wanted_of(result)
-    by_loss = "validation_loss" in wanted
+    measured = "loss" if "validation_loss" in wanted else "accuracy"
+    parts = ([epoch[f"{part}_{measured}"] for epoch in kept] for part in ("train", "validation"))
     return [
         f"`{name}`",
         f"{result['parameters']:,}",
         "; ".join(sorted(epochs)),
         f"{result['seconds_max'] / 60:.1f}",
-        *(cell(kept, part, by_loss) for part in ("train", "validation")),
+        *(reached(numbers, measured) for numbers in parts),
         test,
-        *(loss(number) if by_loss else share(number) for number in wanted.values()),
+        *(reached([number], measured) for number in wanted.values()),
     ]
 
 
@@ -77,16 +77,9 @@ def wanted_of(result: dict[str, Any]) -> dict[str, float]:
     return {key: recipe.aim or number for key, number in recipe.expect.items()}
 
 
-def cell(epochs: Sequence[dict[str, Any]], part: str, by_loss: bool) -> str:
-    """Write what some epochs reached on a part of the data: the mean of their accuracies, or losses."""
-    if by_loss:
-        return loss(fmean(epoch[f"{part}_loss"] for epoch in epochs))
-    return share(*(epoch[f"{part}_accuracy"] for epoch in epochs))
-
-
-def loss(number: float) -> str:
-    """Write a loss: "loss 0.68"."""
-    return f"loss {number:.2f}"
+def reached(numbers: Sequence[float], measured: str) -> str:
+    """Write the mean of what was measured: a "loss" as "loss 0.68", an "accuracy" as a share."""
+    return f"loss {fmean(numbers):.2f}" if measured == "loss" else share(*numbers)
 
 
 def place(result: dict[str, Any]) -> str:
@@ -106,9 +99,8 @@ def time_saved(result: dict[str, Any]) -> str:
     small = epochs[: floor(stages[1][0] * len(epochs))]  # an epoch in which the size changes belongs to none
     full = epochs[ceil(stages[-1][0] * len(epochs)) :]
     (_, first), *_, (_, last) = stages
-    return (
-        f" (An epoch at {first} pixels took {fmean(small) / fmean(full):.0%} of the time of one at {last}.)"
-    )
+    share = fmean(small) / fmean(full)
+    return f" (An epoch at {first} pixels took {share:.0%} of the time of one at {last}.)"
 
 
 def kept_epoch(curve: Sequence[dict[str, Any]], patience: int) -> dict[str, Any]:
@@ -161,9 +153,8 @@ def swept_lines(rows: Sequence[Row]) -> list[str]:
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
         test = spread(row.mean, row.std, len(row.runs)) + lost
         cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", test])
-    return table(
-        ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test"), cells
-    )
+    head = ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test")
+    return table(head, cells)
 
 
 def held_out_images(rows: Sequence[Row]) -> int:
