@@ -13,7 +13,7 @@ INSTALLED := .venv/.installed
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
-	@echo "make serve      serve the built book on this machine (PORT=8000)"
+	@echo "make serve      serve the built book on this machine, compressed (PORT=8000)"
 	@echo "make pdf        print the whole book into one PDF, with Chromium"
 	@echo "make links      follow the links that lead out of the book, which needs a network"
 	@echo "make slides     make a lecture of each chapter, from the built book"

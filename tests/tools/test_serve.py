@@ -1,5 +1,6 @@
 """The book as `make serve` serves it."""
 
+import gzip
 import socket
 import urllib.request
 from urllib.error import HTTPError
@@ -10,7 +11,10 @@ import serve
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "index.html").write_text("<h1>Patches</h1>")
+    (tmp_path / "index.html").write_text("<h1>Patches</h1>" * 500)
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "custom.css").write_text("a { color: red }" * 500)
+    (tmp_path / "_static" / "cat.png").write_bytes(bytes(range(256)) * 50)
     return tmp_path
 
 
@@ -19,13 +23,27 @@ def fetch(address, **headers):
         return answer.headers, answer.read()
 
 
-def test_a_page_is_asked_for_anew_and_sent_if_it_has_changed(folder):
+def test_text_comes_compressed_and_pictures_as_they_are(folder):
     with serve.served(folder) as root:
+        headers, body = fetch(root, **{"Accept-Encoding": "gzip"})
+        assert headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(body) == (folder / "index.html").read_bytes()
+        assert len(body) < 500
+        headers, body = fetch(f"{root}_static/cat.png", **{"Accept-Encoding": "gzip"})
+        assert headers["Content-Encoding"] is None
+        assert body == (folder / "_static" / "cat.png").read_bytes()
         headers, body = fetch(root)
         assert body == (folder / "index.html").read_bytes()
+
+
+def test_only_what_says_its_version_is_kept(folder):
+    with serve.served(folder) as root:
+        assert "immutable" in fetch(f"{root}_static/custom.css?v=1f2e")[0]["Cache-Control"]
+        assert fetch(f"{root}_static/custom.css")[0]["Cache-Control"] == "no-cache"
+        headers, _ = fetch(root)
         assert headers["Cache-Control"] == "no-cache"
         with pytest.raises(HTTPError, match="304"):
-            fetch(root, **{"If-Modified-Since": headers["Last-Modified"]})
+            fetch(root, **{"If-None-Match": headers["ETag"]})
 
 
 def test_nothing_outside_the_folder_is_served(folder):
