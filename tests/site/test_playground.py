@@ -86,7 +86,7 @@ def test_it_answers_as_the_package_does(name, playground):
 def test_what_the_page_says_of_its_photos(playground):
     """Each "What to notice" of the page that names an outcome."""
     assert playground.first() in CATS
-    playground.page.get_by_text("What each layer would answer").click()
+    playground.whole.get_by_text("What each layer would answer").click()
     answers = [text.split(",")[0] for text in playground.whole.locator(".vit-lens li").all_inner_texts()]
     assert {*answers[:6]} == {"tarantula", "centipede"}
     assert {*answers[6:]} <= CATS
@@ -169,7 +169,7 @@ def test_a_photo_of_ones_own_is_cut_and_goes_nowhere(page, playground, save_phot
     path = save_photo(tmp_path / "own.png", size=(300, 200), seed=1)
     playground.whole.locator("input[type=file]").set_input_files(path)
     first = playground.likely()
-    playground.page.get_by_text("Cut another square").click()
+    playground.whole.get_by_text("Cut another square").click()
     playground.slide("size of the square", 0.3)
     assert playground.likely() != first
     assert [url for url in asked if not url.startswith("blob:")] == []
