@@ -16,6 +16,7 @@ from measuring import interval, options, write_result
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.pretrained import load_pretrained
+from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.runs.trained_models import open_model
 
 SIDES = (64, 96, 128)
@@ -23,17 +24,12 @@ SIDES = (64, 96, 128)
 
 def with_positions(pretrained: VisionTransformer, side: int, along: str) -> VisionTransformer:
     """Return the model for larger photos, its head kept; positions "grid" or "row"."""
-    larger = VisionTransformer(type(pretrained.config)(**{**vars(pretrained.config), "image_size": side}))
-    weights = pretrained.state_dict()
-    table = weights.pop("tokens.position")  # (1, T, D)
-    first, patches = table[:, :1], table[:, 1:].mT  # (1, D, N)
-    rows, columns = pretrained.config.grid
-    if along == "grid":
-        patches = patches.unflatten(2, (rows, columns))
-        patches = F.interpolate(patches, larger.config.grid, mode="bilinear", align_corners=True).flatten(2)
-    else:
+    larger = adapted(pretrained, side, pretrained.config.num_classes, keep_head=True)
+    if along == "row":
+        table = pretrained.state_dict()["tokens.position"]  # (1, T, D)
+        first, patches = table[:, :1], table[:, 1:].mT  # (1, D, N)
         patches = F.interpolate(patches, larger.config.num_patches, mode="linear", align_corners=True)
-    larger.load_state_dict(weights | {"tokens.position": torch.cat([first, patches.mT], dim=1)})
+        larger.load_state_dict({"tokens.position": torch.cat([first, patches.mT], dim=1)}, strict=False)
     return larger.eval()
 
 
@@ -47,14 +43,8 @@ def main() -> None:
     pretrained = load_pretrained("tiny-imagenet")
     data = open_dataset(DataConfig("tiny-imagenet"), given.data_dir)
     chosen = torch.randperm(data.size_of("validation"), generator=torch.Generator().manual_seed(0))
-    wanted = set(chosen[: given.images].tolist())
-    photos, labels, place = [], [], 0
-    for images, some in data.batches("validation", workers=0):
-        keep = torch.tensor([place + n in wanted for n in range(len(some))])
-        photos.append(images[keep])
-        labels.append(some[keep])
-        place += len(some)
-    images, answers = torch.cat(photos), torch.cat(labels)
+    batches = zip(*data.batches("validation", workers=0), strict=True)
+    images, answers = (torch.cat(parts)[chosen[: given.images]] for parts in batches)
     rows: dict[str, Any] = {}
     for side in SIDES:
         hits = {}
