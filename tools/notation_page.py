@@ -182,7 +182,7 @@ def fits(entry: Symbol, symbol: Symbol) -> bool:
     """Whether an entry explains a symbol: the same one, or with another number where the entry counts.
 
     An entry counts where its subscript is made of i, j and the number of a block: z_0 is one of the z_l,
-    and SA_1 one of the SA_i, while D_k is no D_h.
+    and SA_1 one of the SA_i, while D_k is not D_h.
     """
     counts = bool(entry.inside) and {str(part) for part in entry.inside} <= {"i", "j", "\\ell"}
     return str(entry) == str(symbol) or (counts and entry.base == symbol.base and bool(symbol.below))

@@ -76,7 +76,7 @@ def read_version(root: Path = ROOT) -> str:
 
 
 def chapter_number(name: str) -> int | None:
-    """The number a chapter's file name begins with; None for a page that is no chapter.
+    """The number a chapter's file name begins with; None for a page that is not a chapter.
 
     >>> chapter_number("notebooks/03_attention"), chapter_number("book/notation")
     (3, None)
@@ -109,7 +109,7 @@ def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 def time_text(chapter: str, root: Path = ROOT) -> str:
     """Say how long a chapter takes: to read, and to run on what it was measured on."""
-    if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is no chapter of the book
+    if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is not a chapter of the book
         return minutes_text(chapter, root)
     return f"{reading_minutes(chapter, root)} minutes to read; it runs {minutes_text(chapter, root)}"
 

@@ -37,7 +37,7 @@ class NarrowFormatter(BaseFormatter):
     _return_type = dict
 
     def lookup(self, obj: object) -> Callable[[Figure], dict[str, Any] | None]:
-        """Return what draws an object; IPython expects a KeyError for one that is no figure."""
+        """Return what draws an object; IPython expects a KeyError for one that is not a figure."""
         if not isinstance(obj, Figure):
             raise KeyError(type(obj))
         return narrow_picture

@@ -54,7 +54,7 @@ def join_variants(app: Sphinx, doctree: nodes.document) -> None:
         bundle = variants.parent.parent
         wide = next(one for one in bundle if one["mime_type"] == "image/png")
         bundle.remove(variants.parent)
-        if "scroll" not in variants:  # a link between <picture> and <img> would be no HTML
+        if "scroll" not in variants:  # a link between <picture> and <img> would not be HTML
             wide.children[0]["classes"].append("no-scaled-link")
         variants.extend(wide.children)
         wide.children = []

@@ -49,7 +49,7 @@ class MinutesRole(SphinxRole):
     def run(self) -> tuple[list[Node], list[system_message]]:
         """Make the text."""
         if chapter_number(self.text) is None:
-            return [], [warning(self, f"{self.text} is no chapter")]
+            return [], [warning(self, f"{self.text} is not a chapter")]
         if minutes_file().exists():  # a dependency that is missing would make the page stale for ever
             self.env.note_dependency(str(minutes_file()))
         return [nodes.Text(time_text(self.text))], []
