@@ -181,7 +181,7 @@ def test_on_photos(live, model):
 
 
 def test_on_digits_with_a_model_of_another_shape(live):
-    """Patches of 4 in 28 x 28 pixels of one channel, ten classes: numbers that are not multiples of 4 or 2."""
+    """Patches of 4 in 28 x 28 pixels of one channel, ten classes: not multiples of 4 or 2."""
     config = {"image_size": 28, "patch_size": 4, "channels": 1, "dim": 48, "depth": 3, "heads": 3}
     trained = VisionTransformer(ViTConfig(**config, mlp_dim=90, num_classes=10)).eval()
     randomise(trained)
