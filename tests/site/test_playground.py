@@ -6,10 +6,12 @@ import pytest
 import torch
 from looks import settle
 from project_facts import ROOT
+from serve import served
 
 from vit_from_scratch.data.photos import load_photo
 from vit_from_scratch.examples import PHOTOS as EXAMPLES
 from vit_from_scratch.examples import photo
+from vit_from_scratch.inspection import attention_rollout, mean_attention_distance
 from vit_lab.runs.trained_models import open_model
 
 pytestmark = pytest.mark.site
@@ -81,6 +83,28 @@ def test_it_answers_as_the_package_does(name, playground):
     shares = trained.model(trained.scaling(255 * pixels)).softmax(dim=1)[0]
     for label, share in list(found.items())[:2]:
         assert 100 * shares[trained.class_names.index(label)] == pytest.approx(share, abs=2)
+
+
+def test_rollout_and_distances_are_the_packages(page):
+    """Of the same attention; a mistake in either changes what Part III's chapters would say of a photo."""
+    with served(PHOTOS.parent.parent) as root:
+        page.goto(f"{root}vit/photos/cat.jpg")
+        weights, rolled, far = page.evaluate(
+            """async () => {
+                const { load } = await import("/vit/vit.js");
+                const { meanDistance, rollout } = await import("/vit/looking.js");
+                const model = await load("/vit/tiny-imagenet.bin"), heads = [0, 1, 2, 3, 4, 5];
+                const pixels = new Float32Array(64 * 64 * 3).map((_, i) => Math.abs(Math.sin(i * i)));
+                const { attention } = model.forward(pixels);
+                const far = attention.map((one) => heads.map((h) => meanDistance(one, h, model.config)));
+                return [attention.map((one) => [...one]), [...rollout(attention, 6)], far];
+            }"""
+        )
+    attention = torch.tensor(weights, dtype=torch.float64).view(8, 1, 6, 65, 65)
+    expected = attention_rollout(attention)[0]
+    torch.testing.assert_close(torch.tensor(rolled).double().view(65, 65), expected, atol=1e-6, rtol=0)
+    expected = mean_attention_distance(attention, (8, 8), 8)[:, 0]
+    torch.testing.assert_close(torch.tensor(far).double(), expected, atol=1e-4, rtol=0)
 
 
 def test_what_the_page_says_of_its_photos(playground):

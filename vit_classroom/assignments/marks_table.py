@@ -139,10 +139,9 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
     names = dict.fromkeys(mark["name"] for record in records for mark in record["marks"])
     rows = []
     for record in records:
-        row = {column: record.get(column, "") for column in ABOUT if column != "look_at"}
-        row |= {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
-        row = {column: _harmless(row.get(column, "")) for column in ABOUT}
-        row["look_at"] = _harmless("; ".join(record.get("suspicions", [])))
+        numbers = {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
+        texts = record | numbers | {"look_at": "; ".join(record.get("suspicions", []))}
+        row = {column: _harmless(texts.get(column, "")) for column in ABOUT}
         row |= dict.fromkeys(names, "")
         row |= {one["name"]: f"{one['points']:g}" for one in record["marks"] if one["state"] != "to read"}
         rows.append(row)

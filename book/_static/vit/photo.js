@@ -7,7 +7,7 @@ import { componentColours, meanDistance, meanOfHeads, resize, rollout } from "./
 import { PatchGrid, bars, choice, element, percent, slider, toggle } from "./parts.js";
 import { load } from "./worker.js";
 
-const PHOTOS = [["cat", "cat"], ["coffee", "coffee"], ["rocket", "rocket"], ["astronaut", "astronaut"]];
+const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
 const SHARP = 256; // pixels a side of the picture that is shown
 const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [] };
 
@@ -20,11 +20,11 @@ class Photo {
 
     /** Fetch the model, build the controls in place of the still picture, and ask for the first answer. */
     async start() {
-        const note = element("p", { class: "vit-note", role: "status" }, "The model is coming: 3.8 MB.");
+        const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
         this.place.append(note);
         try {
             this.model = await load(this.place.dataset.model, (share) => {
-                note.textContent = `The model is coming: ${Math.round(100 * share)} % of 3.8 MB.`;
+                note.textContent = `The model is coming: ${Math.round(100 * share)} %.`;
             });
         } catch (error) {
             note.textContent = error.message;
@@ -44,13 +44,13 @@ class Photo {
         this.right = new PatchGrid({ ...about, label: `What the model sees, with the map over it. ${keys}` });
         this.status = element("p", { class: "vit-status", role: "status" });
         this.scaleBar = element("p", { class: "vit-scale" });
-        this.likely = bars("The five likeliest of 200 classes");
+        this.likely = bars(`The five likeliest of ${this.model.classes.length} classes`);
         this.lens = element("ol", { class: "vit-lens" });
         this.reach = element("table", { class: "vit-reach" });
         const file = element("input", { type: "file", accept: "image/*", change: () => this.openFile(file.files[0]) });
-        const photos = PHOTOS.map(([name, label]) => element("button", {
+        const photos = PHOTOS.map((name) => element("button", {
             type: "button", click: () => this.open(`${this.place.dataset.photos}/${name}.jpg`),
-        }, label));
+        }, name));
         const squares = [["size of the square", 0.2, 1], ["from left to right", 0, 1], ["from top to bottom", 0, 1]]
             .map(([label, min, max], i) => slider(
                 label, { min, max, step: 0.01, value: this.square[i], words: (x) => `${Math.round(100 * x)} %` },
