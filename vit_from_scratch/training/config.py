@@ -21,7 +21,8 @@ class TrainConfig:
         optimiser: "adamw" (decoupled weight decay), "adam" (weight decay as an L2 penalty), "sgd" or
             "muon" (Muon for the matrices of the blocks, AdamW for the rest).
         learning_rate: the base rate, which the schedule multiplies; with "muon" that of Muon.
-        adamw_learning_rate: with "muon", the base rate of the AdamW beside it.
+        adamw_learning_rate: with "muon", the base rate of the AdamW beside it; 0 for a third of Muon's, so
+            that a sweep of rates moves both.
         weight_decay: for weight matrices; biases, norms, class token and position embedding have none.
         momentum: of SGD and of Muon.
         betas: of Adam and AdamW; the paper's are 0.9 and 0.999.
@@ -95,9 +96,9 @@ class TrainConfig:
         each("seed", lambda seed: seed <= 2**63 - 1, f"at most {2**63 - 1}")
         each("threads", lambda count: count <= 1024, "at most 1024")
         each("batch_size", lambda count: count <= 2**31, f"at most {2**31}")
-        counts = "seed steps weight_decay warmup_steps clip_norm patience workers threads"
+        counts = "seed steps weight_decay warmup_steps clip_norm patience workers threads adamw_learning_rate"
         each(counts, lambda number: number >= 0, "0 or more")
-        each("learning_rate adamw_learning_rate", lambda rate: rate > 0, "a number above 0")
+        each("learning_rate", lambda rate: rate > 0, "a number above 0")
         shares = "momentum label_smoothing average_decay"
         each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
         each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")

@@ -120,7 +120,8 @@ class MuonBesideAdamW:
             )
         rest = [group | {"params": [p for p in group["params"] if p not in matrices]} for group in groups]
         muon = Muon(matrices, config.learning_rate, config.weight_decay, config.momentum, dtype)
-        adamw = torch.optim.AdamW(rest, lr=config.adamw_learning_rate, betas=config.betas, fused=True)
+        rate = config.adamw_learning_rate or config.learning_rate / 3
+        adamw = torch.optim.AdamW(rest, lr=rate, betas=config.betas, fused=True)
         self.optimisers: tuple[torch.optim.Optimizer, ...] = (muon, adamw)
         self.param_groups = [group for one in self.optimisers for group in one.param_groups]
 
