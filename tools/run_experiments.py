@@ -3,8 +3,8 @@
     python tools/run_experiments.py --data-dir DEST [--only transfer patch_size] [--show]
 
 Each study is run as `vit study` runs it: what its result holds is kept, the rest is trained, and the result
-is written anew after it. A stopped run goes on with the same command. The minutes are those that each study was
-planned with, on two CPU cores with bfloat16 units.
+is written anew after it. A stopped run goes on with the same command. The minutes are those that each study
+was planned with, on two CPU cores with bfloat16 units.
 """
 
 import argparse
