@@ -28,6 +28,7 @@ PLANNED = {
     "transfer_adamw": 110,
     "cifar10_resolution": 25,
     "imagenette_resolution": 60,
+    "positions": 60,
     "class_token": 30,
     "patch_size": 25,
 }
