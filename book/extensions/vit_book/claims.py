@@ -64,8 +64,8 @@ def read_claims() -> list[dict[str, Any]]:
 def claims_html(claims: Sequence[dict[str, Any]]) -> str:
     """Write the claims in HTML: two ways of sorting, then an article for each."""
     count = {verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in VERDICTS}
-    summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
-    orders = (("as-told", "as the paper tells them"), ("by-verdict", "by verdict"))
+    summary = ", ".join(f"{verdict} {number}" for verdict, number in count.items() if number)
+    orders = (("by-verdict", "by verdict"), ("as-told", "as the paper tells them"))
     choices = "".join(
         f'<label><input type="radio" name="order" id="{name}"{" checked" * (not place)}> {words}</label>'
         for place, (name, words) in enumerate(orders)

@@ -43,7 +43,7 @@ class Difference:
         """
         digits = ".2f" if self.unit == "cosine" else ".1f"
         mean, low, high = (f"{value:+{digits}}" for value in (self.mean, self.low, self.high))
-        return f"{mean} {self.unit} ({low} to {high})"
+        return f"{mean} {self.unit} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def differences(evidence: dict[str, Any]) -> list[Difference]:
