@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+from bs4 import BeautifulSoup
 from project_facts import ROOT
 from vit_book import reproduced
 
@@ -32,3 +34,12 @@ def test_links_of_a_chapter_still_lead_there(tmp_path):
     (tmp_path / "notebooks/04_encoder.md").write_text(text, encoding="utf-8")
     (line,) = reproduced.deviations_text(tmp_path)
     assert line == "- {doc}`../notebooks/04_encoder`: See {doc}`../notebooks/06_parity` and {doc}`speed`."
+
+
+@pytest.mark.built
+def test_the_page_shows_the_deviations_and_the_table(built):
+    page = BeautifulSoup((built / "book/reproduce.html").read_text(encoding="utf-8"), "html.parser")
+    shown = page.select(".recipes li")
+    assert len(shown) == len(reproduced.deviations_text())
+    assert all(line.a for line in shown)  # each leads to its chapter
+    assert len(page.select(".recipes tr")) == len(reproduced.tested_text()) - 1
