@@ -1,6 +1,6 @@
 """Run the studies behind the page of claims, where they stopped, and say how many minutes are left.
 
-    python tools/run_experiments.py --data-dir DEST [--only transfer patch_size] [--show]
+    python tools/run_experiments.py --data-dir DEST [--only transfer_scans patch_size] [--show]
 
 Each study is run as `vit study` runs it: what its result holds is kept, the rest is trained, and the result
 is written anew after it. A stopped run goes on with the same command. The minutes are those that each study
@@ -24,7 +24,8 @@ PLANNED = {
     "small_data_rates": 40,
     "small_data": 150,
     "small_data_without": 110,
-    "transfer": 110,
+    "transfer_scans": 12,
+    "transfer_photos": 130,
     "transfer_adamw": 110,
     "cifar10_resolution": 25,
     "imagenette_resolution": 60,

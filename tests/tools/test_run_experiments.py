@@ -43,7 +43,7 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
 
 
 def test_a_name_that_is_none_of_them_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["run_experiments.py", "--only", "transfers"])
+    monkeypatch.setattr("sys.argv", ["run_experiments.py", "--only", "transfer"])
     with pytest.raises(SystemExit):
         run_experiments.main()
-    assert "no experiment transfers: expected some of depth_width_rates" in capsys.readouterr().err
+    assert "no experiment transfer: expected some of depth_width_rates" in capsys.readouterr().err
