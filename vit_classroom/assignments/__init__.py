@@ -10,6 +10,7 @@ Its modules::
     student_process  where a student's code runs
     proxies          functions and classes that live in that process, as the checks see them
     grading          marks for one notebook
+    alignment        where its cells are in a notebook that was handed in
     suspicion        what in a notebook a person should look at
     classes          marks for a folder of notebooks, with feedback and a summary
     course           a course folder for nbgrader

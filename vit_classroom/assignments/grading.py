@@ -10,9 +10,9 @@ from textwrap import shorten
 from typing import Literal
 
 from vit_classroom import checks
+from vit_classroom.assignments.alignment import repaired, to_read
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import (
-    TO_WRITE,
     Cell,
     Chapter,
     Task,
@@ -160,11 +160,12 @@ def grade(
         limits: for the student's code.
 
     Returns:
-        A mark for each task; what a person reads is "to read", or "to do" where nothing was written.
+        A mark for each task; what a person reads is "to read", or "to do" where nothing was written (see
+        `to_read`).
     """
     limits = limits or Limits()
     seeds = seeds or functools.partial(seeds_of, 0)
-    cells = with_set_up(chapter, cells)
+    cells = with_set_up(chapter, [cell for cell, _ in repaired(chapter, cells)])
     found = suspicions(chapter, cells)
     session = _Session(limits)
     marks: dict[str, Mark] = {}
@@ -184,16 +185,13 @@ def grade(
                     remarks.append(f"cell {place + 1} {failed}")
                     if "stopped with" not in failed or any(words in failed for words in REACHED):
                         found.append(Suspicion(place + 1, failed))
-        for name, task in waiting.items():
-            answers = [number for number, cell in enumerate(cells, start=1) if cell.name == task.name]
-            marks[name] = _judged(session, task, seeds, answers, found, remarks)
     finally:
         session.process.close()
-    written = {cell.name: cell.source.strip() for cell in cells}
-    for task in chapter.tasks:
-        if not task.check:
-            state: State = "to do" if written.get(task.name, "") in ("", TO_WRITE) else "to read"
-            marks[task.cell_name] = Mark(task, 0, state)
+    for name, places in to_read(chapter, cells).items():
+        task = next(task for task in chapter.tasks if task.name == name)
+        elsewhere = [str(place + 1) for place in places if cells[place].name != name]
+        message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
     ordered = [marks[task.cell_name] for task in chapter.tasks]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
@@ -230,7 +228,8 @@ def _judged(
 
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
     """Say what runs of each cell: all of a student's own, and of what is given the part that these need."""
-    known = {source.strip() for source in chapter.given}
+    known = {cell.source.strip() for cell in chapter.cells if is_check(cell)}  # where one is doubled
+    known |= {source.strip() for source in chapter.given}
     code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
     given = [place for place, cell in code.items() if cell.source.strip() in known]
     rest = {place: cell for place, cell in code.items() if place not in given and not is_check(cell)}
