@@ -6,7 +6,6 @@ import html
 import io
 import json
 import multiprocessing
-import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,13 +16,11 @@ from tqdm import tqdm
 
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_table, update_table
-from vit_classroom.assignments.notebooks import chapter_names, read_chapter, read_submission
+from vit_classroom.assignments.notebooks import chapter_of, read_chapter, read_submission
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
-
-OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")
 
 
 class Submission(NamedTuple):
@@ -153,10 +150,10 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str,
 
     try:
         cells = read_submission(path)
-        found = next((match[1] for cell in cells if (match := OPENING.search(cell.source))), "")
-        if not chapter and found not in chapter_names():
+        found = chapter or chapter_of(cells)
+        if not found:
             raise InputError(f"{path.name} does not say which chapter it is: name it, with --chapter.")
-        assigned = read_chapter(chapter or found)
+        assigned = read_chapter(found)
     except InputError as error:
         return {"chapter": chapter, "points": 0, "of": 0, "marks": [], "problem": str(error)}
     marks = grade(assigned, cells, functools.partial(seeds_of, seed), limits)
