@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_table, update_table
 from vit_classroom.assignments.notebooks import chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.tables import Row
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
@@ -66,7 +68,8 @@ def grade_class(
         jobs: notebooks at the same time.
 
     Returns:
-        What was found, a record for each notebook.
+        What was found, a record for each notebook, and in a folder that `collect` wrote one for everybody of
+        whom there is none.
 
     Raises:
         InputError: there is nothing to grade, an unknown chapter, a notebook called summary, or a table that
@@ -79,7 +82,9 @@ def grade_class(
         )
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
-    found = submissions(folder)
+    found, listed = submissions(folder), read_list(folder)
+    if listed and wanted:
+        found = [one for one in found if wanted in one.path.parts]
     place, kept = feedback_folder(table), records_folder(table)
     read_table(table)  # what is wrong with it is said before hours of grading
     decides = f"{__version__} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
@@ -100,13 +105,38 @@ def grade_class(
             write_json(record, result)
             records[submission.path] = result
             bar.update()
-    ordered = [records[submission.path] for submission in found]
+    ordered = with_people([records[submission.path] for submission in found], listed, wanted)
     update_table(table, kept / "table.json", ordered)
-    for record in ordered:
+    there = [record for record in ordered if not record.get("absent")]
+    for record in there:
         page = (place / record["notebook"]).with_suffix(".html")
         write_atomically(page, feedback_page(record).encode())
-    write_summary(place, ordered)
+    write_summary(place, there)
     return ordered
+
+
+def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str = "") -> list[dict[str, Any]]:
+    """Add to records whose they are, and records of everybody else on the list of what was collected."""
+    if not listed:
+        return records
+    rows = {(row["student"], row["chapter"]): row for row in listed}
+    people = {row["student"]: {"name": row["name"], "email": row["email"]} for row in listed}
+    empty = {"name": "", "email": "", "file": "", "note": ""}
+    whole = []
+    for record in records:
+        row = rows.get((record["student"], record["chapter"]), {})
+        about = {column: row.get(column, "") for column in ("file", "note")}
+        whole.append(record | empty | people.get(record["student"], {}) | about)
+    there = {(record["student"], record["chapter"]) for record in records}
+    for name in sorted({record["chapter"] for record in records} | ({chapter} - {""})):
+        for student, about in people.items():
+            if (student, name) not in there:
+                note = rows.get((student, ""), {}).get("note", "handed in nothing for it")
+                one = {"student": student, "notebook": f"{student}/{name}/{name}.ipynb", "chapter": name}
+                one |= {"points": 0, "of": 0, "marks": [], "problem": note, "absent": True}
+                whole.append(empty | about | one)
+    order = {student: number for number, student in enumerate(people)}
+    return sorted(whole, key=lambda one: (order.get(one["student"], len(order)), one["notebook"]))
 
 
 def feedback_folder(table: Path) -> Path:
@@ -231,7 +261,9 @@ def write_summary(place: Path, records: list[dict[str, Any]]) -> None:
     parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]
     for record in records:
         if "problem" in record:
-            parts.append(f"<p>Not graded: {html.escape(record['problem'])}</p>")
+            parts.append(
+                f"<p>Not graded: {html.escape(record['student'])}: {html.escape(record['problem'])}</p>"
+            )
     if any(not record["limits"].get("network") for record in graded):
         parts.append("<p>This system did not let the students' code be cut off from the network.</p>")
     states: dict[str, Counter[str]] = {}

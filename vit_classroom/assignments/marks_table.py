@@ -18,6 +18,8 @@ from vit_from_scratch.files import write_atomically, write_json
 KEY, TOTAL = "notebook", "total"
 ABOUT = ("student", KEY, "chapter", TOTAL, "points", "of", "to_read", "look_at", "problem")
 """Columns in front of those of the answers; `total` is the sum of the answers, typed or judged."""
+PERSON = ("name", "email", "file", "note")
+"""Columns behind the first, of notebooks that `collecting` has put where they are."""
 Written = dict[str, dict[str, list[str]]]
 """By notebook and column: what the program wrote there."""
 
@@ -82,8 +84,9 @@ def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
         }
         whole = row | mine | (kept if name in old else {})
         if mine:
-            marks = [whole[column] for column in mine if column not in ABOUT]
-            whole[TOTAL] = f"{sum(number for mark in marks if (number := _number(mark)) is not None):g}"
+            marks = [number_of(whole[column]) for column in mine if column not in (*ABOUT, *PERSON)]
+            numbers = [number for number in marks if number is not None]
+            whole[TOTAL] = f"{sum(numbers):g}" if numbers else ""
         rows.append(whole)
     return Table(columns, rows, there.delimiter, there.encoding)
 
@@ -91,11 +94,13 @@ def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
 def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
     """Return a row for each record: a column for each answer, empty where a person reads it."""
     names = dict.fromkeys(mark["name"] for record in records for mark in record["marks"])
+    person = [column for column in PERSON if any(column in record for record in records)]
+    columns = [ABOUT[0], *person, *ABOUT[1:]]
     rows = []
     for record in records:
         numbers = {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
         texts = record | numbers | {"look_at": "; ".join(record.get("suspicions", []))}
-        row = {column: harmless(texts.get(column, "")) for column in ABOUT}
+        row = {column: harmless(texts.get(column, "")) for column in columns}
         row |= dict.fromkeys(names, "")
         row |= {one["name"]: f"{one['points']:g}" for one in record["marks"] if one["state"] != "to read"}
         rows.append(row)
@@ -106,7 +111,8 @@ def _key(row: Row) -> str:
     return row.get(KEY, "")
 
 
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, with a point or a comma; None if it is none."""
     with contextlib.suppress(ValueError):
         number = float(text.replace(",", "."))
         return number if math.isfinite(number) else None
@@ -115,5 +121,5 @@ def _number(text: str) -> float | None:
 
 def _same(value: str, written: str) -> bool:
     """Say whether a value is what was written, which a spreadsheet may show as 5.0 or 5,0."""
-    numbers = _number(value), _number(written)
+    numbers = number_of(value), number_of(written)
     return value == written or (numbers[0] is not None and numbers[0] == numbers[1])

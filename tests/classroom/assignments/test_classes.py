@@ -69,6 +69,62 @@ def test_a_class_is_graded(folder, tmp_path, capsys):
     assert (pages / "mistakes.png").stat().st_size > 5000
 
 
+def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, handed_in, capsys):
+    """Everybody has a row; what was typed stays when others hand in late, and the platform gets the total."""
+    roster, submitted, table = tmp_path / "roster.csv", tmp_path / "submitted", tmp_path / "marks.csv"
+    roster.write_text("id,name,email\n1,Ada Lovelace,ada@uni.edu\n2,Bob,bob@uni.edu\n3,Eve,eve@uni.edu\n")
+    inbox = hand_in({"Ada Lovelace/Copy of 03_attention.ipynb": handed_in(**{"ex-cost": "T squared."})})
+    (inbox / "bob.py").write_text("x = 1")
+    collect = ["assignment", "collect", str(inbox), "--out", str(submitted), "--roster", str(roster)]
+    grade = ["assignment", "grade", str(submitted), "--csv", str(table), "--format"]
+    assert main(collect) == main([*grade, "moodle"]) == 0
+    assert "no worksheet from 2, 3" in capsys.readouterr().out
+    marks = rows(table)
+    assert list(marks) == ["1", "2", "3"]
+    about = [marks["1"][name] for name in ("email", "file", "total", "to_read")]
+    assert about == ["ada@uni.edu", "Ada Lovelace/Copy of 03_attention.ipynb", "0", "5"]
+    assert (marks["2"]["problem"], marks["3"]["problem"]) == (
+        "no worksheet; also there: bob.py",
+        "handed in nothing",
+    )
+    text = table.read_text(encoding="utf-8").splitlines()
+    head = text[0].split(",")
+    typed = dict(zip(head, next(csv.reader([text[1]])), strict=True)) | {"ex-cost": "4"}
+    text[1] = ",".join(f'"{typed[name]}"' for name in head)
+    table.write_text("\n".join(text), encoding="utf-8")
+    hand_in({"Eve.ipynb": handed_in()})
+    assert (
+        main(collect)
+        == main([*grade, "canvas"])
+        == main([*grade, "nbgrader"])
+        == main([*grade, "moodle"])
+        == 0
+    )
+    marks = rows(table)
+    assert list(marks) == ["1", "2", "3"]
+    assert [marks[student]["total"] for student in marks] == ["4", "", "0"]
+    assert (marks["3"]["file"], marks["3"]["problem"]) == ("Eve.ipynb", "")
+
+    def exported(platform):
+        path = tmp_path / f"marks_{platform}.csv"
+        return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+    assert [(row["Email address"], row["3. Attention"]) for row in exported("moodle")] == [
+        ("ada@uni.edu", "4"),
+        ("bob@uni.edu", ""),
+        ("eve@uni.edu", "0"),
+    ]
+    assert [(row["ID"], row["3. Attention"]) for row in exported("canvas")] == [
+        ("", "50"),
+        ("1", "4"),
+        ("2", ""),
+        ("3", "0"),
+    ]
+    ada = exported("nbgrader")[0]
+    names = ("assignment", "student_id", "first_name", "last_name", "score", "max_score")
+    assert [ada[name] for name in names] == ["03_attention", "1", "Ada", "Lovelace", "4", "50"]
+
+
 def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     table, done = tmp_path / "marks.csv", []
 

@@ -220,6 +220,7 @@ def test_the_walk_through_of_the_page_for_instructors_works(tmp_path):
     shutil.copy(ROOT / f"exercises/{CHAPTER}.ipynb", tmp_path / "exercises")
     run(tmp_path, "bash", "-c", "set -euo pipefail\n" + "\n".join(walk_throughs()))
     (row,) = csv.DictReader((tmp_path / "marks.csv").read_text().splitlines())
-    assert (row["student"], row["points"], row["of"]) == ("ada", "0", str(CHECKED))
+    assert (row["student"], row["email"], row["points"]) == ("1001", "ada@uni.edu", "0")
+    assert row["of"] == str(CHECKED)
     assert (tmp_path / "course" / "feedback" / "ada" / CHAPTER / f"{CHAPTER}.html").exists()
     assert (tmp_path / "course" / "rubrics" / f"{CHAPTER}.md").exists()
