@@ -152,20 +152,26 @@ def records_folder(table: Path) -> Path:
 def _graded(
     waiting: list[tuple[Submission, str, Path]], chapter: str, seed: int, limits: Limits, jobs: int
 ) -> Iterator[tuple[tuple[Submission, str, Path], dict[str, Any]]]:
-    """Yield each submission with its record, as they are done."""
+    """Yield each submission with its record, as they are done; those that reach a limit alone, in the end."""
     jobs = min(jobs, len(waiting))
     if jobs < 2:
         for one in waiting:
             yield one, grade_file(one[0].path, chapter, seed, limits)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _one_thread) as pool:
-        futures = {pool.submit(grade_file, one[0].path, chapter, seed, limits): one for one in waiting}
+        futures = {pool.submit(grade_file, one[0].path, chapter, seed, limits, 1): one for one in waiting}
+        limited = []
         try:
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                if future.result().get("limited"):
+                    limited.append(futures[future])
+                else:
+                    yield futures[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    for one in limited:
+        yield one, grade_file(one[0].path, chapter, seed, limits, 1)
 
 
 def _one_thread() -> None:
@@ -174,9 +180,9 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str, Any]:
+def grade_file(path: Path, chapter: str, seed: int, limits: Limits, tries: int = 2) -> dict[str, Any]:
     """Grade one notebook, and return what is kept of it."""
-    from vit_classroom.assignments.grading import grade, seeds_of
+    from vit_classroom.assignments.grading import grade, limit_reached, seeds_of
 
     try:
         cells = read_submission(path)
@@ -186,7 +192,7 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str,
         assigned = read_chapter(found)
     except InputError as error:
         return {"chapter": chapter, "points": 0, "of": 0, "marks": [], "problem": str(error)}
-    marks = grade(assigned, cells, functools.partial(seeds_of, seed), limits)
+    marks = grade(assigned, cells, functools.partial(seeds_of, seed), limits, tries)
     return {
         "chapter": assigned.name,
         "points": marks.points,
@@ -195,6 +201,7 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits) -> dict[str,
         "suspicions": [str(one) for one in marks.suspicions],
         "remarks": marks.remarks,
         "limits": marks.held,
+        "limited": any(map(limit_reached, [*marks.remarks, *(mark.message for mark in marks.marks)])),
         "marks": [
             {"name": mark.task.name, "of": mark.task.points}
             | {name: getattr(mark, name) for name in ("points", "state", "message")}

@@ -1,6 +1,5 @@
-"""Marks as a learning platform takes them in: one row a person, one column a chapter."""
+"""Marks as a learning platform takes them in."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from vit_classroom.assignments.marks_table import number_of, read_table
@@ -8,80 +7,52 @@ from vit_classroom.assignments.notebooks import read_chapter
 from vit_classroom.assignments.tables import Row, Table, as_csv
 from vit_from_scratch.files import write_atomically
 
-Marks = dict[str, dict[str, str]]
-"""By student and chapter, the points; "" where nothing was handed in."""
+HEADS = {
+    "moodle": ["Full name", "ID number", "Email address"],
+    "canvas": ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"],
+}
+"""By which columns a platform knows people. Behind them comes one for each chapter."""
 
 
 def write_export(platform: str, marks: Path) -> Path:
-    """Write the table for a platform beside the table of marks, and return where it is.
+    """Write the table that a platform imports beside the table of marks, and return where it is.
 
     Args:
-        platform: a name of `PLATFORMS`.
+        platform: "moodle", "canvas", or "nbgrader" for what `nbgrader export` writes.
         marks: the table of marks, with what a person typed into it.
     """
     people: dict[str, Row] = {}
-    points: Marks = {}
+    totals: dict[str, dict[str, str]] = {}
     for row in read_table(marks).rows:
         student, chapter = row.get("student", ""), row.get("chapter", "")
         if student and chapter:
             people.setdefault(student, row)
-            mine, total = points.setdefault(student, {}), row.get("total", "")
+            mine, total = totals.setdefault(student, {}), row.get("total", "")
             if number_of(total) is not None or chapter not in mine:
                 mine[chapter] = total
-    path = marks.with_name(f"{marks.stem}_{platform}.csv")
-    write_atomically(path, as_csv(PLATFORMS[platform](people, points)))
-    return path
-
-
-def possible(chapter: str) -> str:
-    """Return how many points there are for a chapter, with those that a person gives."""
-    return f"{sum(task.points for task in read_chapter(chapter).tasks):g}"
-
-
-def _titles(points: Marks) -> dict[str, str]:
-    chapters = sorted({chapter for mine in points.values() for chapter in mine})
-    return {chapter: read_chapter(chapter).title for chapter in chapters}
-
-
-def _moodle(people: dict[str, Row], points: Marks) -> Table:
-    """Return what Grades > Import > CSV file takes, whichever column people go by there."""
-    titles = _titles(points)
-    rows = [
-        {"ID number": student, "Full name": row.get("name", ""), "Email address": row.get("email", "")}
-        | {title: points[student].get(chapter, "") for chapter, title in titles.items()}
-        for student, row in people.items()
-    ]
-    return Table(["ID number", "Full name", "Email address", *titles.values()], rows)
-
-
-def _canvas(people: dict[str, Row], points: Marks) -> Table:
-    """Return what the gradebook's Import takes; people go by the number of an exported gradebook."""
-    titles = _titles(points)
-    rows = [{"Student": "    Points Possible"} | {titles[chapter]: possible(chapter) for chapter in titles}]
-    for student, row in people.items():
-        marks = {title: points[student].get(chapter, "") for chapter, title in titles.items()}
-        rows.append({"Student": row.get("name", ""), "ID": student, **marks})
-    return Table(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles.values()], rows)
-
-
-def _nbgrader(people: dict[str, Row], points: Marks) -> Table:
-    """Return what `nbgrader export` writes: a row for each person and assignment."""
+    chapters = {
+        name: read_chapter(name) for name in sorted({name for mine in totals.values() for name in mine})
+    }
+    possible = {name: f"{sum(task.points for task in one.tasks):g}" for name, one in chapters.items()}
     rows: list[Row] = []
     for student, row in people.items():
-        first, _, last = row.get("name", "").rpartition(" ")
-        about = {"student_id": student, "first_name": first, "last_name": last, "email": row.get("email", "")}
-        for chapter, total in points[student].items():
-            score = {"raw_score": total, "score": total, "max_score": possible(chapter)}
-            rows.append({"assignment": chapter, **about, **score})
-    columns = (
-        "assignment student_id last_name first_name email raw_score late_submission_penalty score max_score"
-    )
-    return Table(columns.split(), rows)
-
-
-PLATFORMS: dict[str, Callable[[dict[str, Row], Marks], Table]] = {
-    "moodle": _moodle,
-    "canvas": _canvas,
-    "nbgrader": _nbgrader,
-}
-"""How each platform takes marks."""
+        name, email = row.get("name", ""), row.get("email", "")
+        if platform == "nbgrader":
+            first, _, last = name.rpartition(" ")
+            about = {"student_id": student, "last_name": last, "first_name": first, "email": email}
+            for chapter, total in totals[student].items():
+                rows.append({"assignment": chapter, **about, "score": total, "max_score": possible[chapter]})
+        else:
+            about = dict(
+                zip(HEADS[platform], [name, student, email if platform == "moodle" else ""], strict=False)
+            )
+            rows.append(about | {one.title: totals[student].get(key, "") for key, one in chapters.items()})
+    if platform == "canvas":
+        rows.insert(
+            0,
+            {"Student": "    Points Possible"} | {one.title: possible[key] for key, one in chapters.items()},
+        )
+    columns = [*HEADS.get(platform, []), *(name for row in rows for name in row)]
+    path = marks.with_name(f"{marks.stem}_{platform}.csv")
+    write_atomically(path, as_csv(Table(list(dict.fromkeys(columns)), rows)))
+    return path

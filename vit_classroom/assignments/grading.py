@@ -78,6 +78,11 @@ class Marks:
         return sum(mark.points for mark in self.marks)
 
 
+def limit_reached(message: str) -> str:
+    """Return which limit a message is about, in words; "" if about none."""
+    return next((what for words, what in REACHED.items() if words in message), "")
+
+
 def seeds_of(seed: int, name: str, rounds: int = ROUNDS) -> tuple[int, ...]:
     """Return the seeds with which an answer is checked: other ones for each year's seed and each name."""
     digests = [hashlib.sha256(f"{seed} {name} {number}".encode()).digest() for number in range(rounds)]
@@ -118,8 +123,15 @@ class _Session:
                 del self.ran[number]
                 return self.again()
 
-    def judge(self, task: Task, seeds: tuple[int, ...]) -> str:
-        """Check an answer, and return what is wrong with it, "" if nothing is."""
+    def judge(self, task: Task, seeds: tuple[int, ...], tries: int) -> str:
+        """Check an answer, once more where it reaches a limit, and return what is wrong, "" if nothing is."""
+        message = self._judged(task, seeds)
+        if limit_reached(message):
+            self.again()  # whatever it left behind is in nobody's way
+            return self.judge(task, seeds, tries - 1) if tries > 1 else message
+        return message
+
+    def _judged(self, task: Task, seeds: tuple[int, ...]) -> str:
         try:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
@@ -146,6 +158,7 @@ def grade(
     cells: list[Cell],
     seeds: Callable[[str], tuple[int, ...]] | None = None,
     limits: Limits | None = None,
+    tries: int = 2,
 ) -> Marks:
     """Mark a notebook.
 
@@ -158,6 +171,7 @@ def grade(
         seeds: for the name of an answer, those of the inputs that are drawn; None for those of `seeds_of`
             with 0.
         limits: for the student's code.
+        tries: that an answer has before it loses its points to a limit, each in a fresh process.
 
     Returns:
         A mark for each task; what a person reads is "to read", or "to do" where nothing was written (see
@@ -177,13 +191,13 @@ def grade(
             name = cells[place].name
             if is_check(cells[place]) and name in waiting:
                 region = range(since + 1, place + 2)
-                marks[name] = _judged(session, waiting.pop(name), seeds, region, found, remarks)
+                marks[name] = _judged(session, waiting.pop(name), seeds, tries, region, found, remarks)
                 since = place + 1
             elif source:
                 failed = session.run(source, f"cell {place + 1}")
                 if failed:
                     remarks.append(f"cell {place + 1} {failed}")
-                    if "stopped with" not in failed or any(words in failed for words in REACHED):
+                    if "stopped with" not in failed or limit_reached(failed):
                         found.append(Suspicion(place + 1, failed))
     finally:
         session.process.close()
@@ -200,16 +214,16 @@ def _judged(
     session: _Session,
     task: Task,
     seeds: Callable[[str], tuple[int, ...]],
+    tries: int,
     region: Sequence[int],
     found: list[Suspicion],
     remarks: list[str],
 ) -> Mark:
     """Judge one answer; then the book's stands in its place unless it is right."""
     severe = [one for one in found if one.severe and one.cell in region]
-    message = session.judge(task, seeds(task.name))
-    for words, what in REACHED.items():
-        if words in message:
-            found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
+    message = session.judge(task, seeds(task.name), tries)
+    if what := limit_reached(message):
+        found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
     state: State = "right"
     if STUB in message:
         state, message = "to do", f"{task.name}: still to be written."
