@@ -16,7 +16,8 @@ Its modules::
     grading          marks for one notebook
     alignment        where its cells are in a notebook that was handed in
     suspicion        what in a notebook a person should look at
-    classes          marks for a folder of notebooks, with feedback and a summary
+    classes          marks for a folder of notebooks
+    pages            a page of feedback for each, and a summary
     marks_table      the table of marks, in which a person types
     exports          the same for learning platforms
     course           a course folder for nbgrader

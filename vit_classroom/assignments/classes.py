@@ -2,11 +2,8 @@
 
 import functools
 import hashlib
-import html
-import io
 import json
 import multiprocessing
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -17,12 +14,16 @@ from tqdm import tqdm
 from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_table, update_table
-from vit_classroom.assignments.notebooks import chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.notebooks import chapter_names, chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.pages import feedback_page, write_summary
 from vit_classroom.assignments.tables import Row
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
+
+FORM = 2
+"""Number of what is kept of a notebook; with another one, it is graded anew."""
 
 
 class Submission(NamedTuple):
@@ -83,11 +84,12 @@ def grade_class(
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
     found, listed = submissions(folder), read_list(folder)
-    if listed and wanted:
-        found = [one for one in found if wanted in one.path.parts]
+    if listed and wanted:  # several chapters may have been collected
+        others = {*chapter_names()} - {wanted}
+        found = [one for one in found if one.path.parent.name not in others]
     place, kept = feedback_folder(table), records_folder(table)
     read_table(table)  # what is wrong with it is said before hours of grading
-    decides = f"{__version__} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
+    decides = f"{__version__} {FORM} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
@@ -203,117 +205,8 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits, tries: int =
         "limits": marks.held,
         "limited": any(map(limit_reached, [*marks.remarks, *(mark.message for mark in marks.marks)])),
         "marks": [
-            {"name": mark.task.name, "of": mark.task.points}
-            | {name: getattr(mark, name) for name in ("points", "state", "message")}
+            {"name": mark.task.name, "title": mark.task.title, "of": mark.task.points}
+            | {name: getattr(mark, name) for name in ("points", "state", "message", "own")}
             for mark in marks.marks
         ],
     }
-
-
-STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem;
-  color-scheme: light dark; }
-pre { white-space: pre-wrap; background: color-mix(in srgb, currentColor 8%, transparent); padding: .6rem; }
-table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; }
-img { max-width: 100%; background: white; }"""
-
-
-def _page(title: str, body: str) -> str:
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{html.escape(title)}</h1>\n{body}\n</body>\n</html>\n"
-    )
-
-
-def feedback_page(record: dict[str, Any]) -> str:
-    """Return what one student gets to read, as HTML."""
-    if "problem" in record:
-        body = f"<p>This notebook could not be graded: {html.escape(record['problem'])}</p>"
-        return _page(f"{record['student']}", body)
-    parts = [
-        f"<p><strong>{record['points']:g} of {record['of']:g} points</strong> for answers that a check reads."
-    ]
-    if record["to_read"]:
-        parts.append(f" Answers for up to {record['to_read']:g} more are read by a person.")
-    parts.append("</p>")
-    for mark in record["marks"]:
-        sign = {"right": "✓", "not right": "✗", "to do": "○", "to read": "…"}[mark["state"]]
-        parts.append(f"<h2>{sign} {html.escape(mark['name'])}</h2>")
-        if mark["state"] == "to read":
-            parts.append(f"<p>Up to {mark['of']:g} points; a person reads it.</p>")
-        else:
-            parts.append(f"<p>{mark['points']:g} of {mark['of']:g} points, {mark['state']}.</p>")
-        if mark["message"]:
-            parts.append(f"<pre>{html.escape(mark['message'])}</pre>")
-    if record["remarks"]:
-        lines = "".join(f"<li>{html.escape(remark)}</li>" for remark in record["remarks"])
-        parts.append(f"<h2>Cells that stopped</h2><ul>{lines}</ul>")
-    return _page(f"{record['student']}, {read_chapter(record['chapter']).title}", "\n".join(parts))
-
-
-def mistakes(records: list[dict[str, Any]]) -> Counter[str]:
-    """Count how often each mistake was made, in the checks' words."""
-    return Counter(
-        mark["message"].splitlines()[0]
-        for record in records
-        for mark in record["marks"]
-        if mark["state"] == "not right"
-    )
-
-
-def write_summary(place: Path, records: list[dict[str, Any]]) -> None:
-    """Write summary.html: how each answer went, which mistakes were made, and what to look at."""
-    graded = [record for record in records if "problem" not in record]
-    parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]
-    for record in records:
-        if "problem" in record:
-            parts.append(
-                f"<p>Not graded: {html.escape(record['student'])}: {html.escape(record['problem'])}</p>"
-            )
-    if any(not record["limits"].get("network") for record in graded):
-        parts.append("<p>This system did not let the students' code be cut off from the network.</p>")
-    states: dict[str, Counter[str]] = {}
-    for record in graded:
-        for mark in record["marks"]:
-            states.setdefault(f"{record['chapter']}: {mark['name']}", Counter())[mark["state"]] += 1
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td>"
-        + "".join(f"<td>{counts[state]}</td>" for state in ("right", "not right", "to do", "to read"))
-        + "</tr>"
-        for name, counts in states.items()
-    )
-    heads = "".join(f"<th>{head}</th>" for head in ("answer", "right", "not right", "to do", "to read"))
-    parts.append(f"<h2>Answers</h2><table><tr>{heads}</tr>{rows}</table>")
-    common = mistakes(graded).most_common(20)
-    if common:
-        _draw_mistakes(place / "mistakes.png", common)
-        items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in common)
-        parts.append(
-            '<h2>Mistakes</h2><img src="mistakes.png" alt="How often each of the mistakes below was made">'
-            f"<ol>{items}</ol>"
-        )
-    looks = [(record["student"], one) for record in graded for one in record["suspicions"]]
-    if looks:
-        items = "".join(f"<li>{html.escape(student)}, {html.escape(one)}</li>" for student, one in looks)
-        parts.append(f"<h2>Please look at these</h2><ul>{items}</ul>")
-    write_atomically(place / "summary.html", _page("Summary", "\n".join(parts)).encode())
-
-
-def _draw_mistakes(path: Path, common: list[tuple[str, int]]) -> None:
-    from matplotlib.figure import Figure  # imported here: it takes a moment
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(9, 0.5 + 0.4 * len(common)), layout="constrained")
-    axes = figure.subplots()
-    texts = ["".join(sign for sign in text if sign <= "\uffff") for text, _ in common]  # no emoji in its font
-    texts = [text if len(text) <= 80 else f"{text[:78]}…" for text in texts]
-    places = range(len(common))
-    axes.barh(places, [count for _, count in common], color="#0072B2")
-    axes.set_yticks(places, [text.replace("$", r"\$") for text in texts], fontsize=8)
-    axes.invert_yaxis()
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("notebooks with this mistake")
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=120)
-    write_atomically(path, picture.getvalue())

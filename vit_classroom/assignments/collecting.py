@@ -143,11 +143,11 @@ def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
 
 def _write(path: Path, found: Found, out: Path) -> bool:
     """Write a notebook, as UTF-8, and keep another that is there; False where that one is newer."""
+    content = found.content
     try:
-        found.content.decode("utf-8")
-        content = found.content.removeprefix(b"\xef\xbb\xbf")
-    except UnicodeDecodeError:
-        content = (json.dumps(notebook_of(found.content, ""), indent=1) + "\n").encode()
+        json.loads(content.decode("utf-8"))
+    except ValueError:  # in another encoding
+        content = (json.dumps(notebook_of(content, ""), indent=1) + "\n").encode()
     there = path.read_bytes() if path.exists() else None
     if there not in (None, content):
         if int(found.time) < int(path.stat().st_mtime):

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Literal
 
@@ -48,12 +48,14 @@ class Mark:
         points: earned; 0 for what a person has yet to read.
         state: "right", "not right", "to do" (a stub, or nothing), or "to read" (by a person).
         message: what a check says, or why there are no points.
+        own: what the student wrote.
     """
 
     task: Task
     points: float
     state: State
     message: str = ""
+    own: str = ""
 
 
 @dataclass
@@ -206,7 +208,8 @@ def grade(
         elsewhere = [str(place + 1) for place in places if cells[place].name != name]
         message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
         marks[name] = Mark(task, 0, "to read" if places else "to do", message)
-    ordered = [marks[task.cell_name] for task in chapter.tasks]
+    written = {cell.name: cell.source for cell in cells}
+    ordered = [replace(marks[task.cell_name], own=written.get(task.name, "")) for task in chapter.tasks]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
 

@@ -59,12 +59,14 @@ class Task:
         points: how many.
         check: the function of `vit_classroom.checks` that judges it; "" for what a person reads.
         answer: the book's answer: code, or text with what there are points for.
+        title: of the exercise or the section that asks for it.
     """
 
     name: str
     points: float
     check: str
     answer: str
+    title: str = ""
 
     @property
     def cell_name(self) -> str:
@@ -93,11 +95,15 @@ class Chapter:
     def tasks(self) -> list[Task]:
         """What there are points for, in the chapter's order."""
         answers = {cell.name: cell for cell in self.cells if cell.about.get("solution")}
-        found = []
+        found, title = [], ""
         for cell in self.cells:
+            if cell.kind == "markdown" and not cell.name:
+                title = next(reversed(re.findall(r"^#+ (.+)", cell.source, re.MULTILINE)), title)
             if cell.about.get("grade"):
                 check, name = cell.assignment.get("check", ""), cell.assignment.get("name", cell.name)
-                found.append(Task(name, cell.about["points"], check, without_marks(answers[name].source)))
+                found.append(
+                    Task(name, cell.about["points"], check, without_marks(answers[name].source), title)
+                )
         return found
 
     @property
@@ -105,6 +111,16 @@ class Chapter:
         """Its heading."""
         lines = [line for cell in self.cells if cell.kind == "markdown" for line in cell.source.splitlines()]
         return next(line.removeprefix("# ") for line in lines if line.startswith("# "))
+
+    @property
+    def address(self) -> str:
+        """Where to read it, with all answers; the link of its worksheet says in which repository."""
+        found = re.search(r"colab\.research\.google\.com/(github/\S+?)/exercises/", self.cells[0].source)
+        return (
+            f"https://{found[1].replace('github', 'github.com', 1)}/notebooks/{self.name}.ipynb"
+            if found
+            else ""
+        )
 
     @property
     def given(self) -> list[str]:

@@ -25,7 +25,7 @@ HEADS = {
 SPECIAL = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+_?(?P<file>.*)")
-CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_(?P<try>\d+)_(?P<file>.+)")
+CANVAS = re.compile(r"(?P<name>[^\d_][^_]*)(?P<late>_LATE)?_(?P<number>\d+)_(?P<try>\d+)_(?P<file>.+)")
 COPY = re.compile(
     r"^(copy|kopie|copie|copia|cópia|kopia|kopi) (of|von|de|di|av|af|van) |[ -]+(copy|kopie)\d*$",
     re.IGNORECASE,

@@ -297,7 +297,7 @@ def test_zips_in_zips_are_opened(tmp_path, out, roster):
     assert [row["note"] for row in rows[:2]] == ["", ""]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
 def test_every_encoding_becomes_the_one_that_nbgrader_reads(encoding, inbox, out):
     collect(inbox({"zoe.ipynb": worksheet("Zoë").encode(encoding)}), out)
     assert text_of(out, "zoe") == "Zoë"
