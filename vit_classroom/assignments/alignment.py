@@ -49,7 +49,7 @@ def repaired(
             after = max((place for index, place in places.items() if index < number), default=-1)
             if is_check(cell):
                 source = cell.source
-                after = max([after, *_binding(cells, cell.name.removeprefix("check-"))])
+                after = max([after, *_binding(chapter, cells, cell.name.removeprefix("check-"))])
             else:
                 source = TO_WRITE if cell.kind == "markdown" else ""
             added.setdefault(after, []).append(replace(cell, source=source, assignment=GONE))
@@ -114,11 +114,11 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
         there = copies.get(cell.name, []) if cell.name else []
         if is_check(cell):
             exact = [place for place in there if cells[place].source.strip() == cell.source.strip()]
-            last = max(_binding(cells, cell.name.removeprefix("check-")), default=-1)
+            last = max(_binding(chapter, cells, cell.name.removeprefix("check-")), default=-1)
             below = [place for place in exact or there if place > last]
             there = below[:1] or (exact or there)[-1:]
         elif cell.name and cell.kind == "code":
-            binding = _binding(cells, cell.name)
+            binding = _binding(chapter, cells, cell.name)
             there = ([place for place in there if place in binding] or there or binding)[-1:]
         else:
             there = ([place for place in there if not _is_blank(cells[place])] or there)[:1]
@@ -150,12 +150,14 @@ def _stretches(chapter: Chapter, places: dict[int, int], count: int) -> Iterator
             yield cell.name, (start, end)
 
 
-def _binding(cells: list[Cell], name: str) -> list[int]:
-    """Return the places of the cells that define a name."""
+def _binding(chapter: Chapter, cells: list[Cell], name: str) -> list[int]:
+    """Return the places of the student's cells that define a name."""
     return [
         place
         for place, cell in enumerate(cells)
-        if cell.kind == "code" and re.search(rf"\b{re.escape(name)}\b", cell.source)
+        if cell.kind == "code"
+        and _is_own(chapter, cell)
+        and re.search(rf"\b{re.escape(name)}\b", cell.source)
         if any(name in bound_by(one) for one in statements_of(plain_python(cell.source)))
     ]
 

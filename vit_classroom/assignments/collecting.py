@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
             for row in _placed(hand, out, rows):
                 rows[row["student"], row["chapter"]] = row
         _move_away(rows, [row for row in before if row["student"] not in hands], hands, out)
-        listed = sorted(_with_everybody(rows, people), key=_order(people))
+        listed = _listed(rows, people)
         content = as_csv(Table(COLUMNS, listed))
         if not (out / LIST).exists() or (out / LIST).read_bytes() != content:
             write_atomically(out / LIST, content)
@@ -124,19 +124,13 @@ def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
         path = out / hand.person.id / chapter / f"{chapter}.ipynb"
         if _write(path, newest, out):
             notes = [f"newer than {'/'.join(one.parts)}" for one in older if one.content != newest.content]
-            kept = out / EARLIER / hand.person.id / chapter
-            notes += (
-                [f"what was collected before is in {kept.relative_to(out).as_posix()}"]
-                if kept.exists()
-                else []
-            )
+            kept = Path(EARLIER, hand.person.id, chapter)
+            notes += [f"what was collected before is in {kept.as_posix()}"] if (out / kept).exists() else []
             yield _row(hand.person, chapter, name, [*hand.notes, *notes, *also])
         else:
             row = rows.get((hand.person.id, chapter)) or _row(hand.person, chapter, "", hand.notes)
-            said = f"{name} differs, is older, and was left out"
-            yield (
-                row if said in row["note"] else {**row, "note": "; ".join(filter(None, [row["note"], said]))}
-            )
+            said = [row["note"], f"{name} differs, is older, and was left out"]
+            yield row if said[1] in said[0] else {**row, "note": "; ".join(filter(None, said))}
     if not hand.notebooks:
         yield _row(hand.person, "", "", [*hand.notes, "no worksheet", *also])
 
@@ -182,19 +176,17 @@ def _move_away(rows: Rows, old: list[Row], hands: dict[str, Hand], out: Path) ->
             del rows[row["student"], row["chapter"]]
 
 
-def _with_everybody(rows: Rows, people: Roster) -> Iterator[Row]:
-    """Yield the rows, and one for everybody of whom there is none."""
-    there = {student for student, chapter in rows if chapter}
-    for (student, chapter), row in rows.items():
-        if chapter or row["note"] != NOTHING or student not in there:
-            yield row
-    listed = {student for student, _ in rows}
-    yield from (_row(person, "", "", [NOTHING]) for person in people.people if person.id not in listed)
-
-
-def _order(people: Roster) -> Callable[[Row], tuple[int, str, str]]:
+def _listed(rows: Rows, people: Roster) -> list[Row]:
+    """Return the rows, and one for everybody of whom there is none, in the order of the roster."""
+    there, listed = {student for student, chapter in rows if chapter}, {student for student, _ in rows}
+    whole = [
+        row
+        for (student, chapter), row in rows.items()
+        if chapter or row["note"] != NOTHING or student not in there
+    ]
+    whole += [_row(person, "", "", [NOTHING]) for person in people.people if person.id not in listed]
     order = {person.id: number for number, person in enumerate(people.people)}
-    return lambda row: (order.get(row["student"], len(order)), row["student"], row["chapter"])
+    return sorted(whole, key=lambda row: (order.get(row["student"], len(order)), *list(row.values())[:4]))
 
 
 def _age(found: Found) -> tuple[int, int, tuple[str, ...]]:

@@ -5,9 +5,10 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
 
 from vit_classroom.assignments.notebooks import LARGEST
 from vit_from_scratch.errors import InputError, reason
@@ -59,30 +60,24 @@ def files_in(inbox: Path) -> Iterator[Found]:
 def _of_folder(folder: Path) -> Iterator[Found]:
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
-        parts = Path(place).relative_to(folder).parts
+        within = Path(place).relative_to(folder).parts
         names = sorted(name for name in files if not _is_hidden(name))
-        if parts and not folders and not names:
-            yield Found((*parts, ""))
-        for name in names:
-            path = Path(place, name)
-            if not path.is_file() or path.is_symlink():
-                continue
+        if within and not folders and not names:
+            yield Found((*within, ""))
+        for path in (Path(place, name) for name in names):
+            parts = (*within, path.name)
             try:
-                state = path.stat()
-                if name.lower().endswith(".zip"):
+                if path.suffix.lower() == ".zip":
                     with path.open("rb") as file:
-                        yield from _of_zip(file, (*parts, name))
-                else:
-                    large = _too_large(name, state.st_size)
-                    content = path.read_bytes() if _is_notebook(name) and not large else b""
-                    yield Found((*parts, name), state.st_mtime, content, large)
+                        yield from _of_zip(file, parts)
+                elif path.is_file() and not path.is_symlink():
+                    state = path.stat()
+                    yield _file(parts, state.st_mtime, state.st_size, path.read_bytes)
             except OSError as error:
-                yield Found((*parts, name), problem=f"cannot be read: {reason(error)}.")
+                yield Found(parts, problem=f"cannot be read: {reason(error)}.")
 
 
-def _of_zip(
-    file: io.BufferedIOBase | io.BufferedReader, parts: tuple[str, ...], depth: int = 1
-) -> Iterator[Found]:
+def _of_zip(file: IO[bytes], parts: tuple[str, ...], depth: int = 1) -> Iterator[Found]:
     """Yield what is in a zip; nothing of it is written to disk, so no name in it reaches anything."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -90,23 +85,29 @@ def _of_zip(
             if problem := _danger(members, depth):
                 yield Found(parts, problem=problem)
                 return
-            within = (*parts[:-1], re.sub(r"\.zip$", "", parts[-1], flags=re.IGNORECASE)) if parts else ()
+            within = (*parts[:-1], Path(parts[-1]).stem) if parts else ()
+            full = {folder for member in members for folder in PurePosixPath(member.filename).parents}
             for member in sorted(members, key=lambda one: one.filename):
                 whole = (*within, *_parts_of(member))
                 if member.is_dir():
-                    if not any(
-                        one.filename.startswith(member.filename) for one in members if one is not member
-                    ):
-                        yield Found((*whole, ""))
+                    yield from () if PurePosixPath(member.filename) in full else [Found((*whole, ""))]
                 elif whole[-1].lower().endswith(".zip"):
                     yield from _of_zip(io.BytesIO(archive.read(member)), whole, depth + 1)
                 else:
-                    large = _too_large(whole[-1], member.file_size)
-                    content = archive.read(member) if _is_notebook(whole[-1]) and not large else b""
                     written = time.mktime((*member.date_time, 0, 0, -1))
-                    yield Found(whole, written, content, large)
+                    yield _file(whole, written, member.file_size, partial(archive.read, member))
     except BROKEN as error:
         yield Found(parts, problem=f"is a zip that cannot be read: {reason(error)}.")
+
+
+def _file(parts: tuple[str, ...], written: float, size: int, read: Callable[[], bytes]) -> Found:
+    """Return a file, with its content if it is a notebook."""
+    if not parts[-1].lower().endswith(".ipynb"):
+        return Found(parts, written)
+    if size > LARGEST:
+        problem = f"has more than {LARGEST // 1_000_000} MB: expected a notebook."
+        return Found(parts, written, problem=problem)
+    return Found(parts, written, read())
 
 
 def _danger(members: list[zipfile.ZipInfo], depth: int) -> str:
@@ -136,12 +137,3 @@ def _parts_of(member: zipfile.ZipInfo) -> tuple[str, ...]:
 def _is_hidden(*names: str) -> bool:
     hidden = {"__MACOSX", "Thumbs.db", "desktop.ini"}
     return any(name in hidden or (name.startswith(".") and name != "..") for name in names)
-
-
-def _is_notebook(name: str) -> bool:
-    return name.lower().endswith(".ipynb")
-
-
-def _too_large(name: str, size: int) -> str:
-    large = _is_notebook(name) and size > LARGEST
-    return f"has more than {LARGEST // 1_000_000} MB: expected a notebook." if large else ""

@@ -138,40 +138,28 @@ def _keys(of: dict[str, list[str]], name: str, row: Row) -> Iterator[str]:
 
 def whose(parts: tuple[str, ...], roster: Roster) -> tuple[Person, list[str]]:
     """Return whose a file is, going by the names on the way to it, and what there is to note."""
-    names, fallback, notes = list(_names(parts)), "", []
-    for part in parts:
-        if platform := MOODLE.fullmatch(part) or CANVAS.fullmatch(part):
-            fallback = f"{platform['name']}_{platform['number']}"
-            notes += ["late"] if platform.groupdict().get("late") else []
-            break
-    fallback = fallback or next((one for one in parts[:-1] if one not in chapter_names()), "")
-    stem = re.sub(r"\.\w+$", "", parts[-1])
-    fallback = folder_name(fallback or _cleaned(stem) or stem)
+    matches = (MOODLE.fullmatch(part) or CANVAS.fullmatch(part) for part in parts)
+    platform = next((match.groupdict() for match in matches if match), None)
+    notes = ["late"] if platform and platform.get("late") else []
+    if platform:
+        kind = "canvas" if "late" in platform else "participant"
+        names = [platform["name"], f"{kind}{platform['number']}"]
+        own = f"{platform['name']}_{platform['number']}"
+    else:
+        whole = re.sub(r"\.\w+$", "", parts[-1])
+        stem, folders = _cleaned(whole), [part for part in parts[:-1] if part not in chapter_names()]
+        names = [*folders, stem, _cleaned(re.sub(NUMBER, "", stem)), whole]
+        pieces = [piece for name in names for piece in re.split(r"\s+-\s+|_", name)]
+        names += [piece for piece in pieces if len(letters(piece)) > 2]
+        own = next(filter(None, [*folders, stem, whole]))
     person = roster.find(names)
     if person is None:
-        person = Person(fallback, next(iter(names), ""))
+        person = Person(folder_name(own), names[0])
         if roster.people:
-            taken = fallback in {one.id for one in roster.people}
-            person = person._replace(id=f"{fallback}_unknown" if taken else fallback)
             notes.append("not on the roster")
+            if person.id in {one.id for one in roster.people}:
+                person = person._replace(id=f"{person.id}_unknown")
     return person, notes
-
-
-def _names(parts: tuple[str, ...]) -> Iterator[str]:
-    """Yield what may be somebody's name or id in a path, the most telling first."""
-    for part in parts:
-        if platform := MOODLE.fullmatch(part):
-            yield platform["name"]
-            yield f"participant{platform['number']}"
-            return
-        if platform := CANVAS.fullmatch(part):
-            yield platform["name"]
-            yield f"canvas{platform['number']}"
-    whole = re.sub(r"\.\w+$", "", parts[-1])
-    folders = [part for part in parts[:-1] if part not in chapter_names()]
-    for text in [*folders, _cleaned(whole), _cleaned(re.sub(NUMBER, "", _cleaned(whole))), whole]:
-        yield text
-        yield from (piece for piece in re.split(r"\s+-\s+|_", text) if len(letters(piece)) > 2)
 
 
 def _cleaned(stem: str) -> str:
