@@ -138,7 +138,7 @@ class _Session:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
                 with contextlib.redirect_stdout(io.StringIO()):
-                    getattr(checks, task.check)(piece, seed=seed)
+                    getattr(checks, task.check)(piece, seed=seed, name=task.name)
         except checks.CheckFailed as failure:
             return str(failure)
         except LookupError:
