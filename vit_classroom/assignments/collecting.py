@@ -17,7 +17,7 @@ from vit_classroom.assignments.notebooks import cells_of, chapter_of, notebook_o
 from vit_classroom.assignments.roster import Person, Roster, read_roster, whose
 from vit_classroom.assignments.tables import Row, Table, as_csv, harmless, read_csv
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import remove_leftovers, write_atomically, writing
 
 LIST, EARLIER = "collected.csv", ".earlier"
 COLUMNS = ["student", "name", "email", "chapter", "file", "note"]
@@ -76,6 +76,7 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
                 rows[row["student"], row["chapter"]] = row
         _move_away(rows, [row for row in before if row["student"] not in hands], hands, out)
         listed = _listed(rows, people)
+        remove_leftovers(out, [LIST])
         content = as_csv(Table(COLUMNS, listed))
         if not (out / LIST).exists() or (out / LIST).read_bytes() != content:
             write_atomically(out / LIST, content)
@@ -117,7 +118,8 @@ def _take(hand: Hand, found: Found) -> None:
 
 def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
     """Write somebody's notebooks, and yield a row for each, or one that says what there is instead."""
-    also = [f"also there: {'; '.join(hand.others[:5])}"] if hand.others else []
+    others = "; ".join(hand.others[:5])
+    also = [f"also there: {others}"] if others else []
     for chapter, found in hand.notebooks.items():
         *older, newest = sorted(found, key=_age)
         name = "/".join(newest.parts)
@@ -132,7 +134,7 @@ def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
             said = [row["note"], f"{name} differs, is older, and was left out"]
             yield row if said[1] in said[0] else {**row, "note": "; ".join(filter(None, said))}
     if not hand.notebooks:
-        yield _row(hand.person, "", "", [*hand.notes, "no worksheet", *also])
+        yield _row(hand.person, "", "", [*hand.notes, f"no worksheet: {others}"])
 
 
 def _write(path: Path, found: Found, out: Path) -> bool:
@@ -142,6 +144,7 @@ def _write(path: Path, found: Found, out: Path) -> bool:
         json.loads(content.decode("utf-8"))
     except ValueError:  # in another encoding
         content = (json.dumps(notebook_of(content, ""), indent=1) + "\n").encode()
+    remove_leftovers(path.parent, [path.name])
     there = path.read_bytes() if path.exists() else None
     if there not in (None, content):
         if int(found.time) < int(path.stat().st_mtime):

@@ -92,7 +92,7 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     about = [marks["1"][name] for name in ("email", "file", "total", "to_read")]
     assert about == ["ada@uni.edu", "Ada Lovelace/Copy of 03_attention.ipynb", "0", "5"]
     assert (marks["2"]["problem"], marks["3"]["problem"]) == (
-        "no worksheet; also there: bob.py",
+        "no worksheet: bob.py",
         "handed in nothing",
     )
     text = table.read_text(encoding="utf-8").splitlines()

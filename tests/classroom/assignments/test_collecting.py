@@ -236,7 +236,7 @@ def test_each_worksheet_goes_by_its_own_line_and_not_by_its_name(inbox, out):
 INSTEAD = {
     "a script": (
         {"Ada Lovelace/answers.py": "print(1)"},
-        "no worksheet; also there: Ada Lovelace/answers.py",
+        "no worksheet: Ada Lovelace/answers.py",
     ),
     "an empty folder": ({"Ada Lovelace_1_assignsubmission_file_": None}, "is empty"),
     "an empty file": ({"Ada Lovelace/x.ipynb": ""}, "Ada Lovelace/x.ipynb is empty"),
