@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_classroom.assignments.classes import feedback_folder, grade_class
+from vit_classroom.assignments.collecting import LIST, collect
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_from_scratch.errors import InputError
@@ -43,6 +44,21 @@ def add_parser(commands: Any) -> None:
     building.add_argument("--seed", type=int, metavar="N", help="of the hidden tests (default: a secret one)")
     building.set_defaults(run=build_command)
 
+    collecting = parts.add_parser(
+        "collect",
+        help="put what was handed in where it is graded",
+        description="Read what Moodle, Canvas, Google Classroom or a shared folder gives, find out which "
+        "worksheet each notebook is and whose, and write OUT/STUDENT/CHAPTER/CHAPTER.ipynb, where nbgrader "
+        "and `vit assignment grade` look. OUT/collected.csv lists what there is of everybody. Call it again "
+        "for what comes later.",
+    )
+    collecting.add_argument("inbox", type=own_path, metavar="INBOX", help="a folder or a zip")
+    collecting.add_argument("--out", type=own_path, required=True, help="the folder to write")
+    collecting.add_argument(
+        "--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail (CSV)"
+    )
+    collecting.set_defaults(run=collect_command)
+
     grading = parts.add_parser(
         "grade",
         help="grade a folder of notebooks",
@@ -54,6 +70,9 @@ def add_parser(commands: Any) -> None:
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
     grading.add_argument(
         "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
+    )
+    grading.add_argument(
+        "--format", choices=("moodle", "canvas", "nbgrader"), help="write marks as it takes them, too"
     )
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
@@ -96,6 +115,16 @@ def build_command(options: argparse.Namespace) -> None:
     print("Then hand out what is in release/, and collect into submitted/STUDENT/CHAPTER/.")
 
 
+def collect_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment collect`."""
+    rows = collect(options.inbox, options.out, options.roster)
+    there = [row for row in rows if row["chapter"]]
+    print(f"{len(there)} worksheets are in {options.out}; {options.out / LIST} lists them.")
+    for row in rows:
+        if row["note"]:
+            print(f"{row['student']}: {row['note']}")
+
+
 def grade_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment grade`."""
     for name in ("memory", "seconds", "jobs"):
@@ -103,11 +132,19 @@ def grade_command(options: argparse.Namespace) -> None:
             raise InputError(f"--{name} {getattr(options, name)}: expected more than 0.")
     limits = Limits(options.memory, options.seconds)
     records = grade_class(options.folder, options.csv, options.chapter, options.seed, limits, options.jobs)
-    problems = [record for record in records if "problem" in record]
+    absent = [record for record in records if record.get("absent")]
+    notebooks = [record for record in records if not record.get("absent")]
+    problems = [record for record in notebooks if "problem" in record]
     looks = sum(bool(record.get("suspicions")) for record in records)
-    print(f"{len(records) - len(problems)} of {len(records)} notebooks were graded: {options.csv}")
+    print(f"{len(notebooks) - len(problems)} of {len(notebooks)} notebooks were graded: {options.csv}")
     for record in problems:
         print(f"not graded: {record['student']}: {record['problem']}")
+    if absent:
+        print(f"no worksheet from {', '.join(dict.fromkeys(record['student'] for record in absent))}")
     if looks:
         print(f"{looks} of them should be looked at: the summary says where.")
     print(f"feedback and summary: {feedback_folder(Path(options.csv))}")
+    if options.format:
+        from vit_classroom.assignments.exports import write_export
+
+        print(f"for {options.format}: {write_export(options.format, options.csv)}")

@@ -26,8 +26,15 @@ c.CourseDirectory.course_id = {course!r}
 c.ClearSolutions.code_stub = {{"python": 'raise NotImplementedError("your turn")'}}
 c.ClearSolutions.text_stub = {to_write!r}
 
-# A check that somebody deleted comes back, and counts.
-c.OverwriteCells.add_missing_cells = True
+# A cell that somebody deleted, doubled or stripped of its metadata comes back, and counts.
+c.Autograde.sanitize_preprocessors = [
+    "vit_classroom.assignments.nbgrader_plugin.RepairCells",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.DeduplicateIds",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
 
 # In place of running the notebook: each answer is called in a process of its own and judged from outside.
 c.Autograde.autograde_preprocessors = [
@@ -90,6 +97,7 @@ def with_hidden_tests(chapter: Chapter, seed: int) -> str:
     """Return a chapter's notebook with hidden tests, as JSON."""
     notebook = json.loads(chapter.text)
     for cell, read in zip(notebook["cells"], chapter.cells, strict=True):
+        cell["metadata"].pop("assignment", None)  # it holds the rubric, and students receive metadata as well
         if "check" in read.assignment:
             name = read.assignment["name"]
             hidden = HIDDEN.format(name=name, seeds=seeds_of(seed, name))

@@ -5,14 +5,14 @@ import functools
 import hashlib
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Literal
 
 from vit_classroom import checks
+from vit_classroom.assignments.alignment import repaired, to_read
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import (
-    TO_WRITE,
     Cell,
     Chapter,
     Task,
@@ -48,12 +48,14 @@ class Mark:
         points: earned; 0 for what a person has yet to read.
         state: "right", "not right", "to do" (a stub, or nothing), or "to read" (by a person).
         message: what a check says, or why there are no points.
+        own: what the student wrote.
     """
 
     task: Task
     points: float
     state: State
     message: str = ""
+    own: str = ""
 
 
 @dataclass
@@ -76,6 +78,11 @@ class Marks:
     def points(self) -> float:
         """All that was earned so far."""
         return sum(mark.points for mark in self.marks)
+
+
+def limit_reached(message: str) -> str:
+    """Return which limit a message is about, in words; "" if about none."""
+    return next((what for words, what in REACHED.items() if words in message), "")
 
 
 def seeds_of(seed: int, name: str, rounds: int = ROUNDS) -> tuple[int, ...]:
@@ -118,13 +125,20 @@ class _Session:
                 del self.ran[number]
                 return self.again()
 
-    def judge(self, task: Task, seeds: tuple[int, ...]) -> str:
-        """Check an answer, and return what is wrong with it, "" if nothing is."""
+    def judge(self, task: Task, seeds: tuple[int, ...], tries: int) -> str:
+        """Check an answer, once more where it reaches a limit, and return what is wrong, "" if nothing is."""
+        message = self._judged(task, seeds)
+        if limit_reached(message):
+            self.again()  # whatever it left behind is in nobody's way
+            return self.judge(task, seeds, tries - 1) if tries > 1 else message
+        return message
+
+    def _judged(self, task: Task, seeds: tuple[int, ...]) -> str:
         try:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
                 with contextlib.redirect_stdout(io.StringIO()):
-                    getattr(checks, task.check)(piece, seed=seed)
+                    getattr(checks, task.check)(piece, seed=seed, name=task.name)
         except checks.CheckFailed as failure:
             return str(failure)
         except LookupError:
@@ -146,6 +160,7 @@ def grade(
     cells: list[Cell],
     seeds: Callable[[str], tuple[int, ...]] | None = None,
     limits: Limits | None = None,
+    tries: int = 2,
 ) -> Marks:
     """Mark a notebook.
 
@@ -158,13 +173,15 @@ def grade(
         seeds: for the name of an answer, those of the inputs that are drawn; None for those of `seeds_of`
             with 0.
         limits: for the student's code.
+        tries: that an answer has before it loses its points to a limit, each in a fresh process.
 
     Returns:
-        A mark for each task; what a person reads is "to read", or "to do" where nothing was written.
+        A mark for each task; what a person reads is "to read", or "to do" where nothing was written (see
+        `to_read`).
     """
     limits = limits or Limits()
     seeds = seeds or functools.partial(seeds_of, 0)
-    cells = with_set_up(chapter, cells)
+    cells = with_set_up(chapter, [cell for cell, _ in repaired(chapter, cells)])
     found = suspicions(chapter, cells)
     session = _Session(limits)
     marks: dict[str, Mark] = {}
@@ -176,25 +193,23 @@ def grade(
             name = cells[place].name
             if is_check(cells[place]) and name in waiting:
                 region = range(since + 1, place + 2)
-                marks[name] = _judged(session, waiting.pop(name), seeds, region, found, remarks)
+                marks[name] = _judged(session, waiting.pop(name), seeds, tries, region, found, remarks)
                 since = place + 1
             elif source:
                 failed = session.run(source, f"cell {place + 1}")
                 if failed:
                     remarks.append(f"cell {place + 1} {failed}")
-                    if "stopped with" not in failed or any(words in failed for words in REACHED):
+                    if "stopped with" not in failed or limit_reached(failed):
                         found.append(Suspicion(place + 1, failed))
-        for name, task in waiting.items():
-            answers = [number for number, cell in enumerate(cells, start=1) if cell.name == task.name]
-            marks[name] = _judged(session, task, seeds, answers, found, remarks)
     finally:
         session.process.close()
-    written = {cell.name: cell.source.strip() for cell in cells}
-    for task in chapter.tasks:
-        if not task.check:
-            state: State = "to do" if written.get(task.name, "") in ("", TO_WRITE) else "to read"
-            marks[task.cell_name] = Mark(task, 0, state)
-    ordered = [marks[task.cell_name] for task in chapter.tasks]
+    for name, places in to_read(chapter, cells).items():
+        task = next(task for task in chapter.tasks if task.name == name)
+        elsewhere = [str(place + 1) for place in places if cells[place].name != name]
+        message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
+    written = {cell.name: cell.source for cell in cells}
+    ordered = [replace(marks[task.cell_name], own=written.get(task.name, "")) for task in chapter.tasks]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
 
@@ -202,16 +217,16 @@ def _judged(
     session: _Session,
     task: Task,
     seeds: Callable[[str], tuple[int, ...]],
+    tries: int,
     region: Sequence[int],
     found: list[Suspicion],
     remarks: list[str],
 ) -> Mark:
     """Judge one answer; then the book's stands in its place unless it is right."""
     severe = [one for one in found if one.severe and one.cell in region]
-    message = session.judge(task, seeds(task.name))
-    for words, what in REACHED.items():
-        if words in message:
-            found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
+    message = session.judge(task, seeds(task.name), tries)
+    if what := limit_reached(message):
+        found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
     state: State = "right"
     if STUB in message:
         state, message = "to do", f"{task.name}: still to be written."
@@ -230,7 +245,8 @@ def _judged(
 
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
     """Say what runs of each cell: all of a student's own, and of what is given the part that these need."""
-    known = {source.strip() for source in chapter.given}
+    known = {cell.source.strip() for cell in chapter.cells if is_check(cell)}  # where one is doubled
+    known |= {source.strip() for source in chapter.given}
     code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
     given = [place for place, cell in code.items() if cell.source.strip() in known]
     rest = {place: cell for place, cell in code.items() if place not in given and not is_check(cell)}

@@ -17,7 +17,7 @@ class Limits:
 
     Attributes:
         megabytes: of memory.
-        seconds: for one cell; one call of an answer has ten.
+        seconds: of processor time for one cell; one call of an answer has ten.
     """
 
     megabytes: int = 4000

@@ -5,87 +5,43 @@ there before by a file beside the table, which holds the values that were writte
 """
 
 import contextlib
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.errors import InputError, reason
+from vit_classroom.assignments.tables import Row, Table, as_csv, harmless, read_csv
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 
 KEY, TOTAL = "notebook", "total"
 ABOUT = ("student", KEY, "chapter", TOTAL, "points", "of", "to_read", "look_at", "problem")
 """Columns in front of those of the answers; `total` is the sum of the answers, typed or judged."""
-ENCODINGS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""How a file is encoded that begins with these bytes."""
-
-Row = dict[str, str]
+PERSON = ("name", "email", "file", "note")
+"""Columns behind the first, of notebooks that `collecting` has put where they are."""
 Written = dict[str, dict[str, list[str]]]
 """By notebook and column: what the program wrote there."""
 
 
-@dataclass
-class MarksTable:
-    """A table of marks.
-
-    Attributes:
-        columns: their names, in order.
-        rows: by column, each row of the table.
-        delimiter: between two values.
-        encoding: in which it is written.
-    """
-
-    columns: list[str] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-    delimiter: str = ","
-    encoding: str = "utf-8"
-
-
-def read_table(path: Path) -> MarksTable:
+def read_table(path: Path) -> Table:
     """Read a table, with the delimiter and encoding of whichever spreadsheet wrote it; empty if not there.
 
     Raises:
         InputError: it cannot be read, or it is not a table of marks.
     """
+    expected = (
+        f"has no column called {KEY}: expected the table of marks, whose rows go by it. Give the "
+        "column its name again, or name another file."
+    )
     try:
-        content = path.read_bytes()
+        table = read_csv(path, lambda head: KEY in head, expected)
     except FileNotFoundError:
-        return MarksTable()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}.") from error
-    encoding = next((name for start, name in ENCODINGS.items() if content.startswith(start)), "utf-8")
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", errors="replace")
-        encoding = "utf-8-sig"  # which the same spreadsheets read, and which has a sign for every name
-    found: list[list[str]] = []
-    delimiter = ","
-    with contextlib.suppress(csv.Error):
-        for delimiter in (",", ";", "\t"):
-            found = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-            if found and KEY in found[0]:
-                break
-    if not found or KEY not in found[0]:
-        raise InputError(
-            f"{path} has no column called {KEY}: expected the table of marks, whose rows go by it. Give the "
-            "column its name again, or name another file."
-        )
-    columns = [name or f"column {number}" for number, name in enumerate(found[0], start=1)]
-    rows: list[Row] = []
-    for line in found[1:]:
-        columns += [f"column {number + 1}" for number in range(len(columns), len(line))]
-        if any(line):
-            rows.append(dict(zip(columns, line, strict=False)))
-    names = [_key(row) for row in rows if _key(row)]
-    for kind, many in (("columns", columns), ("rows for", names)):
-        if twice := sorted({name for name in many if many.count(name) > 1}):
-            raise InputError(f"{path} has two {kind} {twice[0]}: expected one. Remove or rename the other.")
-    return MarksTable(columns, rows, delimiter, encoding)
+        return Table()
+    names = [_key(row) for row in table.rows if _key(row)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"{path} has two rows for {twice[0]}: expected one. Remove or rename the other.")
+    return table
 
 
 def update_table(path: Path, beside: Path, records: Sequence[dict[str, Any]]) -> None:
@@ -111,7 +67,7 @@ def update_table(path: Path, beside: Path, records: Sequence[dict[str, Any]]) ->
     write_json(beside, known | now)
 
 
-def merged(there: MarksTable, fresh: dict[str, Row], known: Written) -> MarksTable:
+def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
     """Put new values into a table, except where a person has typed others; new rows go to the end."""
     columns = list(dict.fromkeys([*there.columns, *(column for row in fresh.values() for column in row)]))
     old = {_key(row): row for row in there.rows if _key(row)}
@@ -128,45 +84,35 @@ def merged(there: MarksTable, fresh: dict[str, Row], known: Written) -> MarksTab
         }
         whole = row | mine | (kept if name in old else {})
         if mine:
-            marks = [whole[column] for column in mine if column not in ABOUT]
-            whole[TOTAL] = f"{sum(number for mark in marks if (number := _number(mark)) is not None):g}"
+            marks = [number_of(whole[column]) for column in mine if column not in (*ABOUT, *PERSON)]
+            numbers = [number for number in marks if number is not None]
+            whole[TOTAL] = f"{sum(numbers):g}" if numbers else ""
         rows.append(whole)
-    return MarksTable(columns, rows, there.delimiter, there.encoding)
+    return Table(columns, rows, there.delimiter, there.encoding)
 
 
 def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
     """Return a row for each record: a column for each answer, empty where a person reads it."""
     names = dict.fromkeys(mark["name"] for record in records for mark in record["marks"])
+    person = [column for column in PERSON if any(column in record for record in records)]
+    columns = [ABOUT[0], *person, *ABOUT[1:]]
     rows = []
     for record in records:
         numbers = {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
         texts = record | numbers | {"look_at": "; ".join(record.get("suspicions", []))}
-        row = {column: _harmless(texts.get(column, "")) for column in ABOUT}
+        row = {column: harmless(texts.get(column, "")) for column in columns}
         row |= dict.fromkeys(names, "")
         row |= {one["name"]: f"{one['points']:g}" for one in record["marks"] if one["state"] != "to read"}
         rows.append(row)
     return rows
 
 
-def as_csv(table: MarksTable) -> bytes:
-    """Return the file's content."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, restval="", delimiter=table.delimiter, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return text.getvalue().encode(table.encoding)
-
-
 def _key(row: Row) -> str:
     return row.get(KEY, "")
 
 
-def _harmless(text: str) -> str:
-    """Keep a spreadsheet from taking text for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
-
-
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, with a point or a comma; None if it is none."""
     with contextlib.suppress(ValueError):
         number = float(text.replace(",", "."))
         return number if math.isfinite(number) else None
@@ -175,5 +121,5 @@ def _number(text: str) -> float | None:
 
 def _same(value: str, written: str) -> bool:
     """Say whether a value is what was written, which a spreadsheet may show as 5.0 or 5,0."""
-    numbers = _number(value), _number(written)
+    numbers = number_of(value), number_of(written)
     return value == written or (numbers[0] is not None and numbers[0] == numbers[1])

@@ -8,17 +8,52 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from nbformat import NotebookNode
+from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_output
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
+from vit_classroom.assignments.alignment import repaired, to_read
 from vit_classroom.assignments.grading import Mark, grade
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import cells_of, read_chapter
+from vit_classroom.assignments.notebooks import cells_of, chapter_names, read_chapter
 
 HIDDEN = re.compile(r"\n?### BEGIN HIDDEN TESTS\n(.*?)\n### END HIDDEN TESTS", re.DOTALL)
 SEEDS = re.compile(r"seeds=\(([\d, ]+)\)")
+
+
+class RepairCells(NbGraderPreprocessor):
+    """Give a notebook back the cells that nbgrader looks for, before it looks.
+
+    It stops at a notebook in which one of them is gone, stands there twice or has lost its metadata.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Repair one notebook, unless it belongs to no chapter."""
+        place = resources["nbgrader"]
+        if place["notebook"] not in chapter_names():
+            return nb, resources
+        with Gradebook(place["db_url"]) as book:
+            names = {
+                cell.name for cell in book.find_notebook(place["notebook"], place["assignment"]).source_cells
+            }
+        cells: list[NotebookNode] = []
+        for cell, number in repaired(read_chapter(place["notebook"]), cells_of(nb), names):
+            metadata = {"nbgrader": cell.about} if cell.about else {}
+            metadata |= {"assignment": cell.assignment} if cell.assignment else {}
+            if number is not None:
+                entry = nb.cells[number]
+                for name in ("nbgrader", "assignment"):
+                    entry.metadata.pop(name, None)
+                entry.metadata.update(from_dict(metadata))
+            else:
+                entry = {"cell_type": cell.kind, "metadata": metadata, "source": cell.source}
+                entry |= {"outputs": [], "execution_count": None} if cell.kind == "code" else {}
+                entry |= {"id": f"again-{len(cells)}"} if (nb.nbformat, nb.nbformat_minor) >= (4, 5) else {}
+            cells.append(from_dict(entry))
+        nb.cells = cells
+        return nb, resources
 
 
 class JudgeAnswers(NbGraderPreprocessor):
@@ -35,13 +70,13 @@ class JudgeAnswers(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Judge one notebook."""
         place = resources["nbgrader"]
-        checks = {cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if _is_check(cell)}
+        checks = {cell.metadata.nbgrader.get("grade_id", ""): cell for cell in nb.cells if _is_check(cell)}
         try:
             chapter = read_chapter(place["notebook"])
             seeds = {name: _seeds(cell.source) for name, cell in checks.items()}
             cells = [replace(cell, source=HIDDEN.sub("", cell.source)) for cell in cells_of(nb)]
             limits = Limits(self.megabytes, self.seconds)
-            marks = grade(chapter, cells, lambda name: seeds[f"check-{name}"], limits)
+            marks = grade(chapter, cells, lambda name: seeds.get(f"check-{name}", (0,)), limits)
         except Exception as error:
             self.log.exception("%s of %s was not graded", place["notebook"], place["student"])
             for cell in checks.values():
@@ -50,6 +85,10 @@ class JudgeAnswers(NbGraderPreprocessor):
         by_name = {mark.task.cell_name: mark for mark in marks.marks}
         for name, cell in checks.items():
             cell.outputs = [_output(by_name[name])] if name in by_name else [_failed("nothing of this name")]
+        for name, places in to_read(chapter, cells).items():
+            for cell in nb.cells:
+                if places and cell.metadata.get("nbgrader", {}).get("grade_id") == name:
+                    cell.metadata.nbgrader.pop("checksum", None)  # or what stands elsewhere would be a 0
         if marks.suspicions:
             lines = "\n".join(map(str, marks.suspicions))
             self.log.warning("%s of %s, please look:\n%s", place["notebook"], place["student"], lines)

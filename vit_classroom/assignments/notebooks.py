@@ -16,6 +16,8 @@ CHAPTERS = Path(__file__).parent / "chapters"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SET_UP = "#@title Set-up"
 """How the set-up cell of every notebook begins."""
+OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")
+"""The line of a notebook that says which chapter it is."""
 TO_WRITE = "*Your answer.*"
 """What students find in place of an answer in words."""
 PYTHON_MAGICS = ("time", "capture", "prun")
@@ -57,12 +59,14 @@ class Task:
         points: how many.
         check: the function of `vit_classroom.checks` that judges it; "" for what a person reads.
         answer: the book's answer: code, or text with what there are points for.
+        title: of the exercise or the section that asks for it.
     """
 
     name: str
     points: float
     check: str
     answer: str
+    title: str = ""
 
     @property
     def cell_name(self) -> str:
@@ -91,11 +95,15 @@ class Chapter:
     def tasks(self) -> list[Task]:
         """What there are points for, in the chapter's order."""
         answers = {cell.name: cell for cell in self.cells if cell.about.get("solution")}
-        found = []
+        found, title = [], ""
         for cell in self.cells:
+            if cell.kind == "markdown" and not cell.name:
+                title = next(reversed(re.findall(r"^#+ (.+)", cell.source, re.MULTILINE)), title)
             if cell.about.get("grade"):
                 check, name = cell.assignment.get("check", ""), cell.assignment.get("name", cell.name)
-                found.append(Task(name, cell.about["points"], check, without_marks(answers[name].source)))
+                found.append(
+                    Task(name, cell.about["points"], check, without_marks(answers[name].source), title)
+                )
         return found
 
     @property
@@ -103,6 +111,16 @@ class Chapter:
         """Its heading."""
         lines = [line for cell in self.cells if cell.kind == "markdown" for line in cell.source.splitlines()]
         return next(line.removeprefix("# ") for line in lines if line.startswith("# "))
+
+    @property
+    def address(self) -> str:
+        """Where to read it, with all answers; the link of its worksheet says in which repository."""
+        found = re.search(r"colab\.research\.google\.com/(github/\S+?)/exercises/", self.cells[0].source)
+        return (
+            f"https://{found[1].replace('github', 'github.com', 1)}/notebooks/{self.name}.ipynb"
+            if found
+            else ""
+        )
 
     @property
     def given(self) -> list[str]:
@@ -158,13 +176,32 @@ def read_submission(path: Path) -> list[Cell]:
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")
-        return cells_of(json.loads(path.read_text(encoding="utf-8")))
+        return cells_of(notebook_of(path.read_bytes(), str(path)))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}.") from error
+
+
+def notebook_of(content: bytes, name: str) -> dict[str, Any]:
+    """Read a notebook in whichever encoding an editor left it.
+
+    Raises:
+        InputError: it is not a notebook.
+    """
+    try:
+        try:
+            notebook = json.loads(content)  # UTF-8, 16 or 32, with a mark in front or without
+        except UnicodeDecodeError:
+            notebook = json.loads(content.decode("cp1252", errors="replace"))
+        cells_of(notebook)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a Jupyter notebook ({reason(error)}): expected an .ipynb.") from None
+        raise InputError(f"{name} is not a Jupyter notebook ({reason(error)}): expected an .ipynb.") from None
+    return notebook
+
+
+def chapter_of(cells: Iterable[Cell]) -> str:
+    """Return the name of the chapter that a notebook's worksheet is made for; "" if it makes none."""
+    found = next((match[1] for cell in cells if (match := OPENING.search(cell.source))), "")
+    return found if found in chapter_names() else ""
 
 
 def cells_of(notebook: dict[str, Any]) -> list[Cell]:

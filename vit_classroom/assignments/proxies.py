@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch import Tensor, nn
 
 from vit_classroom.assignments import nursery, wire
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.checks.sandbox import LIMIT_SECONDS, Box, Elsewhere, Outcome
+from vit_classroom.checks.sandbox import LIMIT_SECONDS, Box, Elsewhere, Outcome, Stopwatch
 
 START_SECONDS = 120
 """How long a student's process may take to import torch, on a machine that has much else to do."""
@@ -80,11 +81,15 @@ class StudentProcess:
         except (OSError, ValueError):
             self.close()
             raise ProcessEnded(ENDED) from None
-        try:
-            reply = self.replies.get(timeout=seconds or self.limits.seconds)
-        except queue.Empty:
-            self.close()
-            raise TimeoutError from None
+        stopwatch = Stopwatch(seconds or self.limits.seconds, self._processor_time)
+        while True:
+            try:
+                reply = self.replies.get(timeout=0.1)
+                break
+            except queue.Empty:
+                if stopwatch.is_up():
+                    self.close()
+                    raise TimeoutError from None
         if reply is None or reply[0].get("echo") != echo:
             self.close()
             raise ProcessEnded(ENDED if reply is None else "answers what it was not asked")
@@ -109,6 +114,15 @@ class StudentProcess:
             with contextlib.suppress(OSError, ValueError):  # what was still to be sent
                 stream.close()
         self.folder.cleanup()
+
+    def _processor_time(self) -> float:
+        """Return the seconds that it has had a processor; elsewhere than on Linux, those of the clock."""
+        try:
+            with open(f"/proc/{self.number}/stat", encoding="utf-8", errors="replace") as file:
+                values = file.read().rpartition(")")[2].split()
+        except OSError:
+            return time.monotonic()
+        return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
     def _read(self) -> None:
         while True:
@@ -231,6 +245,8 @@ class RemoteBox:
             error = known.get(kind, type(kind, (Exception,), {}))(reply["error"])
             if not reply["takes"]:
                 self.piece.__signature__ = inspect.Signature()
+        if reply["late"]:  # what waits inside a library's call goes on, and would be in the way of the next
+            self.process.close()
         value = wire.unpack(reply["packed"], received) if "packed" in reply else None
         return Outcome(value, error, reply["printed"], reply["copied"], reply["late"])
 

@@ -76,12 +76,10 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
             seen = {"cannot be read": False}
         found += [Suspicion(place, what, severe) for what, severe in seen.items()]
     expected = {cell.name: cell.source.strip() for cell in chapter.cells if is_check(cell)}
-    there = {cell.name: (place, cell.source.strip()) for place, cell in enumerate(cells, start=1)}
-    for name, source in expected.items():
-        if name not in there:
-            found.append(Suspicion(len(cells), f"the cell {name} is gone"))
-        elif there[name][1] != source:
-            found.append(Suspicion(there[name][0], f"the cell {name} was changed"))
+    for place, cell in enumerate(cells, start=1):
+        if cell.name in expected and (cell.assignment or cell.source.strip() != expected[cell.name]):
+            state = "is gone" if cell.assignment else "was changed"
+            found.append(Suspicion(place, f"the cell {cell.name} {state}"))
     return found
 
 

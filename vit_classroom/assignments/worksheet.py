@@ -47,7 +47,7 @@ class Worksheet:
         task, theirs = self.pieces[name], self.namespace.get(name)
         try:
             for seed in seeds:
-                getattr(checks, task.check)(theirs, seed=seed)
+                getattr(checks, task.check)(theirs, seed=seed, name=name)
         except checks.CheckFailed as failure:
             waiting = STUB in str(failure)
             self.states[name] = "to do" if waiting else "not yet right"

@@ -34,10 +34,17 @@ def attention(shape: tuple[int, ...]) -> Case:
         f"{scale} divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": by_count,
         f"the softmax runs over the queries; {axis}": right.softmax(-2),
         f"the softmax runs over the first axis; {axis}": right.softmax(0),
+        f"the softmax runs over axis 1, which is another one for each number of axes; {axis}": right.softmax(
+            1
+        ),
+        f"the softmax has no dim, and guesses one; {axis}": right.softmax(0 if right.ndim == 3 else 1),
         "the softmax is missing": right,
         "the division comes after the softmax; equation 6 divides the scores": late,
         "queries and keys have changed places: q k^T, not k q^T": right.mT.softmax(-1),
         "the weights are transposed before they meet the values": weights.mT,
+        "the keys become (..., Dh, T) by reshape, which mixes tokens; transpose their last two axes": (
+            (q @ k.reshape(*shape[:-2], width, count) / math.sqrt(width)).softmax(-1)
+        ),
         "a sigmoid stands in place of the softmax": right.sigmoid(),
     }
     mistakes = {sentence: wrong @ v for sentence, wrong in of_values.items()} | {
@@ -83,6 +90,15 @@ def _multi_head_mistakes(
 
     q, k, v = rearrange(reference.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=heads)
     result = join(gather())
+    cut = [
+        part.reshape(len(tokens), heads, -1, dim // heads) for part in (reference.qkv(tokens).chunk(3, -1))
+    ]
+    sliced = _plain(*cut)
+    among = _plain(*(part.transpose(1, 2) for part in (q, k, v))).flatten(2)
+    by_reshape = (
+        "queries, keys and values are cut into heads by reshape alone, which mixes tokens; make them "
+    )
+    by_reshape += "(B, T, h, Dh), then move the heads' axis: (B, h, T, Dh)"
     unmoved, mean = gather().reshape(tokens.shape), gather().mean(1).repeat(1, 1, heads)
     mixed, strided = gather("h qkv dh"), join(gather("qkv dh h"), "(dh h)")
     order = "the heads are joined in the wrong order; put each head's Dh values together: (h dh)"
@@ -107,10 +123,18 @@ def _multi_head_mistakes(
         order: join(gather(), "(dh h)"),
         "heads and tokens are joined without moving the heads' axis back: (B, h, T, Dh) has to become "
         "(B, T, h, Dh) first": reference.projection(unmoved),
+        by_reshape: join(sliced),
+        f"{by_reshape}. They are joined in the same way": reference.projection(sliced.reshape(tokens.shape)),
+        "the heads of a token attend to each other, and no token to another; move the heads' axis in front "
+        "of the tokens', (B, h, T, Dh)": reference.projection(among),
         "the output projection (U_msa of equation 8) is missing": gather().transpose(1, 2).flatten(2),
         "the input is added; that is the block's part, equation 2": result + tokens,
         "the heads are averaged; equation 8 puts them side by side": reference.projection(mean),
     }
+
+
+def _plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
 
 
 def _masked(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from vit_classroom.checks.sandbox import (
 from vit_classroom.checks.starts import Start
 
 Check = Callable[..., None]
-"""A check is called with what a reader wrote, and `seed=N` to draw the same inputs again."""
+"""A check is called with what a reader wrote, `seed=N` to draw the same again, and `name=` for messages."""
 Arguments = tuple[Any, ...] | Mapping[str, Any]
 Draw = Callable[..., Case]
 """Draws one input, works out what must come of it and what well-known mistakes would give."""
@@ -33,17 +33,21 @@ RAISES = "\n\nRaises:\n    CheckFailed: it differs; the message names the mistak
 def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], None]) -> Check:
     """Make a check, with the name and docstring of `described`: it leaves nothing behind."""
 
-    def checked(theirs: Any, /, *, seed: int | None = None) -> None:
+    def checked(theirs: Any, /, *, seed: int | None = None, name: str = "") -> None:
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
         with nothing_left_behind():
             torch.manual_seed(drawn)
             try:
                 judge(theirs)
             except CheckFailed as failure:
+                if name and str(failure).startswith(
+                    f"{piece.name}: "
+                ):  # what it is called where it is asked for
+                    failure.args = (str(failure).replace(piece.name, name, 1),)
                 failure.add_note(f"checks.{described.__name__}(..., seed={drawn}) draws the same again.")
                 raise failure.with_traceback(None) from None
         agree = "values and gradients" if piece.gradients else "values"
-        print(f"✓ {piece.name}: {agree} agree with the package")
+        print(f"✓ {name or piece.name}: {agree} agree with the package")
 
     for name in ("__module__", "__name__", "__qualname__"):
         setattr(checked, name, getattr(described, name))

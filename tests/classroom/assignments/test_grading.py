@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import banks
@@ -15,6 +16,7 @@ from vit_classroom.assignments.grading import grade, seeds_of
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
+from vit_classroom.checks import sandbox
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15}
 
@@ -123,7 +125,7 @@ def test_an_object_is_as_good_as_a_function_and_not_as_a_class(two_answers, cell
 def test_an_attack_gains_no_points_and_is_flagged(name, two_answers, cells, answers):
     own, said = ATTACKS[name]
     limits = Limits(seconds=5) if "endless" in name else Limits()  # the right answers need their time, too
-    marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits)
+    marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits, tries=1)
     assert points(marks) == CHECKED | {"attention": 5 if name == RIGHT_ALL_THE_SAME else 0}
     assert not said or any(said in str(one) for one in marks.suspicions)
 
@@ -134,6 +136,72 @@ def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(two_answers, 
     add = f"import os\nif os.path.exists({str(seen)!r}):\n    os._exit(1)\nopen({str(seen)!r}, 'w').close()"
     own = answers | {"attention": ATTACKS["exit in the answer"][0]}
     assert points(grade(two_answers, cells(add=add, **own))) == CHECKED | {"attention": 0}
+
+
+def ends_once(folder, answer):
+    """An answer that ends its process in the first call that there ever is, and is right from then on."""
+    path = str(folder / "seen")
+    once = f"    if not os.path.exists({path!r}):\n        open({path!r}, 'w').close()\n        os._exit(1)\n"
+    head, body = answer.split("\n", 1)
+    return f"import os\n\n{head}\n{once}{body}"
+
+
+def test_an_answer_that_reaches_a_limit_is_tried_again_in_a_fresh_process(
+    two_answers, cells, answers, tmp_path
+):
+    own = answers | {"attention": ends_once(tmp_path, answers["attention"])}
+    assert points(grade(two_answers, cells(**own))) == CHECKED
+    (tmp_path / "seen").unlink()
+    assert points(grade(two_answers, cells(**own), tries=1)) == CHECKED | {"attention": 0}
+
+
+def test_what_one_answer_holds_on_to_costs_no_other_its_points(two_answers, cells, answers):
+    """The first fills the memory, which the second needs for a moment."""
+    keeps = "kept = []\n\ndef attention(q, k, v):\n    kept.append(bytearray(350_000_000))\n    return v"
+    line = "        gathered = attention(q, k, v)"
+    needs = answers["MultiHeadSelfAttention"].replace(line, f"        bytearray(300_000_000)\n{line}")
+    whole = cells(attention=keeps, MultiHeadSelfAttention=needs)
+    marks = grade(two_answers, whole, limits=Limits(megabytes=800))
+    assert points(marks) == CHECKED | {"attention": 0}
+    assert "memory" in of(marks, "attention").message.lower()
+
+
+def test_a_call_that_is_late_leaves_no_process_behind():
+    """What waits in a library's call cannot be stopped; the next answer would wait for it."""
+    student = StudentProcess(Limits(seconds=30))
+    student.start()
+    source = (
+        "import time\nfrom vit_classroom.checks import sandbox\nsandbox.LIMIT_SECONDS = 0.1\n"
+        "def piece(q, k, v):\n    time.sleep(30)"
+    )
+    student.ask({"do": "run", "source": source, "place": "cell"})
+    with pytest.raises(checks.CheckFailed, match="did not come to an end"):
+        checks.attention(remote_piece(student, "piece"), seed=0)
+    assert not student.alive
+
+
+def test_time_is_the_processors_and_the_clock_only_ends_what_waits(monkeypatch):
+    clock = dict.fromkeys(("wall", "used"), 0.0)
+    monkeypatch.setattr(sandbox.time, "monotonic", lambda: clock["wall"])
+    stopwatch = sandbox.Stopwatch(10, lambda: clock["used"])
+    for wall, used, up in ((9, 9, False), (50, 9, False), (50, 11, True), (61, 0, True), (9, 30, False)):
+        clock.update(wall=wall, used=used)
+        assert stopwatch.is_up() == up, (wall, used)
+
+
+def test_a_students_process_is_timed_by_what_it_has_of_a_processor():
+    student = StudentProcess(Limits())
+    student.start()
+    before = student._processor_time()
+    student.ask(
+        {"do": "run", "source": "import time\nwhile time.process_time() < 1:\n    pass", "place": "cell"}
+    )
+    busy = student._processor_time()
+    student.ask({"do": "run", "source": "time.sleep(0.5)", "place": "cell"})
+    assert busy > before
+    if sys.platform == "linux":
+        assert student._processor_time() - busy < 0.4
+    student.close()
 
 
 HONEST = {

@@ -72,6 +72,19 @@ def course(tmp_path_factory, answers):
     without = filled(release, **answers | {"attention": wrong})
     without["cells"] = [cell for cell in without["cells"] if "sheet.check" not in str(cell["source"])]
     handed_in["withoutTests"] = without
+    full = filled(release, **answers)["cells"]
+    double = next(place for place, cell in enumerate(full) if "sheet.check" in str(cell["source"]))
+    damaged = {
+        "doubled": [*full[: double + 1], full[double], *full[double + 1 :]],
+        "deleted": [cell for cell in full if "masked_attention" not in str(cell["metadata"])],
+        "stripped": [cell | {"metadata": {}} for cell in full],
+        "elsewhere": [
+            *filled(release)["cells"],
+            {**full[0], "id": "words", "source": "The value may be small."},
+        ],
+    }
+    for name, cells in damaged.items():
+        handed_in[name] = filled(release) | {"cells": cells}
     for name, notebook in handed_in.items():
         path = folder / "submitted" / name / CHAPTER / f"{CHAPTER}.ipynb"
         path.parent.mkdir(parents=True)
@@ -95,6 +108,22 @@ def test_answers_get_what_they_deserve(scores):
     assert scores["empty"][0] == 0
     assert scores["wrong"][0] == CHECKED - 5
     assert scores["half"][0] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "points"), [("doubled", CHECKED), ("deleted", CHECKED - 5), ("stripped", CHECKED)]
+)
+def test_a_damaged_notebook_gets_what_it_deserves(name, points, scores):
+    assert scores[name][0] == points
+
+
+def test_words_in_a_cell_of_their_own_wait_for_a_person(course):
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+        for name, waiting in (("elsewhere", 3), ("stripped", 3), ("empty", 0)):
+            notebook = book.find_submission_notebook(CHAPTER, CHAPTER, name)
+            assert sum(grade.needs_manual_grade for grade in notebook.grades) == waiting
 
 
 @pytest.mark.parametrize("attack", TRIED)
@@ -191,6 +220,7 @@ def test_the_walk_through_of_the_page_for_instructors_works(tmp_path):
     shutil.copy(ROOT / f"exercises/{CHAPTER}.ipynb", tmp_path / "exercises")
     run(tmp_path, "bash", "-c", "set -euo pipefail\n" + "\n".join(walk_throughs()))
     (row,) = csv.DictReader((tmp_path / "marks.csv").read_text().splitlines())
-    assert (row["student"], row["points"], row["of"]) == ("ada", "0", str(CHECKED))
+    assert (row["student"], row["email"], row["points"]) == ("1001", "ada@uni.edu", "0")
+    assert row["of"] == str(CHECKED)
     assert (tmp_path / "course" / "feedback" / "ada" / CHAPTER / f"{CHAPTER}.html").exists()
     assert (tmp_path / "course" / "rubrics" / f"{CHAPTER}.md").exists()

@@ -112,3 +112,11 @@ def test_a_notebook_may_have_its_text_in_lines(tmp_path):
     path.write_text(json.dumps({"cells": [cell]}))
     (read,) = read_submission(path)
     assert read.source == "x = 1\ny = 2"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+def test_a_notebook_is_read_in_whichever_encoding_an_editor_left_it(encoding, tmp_path):
+    path = tmp_path / "zoe.ipynb"
+    cell = {"cell_type": "markdown", "metadata": {}, "source": "Zoë"}
+    path.write_bytes(json.dumps({"cells": [cell]}, ensure_ascii=False).encode(encoding))
+    assert [cell.source for cell in read_submission(path)] == ["Zoë"]

@@ -38,6 +38,15 @@ def test_a_wrong_one_is_named_and_the_book_fills_in(sheet, notebook, capsys):
     torch.testing.assert_close(notebook["attention"](q, k, v), expected)
 
 
+def test_an_answer_goes_by_its_own_name_and_not_by_its_checks(sheet, notebook, answers, capsys):
+    exec("def attention_einsum(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v", notebook)
+    sheet.check("attention_einsum")
+    assert capsys.readouterr().err.startswith("attention_einsum: the scores are not divided")
+    exec(answers["attention_einsum"], notebook)
+    sheet.check("attention_einsum")
+    assert capsys.readouterr().out.startswith("✓ attention_einsum: ")
+
+
 @pytest.mark.parametrize("stub", ["", 'def attention(q, k, v):\n    raise NotImplementedError("your turn")'])
 def test_what_is_not_written_stops_nobody(sheet, notebook, stub, capsys):
     exec(stub, notebook)

@@ -85,6 +85,12 @@ def softmax_over(axis):
     return attention_class(forward)
 
 
+def by_reshape(self, tokens):
+    """Attention of heads that are cut out of (B, T, D) without moving an axis: (B, h, T, Dh)."""
+    shape = (len(tokens), self.heads, tokens.shape[1], -1)
+    return attention_by_einsum(*(part.reshape(shape) for part in self.qkv(tokens).chunk(3, -1)))
+
+
 class AttentionInThreeLayers(nn.Module):
     def __init__(self, dim, heads):
         super().__init__()
@@ -238,6 +244,12 @@ WRONG = {
         (lambda q, k, v: (q @ k.mT / q.shape[-2] ** 0.5).softmax(-1) @ v, "the number of tokens"),
         (lambda q, k, v: scores(q, k).softmax(-2) @ v, "rows must sum to 1"),
         (lambda q, k, v: scores(q, k).softmax(0) @ v, "rows must sum to 1"),
+        (lambda q, k, v: scores(q, k).softmax(1) @ v, "runs over axis 1"),
+        (lambda q, k, v: F.softmax(scores(q, k)) @ v, "has no dim"),
+        (
+            lambda q, k, v: scores(q, k.reshape(*k.shape[:-2], -1, k.shape[-2]).mT).softmax(-1) @ v,
+            "by reshape",
+        ),
         (lambda q, k, v: scores(q, k) @ v, "the softmax is missing"),
         (lambda q, k, v: (q @ k.mT).softmax(-1) / q.shape[-1] ** 0.5 @ v, "after the softmax"),
         (lambda q, k, v: scores(k, q).softmax(-1) @ v, "queries and keys have changed places"),
@@ -327,6 +339,22 @@ WRONG = {
                 lambda self, x: self.projection(attention_by_einsum(*heads_of(self, x)).reshape(x.shape))
             ),
             "without moving the heads' axis back",
+        ),
+        (
+            attention_class(lambda self, x: joined(self, by_reshape(self, x))),
+            "cut into heads by reshape alone",
+        ),
+        (
+            attention_class(lambda self, x: self.projection(by_reshape(self, x).reshape(x.shape))),
+            "by reshape alone.*joined in the same way",
+        ),
+        (
+            attention_class(
+                lambda self, x: self.projection(
+                    attention_by_einsum(*(part.transpose(1, 2) for part in heads_of(self, x))).flatten(2)
+                )
+            ),
+            "attend to each other",
         ),
         (
             attention_class(
