@@ -12,6 +12,7 @@ from bank_attention import attention_by_einsum
 from bank_encoder import Mlp, MlpWithDropout
 from bank_patches import patchify_by_permute
 from banks import RIGHT, WRONG
+from IPython.core.interactiveshell import InteractiveShell
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
@@ -56,7 +57,8 @@ def test_of_two_sentences_that_fit_both_are_said():
     piece = Piece("double(x)", "(3, 4)", "chapter 0")
     case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
     with pytest.raises(
-        checks.CheckFailed, match="either of these fits:\n  or it is one more\n  or it is squared"
+        checks.CheckFailed,
+        match="it gives what each of these mistakes would give:\n  · it is one more\n  · it is squared",
     ):
         judge_function(piece, lambda x: x + 1, lambda x: 2 * x, [case], [])
 
@@ -157,3 +159,14 @@ def test_what_a_reader_prints_is_kept_short_and_off_the_verdict(monkeypatch, cap
     with pytest.raises(checks.CheckFailed, match="did not come to an end"):
         checks.attention(chatters)
     assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_shows_what_is_said_and_no_traceback(capsys):
+    shell = InteractiveShell()
+    cell = "from vit_classroom import checks; checks.mlp(12)"
+    assert isinstance(shell.run_cell(cell).error_in_exec, checks.CheckFailed)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", "".join(capsys.readouterr()))
+    assert shown.startswith("Mlp: it got a int: hand in `Mlp` itself, a function or a class.")
+    assert "draws the same again" in shown
+    assert "Traceback" not in shown
+    assert ".py" not in shown
