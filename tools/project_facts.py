@@ -65,6 +65,12 @@ def _repository_in(config: str) -> Repository:
     return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
 
 
+def read_code_prompt(root: Path = ROOT) -> str:
+    """What stands on a folded cell of code that has no words of its own, as `_config.yml` says."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    return config["sphinx"]["config"]["nb_code_prompt_show"]
+
+
 def read_project(root: Path = ROOT) -> dict[str, Any]:
     """What pyproject.toml says of the project: its version, what it needs."""
     return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -119,7 +125,7 @@ def reading_minutes(chapter: str, root: Path = ROOT) -> int:
     text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
     prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    read = [cell for cell in cells if "hide-input" not in cell or "code_prompt_show" in cell]
+    read = [cell for cell in cells if "hide-input" not in cell or 'code_prompt_show: "Ours"' in cell]
     code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)
     lines = sum(bool(line.strip()) for line in code.splitlines())
     return round(len(prose.split()) / WORDS_A_MINUTE + lines / LINES_A_MINUTE)

@@ -1,18 +1,22 @@
 """Right answers pass, however they are written; wrong ones fail with the sentence that names the mistake."""
 
 import inspect
+import json
 import random
 import re
 from collections import Counter
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from bank_attention import attention_by_einsum
 from bank_encoder import Mlp, MlpWithDropout
 from bank_patches import patchify_by_permute
+from bank_vision_transformer import OneNameOff, ViT
 from banks import RIGHT, WRONG
 from IPython.core.interactiveshell import InteractiveShell
+from project_facts import ROOT
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
@@ -170,3 +174,24 @@ def test_a_notebook_shows_what_is_said_and_no_traceback(capsys):
     assert "draws the same again" in shown
     assert "Traceback" not in shown
     assert ".py" not in shown
+
+
+def test_where_the_cat_is_named_a_wrong_class_is_told_what_does_not_fit(capsys):
+    notebook = json.loads((ROOT / "exercises" / "05_vision_transformer.ipynb").read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    (set_up,) = [source for source in sources if source.startswith("# @title Show the set-up")]
+    (named,) = [source for source in sources if 'load_state_dict(load_pretrained("tiny-imagenet")' in source]
+    shell = InteractiveShell()
+    assert shell.run_cell(set_up).success
+    for wrong, said in (
+        (OneNameOff, "encoder.blocks.0.attention_norm.weight"),
+        (lambda: 1, "cannot be called"),
+    ):
+        shell.user_ns["VisionTransformer"] = wrong
+        assert isinstance(shell.run_cell(named).error_in_exec, checks.CheckFailed)
+        shown = "".join(capsys.readouterr())
+        assert said in shown
+        assert "Traceback" not in shown
+    shell.user_ns["VisionTransformer"] = ViT
+    assert shell.run_cell(named).success
+    plt.close("all")
