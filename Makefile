@@ -9,7 +9,7 @@ PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help book serve pdf links slides test test-all test-site train notebooks rehearse pictures dist lock format workflows check clean
+.PHONY: help book serve pdf links slides test test-all test-site train experiments notebooks rehearse pictures dist lock format workflows check clean
 
 help:
 	@echo "make book       build the book; chapters run again only when something they depend on changed"
@@ -20,6 +20,7 @@ help:
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
 	@echo "make train      train a ViT on scanned digits, about a minute"
+	@echo "make experiments  run the studies behind the page of claims, where they stopped; ONLY=transfer DATA=DIR"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make rehearse   run the notebooks as Colab would; make rehearse ONLY=03_attention RUNTIME=lowest"
 	@echo "make dist       build the packages: an sdist and a wheel, in dist/"
@@ -64,6 +65,9 @@ test-site: $(INSTALLED)
 
 train: $(INSTALLED)
 	$(BIN)/vit train --data digits
+
+experiments: $(INSTALLED)
+	$(BIN)/python tools/run_experiments.py $(addprefix --data-dir ,$(DATA)) $(addprefix --only ,$(ONLY))
 
 notebooks: $(INSTALLED)
 	$(BIN)/python tools/export_notebooks.py

@@ -1,3 +1,5 @@
+import copy
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +9,12 @@ import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
+from vit_from_scratch.model.cost import counted_flops, forward_flops
+from vit_from_scratch.model.encoder import Block
 from vit_from_scratch.model.stem_config import StemConfig
-from vit_from_scratch.model.tokens import resize_positions
-from vit_from_scratch.model.variants import ConvStem, LocalMlp, VariantBlock, mimetic_
+from vit_from_scratch.model.tokens import TokenSequence, resize_positions
+from vit_from_scratch.model.variants import ConvStem, LocalMlp, RelativeAttention, VariantBlock, mimetic_
+from vit_from_scratch.training.fine_tuning import adapted
 
 CONFIG = ViTConfig(16, 4, dim=16, depth=3, heads=2, mlp_dim=24, num_classes=5)
 
@@ -66,7 +71,7 @@ def test_a_conv_stem_halves_only_by_powers_of_two():
 
 def test_stochastic_depth_skips_whole_images_and_keeps_the_mean():
     branch = torch.ones(4000, 3, 2)
-    out = VariantBlock(replace(CONFIG, stochastic_depth=0.25), layer=2).skip.train()(branch)
+    out = VariantBlock(replace(CONFIG, stochastic_depth=0.25), 2, TokenSequence(CONFIG)).skip.train()(branch)
     values = out[:, 0, 0].unique().tolist()
     assert values == pytest.approx([0, 1 / 0.75])
     assert (out == out[:, :1, :1]).all(), "an image's branch is dropped as one"
@@ -163,3 +168,97 @@ def test_tokens_begin_by_looking_at_tokens_like_themselves():
         return weights.diagonal(dim1=-2, dim2=-1).mean()
 
     assert own_share("mimetic") > 2 * own_share("xavier")
+
+
+SMALL = ViTConfig(8, 4, dim=8, depth=3, heads=2, mlp_dim=8, num_classes=3)
+
+
+def stirred(config):
+    """A model in evaluation mode whose weights are all drawn anew, so that none is 0."""
+    torch.manual_seed(0)
+    model = VisionTransformer(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("position", ["learned", "learned_2d"])
+def test_shared_positions_are_added_before_every_layer(position):
+    model = stirred(replace(SMALL, position=position, position_at="every_layer_shared"))
+    plain = stirred(replace(SMALL, position=position))
+    assert model.state_dict().keys() == plain.state_dict().keys()
+    images = torch.randn(2, 3, 8, 8)
+    tokens = plain.tokens(plain.patch_embedding(images))
+    for block in plain.encoder.blocks:
+        tokens, _ = block(tokens)
+        if block is not plain.encoder.blocks[-1]:
+            tokens = tokens + plain.tokens.position_embedding()
+    expected = plain.head(plain.encoder.norm(tokens)[:, 0])
+    torch.testing.assert_close(model(images), expected)
+    again = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in again.tokens.parameters():
+            parameter.zero_()
+    assert not torch.allclose(again(images), model(images))  # the copy's layers share the copy's positions
+
+
+def test_every_layer_but_the_first_has_positions_of_its_own():
+    model = stirred(replace(SMALL, position_at="every_layer"))
+    tables = [name for name, _ in model.named_parameters() if name.endswith("positions.position")]
+    assert tables == [f"encoder.blocks.{layer}.positions.position" for layer in (1, 2)]
+    images = torch.randn(2, 3, 8, 8)
+    tokens = model.tokens(model.patch_embedding(images))
+    for block in model.encoder.blocks:
+        if block.positions is not None:
+            tokens = tokens + block.positions.position
+        tokens, _ = Block.forward(block, tokens)
+    torch.testing.assert_close(model(images), model.head(model.encoder.norm(tokens)[:, 0]))
+
+
+def test_relative_attention_is_what_its_formula_says():
+    torch.manual_seed(0)
+    attention = RelativeAttention(SMALL)
+    torch.nn.init.normal_(attention.relative_position)
+    tokens = torch.randn(2, 5, 8)
+    out, weights = attention(tokens, return_weights=True)
+    q, k, v = attention.qkv(tokens).view(2, 5, 3, 2, 4).unbind(dim=2)  # (B, T, h, Dh)
+    for image, head, i in itertools.product(range(2), range(2), range(5)):
+        scores = torch.stack(
+            [
+                q[image, i, head] @ (k[image, j, head] + attention.relative_position[j - i + 4])
+                for j in range(5)
+            ]
+        )
+        expected = (scores / 4**0.5).softmax(dim=0)
+        torch.testing.assert_close(weights[image, head, i], expected)
+    gathered = torch.einsum("bhts,bshd->bthd", weights, v).flatten(2)
+    torch.testing.assert_close(out, attention.projection(gathered))
+
+
+def test_relative_positions_tell_places_apart_and_refuse_another_size():
+    model = stirred(replace(SMALL, position="relative", image_size=12))
+    images = torch.randn(1, 3, 12, 12)
+    assert not torch.allclose(model(images), model(images.flip(-1)))
+    assert not torch.allclose(model(images), stirred(replace(SMALL, position="none", image_size=12))(images))
+    model.resize_input(8)
+    with pytest.raises(InputError, match="5 tokens: expected 10, since relative positions"):
+        model(images[..., :8, :8])
+
+
+def test_operations_of_relative_attention_are_counted():
+    config = replace(SMALL, position="relative")
+    assert forward_flops(config) == counted_flops(VisionTransformer(config), (3, 8, 8))
+
+
+def test_only_learned_positions_can_be_added_again():
+    with pytest.raises(InputError, match="position_at = 'every_layer': expected 'stem' with position='none'"):
+        replace(SMALL, position="none", position_at="every_layer")
+
+
+def test_positions_of_every_layer_grow_with_the_image():
+    model = stirred(replace(SMALL, position_at="every_layer"))
+    larger = adapted(model, image_size=16, num_classes=5)
+    for name, table in model.state_dict().items():
+        if name.endswith("position"):
+            expected = resize_positions(table, (2, 2), (4, 4))
+            torch.testing.assert_close(larger.state_dict()[name], expected)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from stopping import AtStep, Stop, without_time, without_validation
 from torch import nn
 
-from vit_from_scratch import InputError, VisionTransformer, ViTConfig
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
 from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
@@ -239,3 +239,32 @@ def test_images_are_mixed_until_a_share_of_the_run(few_digits, short, make_model
     mixed = sum(step / len(kinds) < 0.6 for step in range(len(kinds)))
     assert 0 < mixed < len(kinds)
     assert kinds == [2] * mixed + [1] * (len(kinds) - mixed), "shares of classes first, then numbers"
+
+
+def test_each_layer_below_gets_a_share_of_the_rate_above():
+    model = build_model("Ti/4", image_size=8, num_classes=3, depth=3)
+    config = TrainConfig(optimiser="adamw", learning_rate=0.1, layer_decay=0.5, weight_decay=0.2)
+    rates = {
+        parameter: (group["base_lr"], group["weight_decay"])
+        for group in build_optimiser(model, config).param_groups
+        for parameter in group["params"]
+    }
+    expected = {
+        "tokens.position": (0.1 / 16, 0.0),
+        "patch_embedding.projection.weight": (0.1 / 16, 0.2),
+        "encoder.blocks.0.mlp.hidden.weight": (0.1 / 8, 0.2),
+        "encoder.blocks.2.attention.qkv.bias": (0.1 / 2, 0.0),
+        "head.weight": (0.1, 0.2),
+    }
+    named = dict(model.named_parameters())
+    assert len(rates) == len(named)
+    assert {name: rates[named[name]] for name in expected} == {
+        name: pytest.approx(both) for name, both in expected.items()
+    }
+
+
+def test_a_share_by_layer_wants_blocks_and_another_optimiser_than_muon():
+    with pytest.raises(InputError, match=r"layer_decay = 0.5 for a Linear: expected a model with blocks"):
+        build_optimiser(torch.nn.Linear(2, 2), TrainConfig(layer_decay=0.5))
+    with pytest.raises(InputError, match=r"layer_decay = 0.5: expected 1 beside optimiser = .muon."):
+        TrainConfig(optimiser="muon", layer_decay=0.5)

@@ -48,7 +48,11 @@ class ViTConfig:
             pooled vector (``"pooled"``), or absent (``"none"``).
         position: ``"learned"`` vectors, one a token (eq. 1); ``"learned_2d"``: one a row plus one a
             column (appendix D.4 joins two of half the width instead); ``"sincos_2d"``: fixed sines and
-            cosines, not the paper's; ``"none"`` (appendix D.4).
+            cosines, not the paper's; ``"relative"``: none are added, and every score also depends on how
+            far apart the two tokens stand in the sequence; ``"none"`` (appendix D.4).
+        position_at: where learned positions are added (appendix D.4): to the tokens before the encoder
+            (``"stem"``, eq. 1), before every layer with vectors of its own (``"every_layer"``), or the same
+            ones before every layer (``"every_layer_shared"``).
         representation_size: width of the hidden tanh layer before the head, as in pre-training
             (section 3.1); None for a single linear layer, as in fine-tuning.
         qkv_bias: whether queries, keys and values have a bias.
@@ -80,7 +84,8 @@ class ViTConfig:
     class_token: bool = True
     pool: Literal["cls", "gap"] = "cls"
     norm: Literal["final", "pooled", "none"] = "final"
-    position: Literal["learned", "learned_2d", "sincos_2d", "none"] = "learned"
+    position: Literal["learned", "learned_2d", "sincos_2d", "relative", "none"] = "learned"
+    position_at: Literal["stem", "every_layer", "every_layer_shared"] = "stem"
     representation_size: int | None = None
     qkv_bias: bool = True
     layer_norm_eps: float = 1e-6
@@ -124,6 +129,9 @@ class ViTConfig:
                 "set pool='gap' or class_token=True."
             )
         self.stem.check_patch_size(self.patch_size)
+        learned = self.position in ("learned", "learned_2d")
+        expected = f"'stem' with position={self.position!r}, since only learned positions are added again"
+        require(learned or self.position_at == "stem", "model.position_at", self.position_at, expected)
         if self.position == "sincos_2d" and self.dim % 4:
             raise InputError(
                 f"position='sincos_2d' with dim={self.dim}: expected a multiple of 4; change dim or position."

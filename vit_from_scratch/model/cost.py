@@ -43,7 +43,7 @@ def block_flops(config: ViTConfig) -> int:
     """Floating-point operations of one block for one image, counted as by :func:`forward_flops`."""
     tokens, dim = config.num_tokens, config.dim
     qkv_and_projection = tokens * dim * 4 * dim
-    scores_and_gathering = 2 * tokens * tokens * dim
+    scores_and_gathering = (3 if config.position == "relative" else 2) * tokens * tokens * dim
     mlp = 2 * tokens * dim * config.mlp_dim
     if config.mlp == "local":
         mlp += config.num_patches * 9 * config.mlp_dim

@@ -88,13 +88,11 @@ def grid_of_same_shape(grid: tuple[int, int], num_patches: int) -> tuple[int, in
     return rows, columns
 
 
-class TokenSequence(nn.Module):
-    """Build the encoder's input from patch embeddings (equation 1).
-
-    .. math:: z_0 = [x_\\text{class};\\, x_p^1 E;\\, \\dots;\\, x_p^N E] + E_\\text{pos}
+class Positions(nn.Module):
+    """A vector for each token's place (section 3.1, appendix D.4).
 
     Args:
-        config: uses ``class_token``, ``position``, ``grid``, ``dim`` and ``dropout``.
+        config: uses ``class_token``, ``position``, ``grid`` and ``dim``.
     """
 
     def __init__(self, config: ViTConfig) -> None:
@@ -102,21 +100,19 @@ class TokenSequence(nn.Module):
         self.grid = config.grid
         self.kind = config.position
         self.dim = dim = config.dim
+        self.first_patch = int(config.class_token)
+        self.register_parameter("class_token", None)  # a TokenSequence has one, before its positions
         rows, columns = config.grid
-        self.class_token = nn.Parameter(torch.empty(1, 1, dim)) if config.class_token else None
         if self.kind == "learned":
             self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))
         elif self.kind == "learned_2d":
             # The class token has no place in the grid, so it gets no position of its own.
             self.row_position = nn.Parameter(torch.empty(rows, dim))
             self.column_position = nn.Parameter(torch.empty(columns, dim))
-        self.dropout = nn.Dropout(config.dropout)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Class token 0 and positions N(0, 0.02), as in the reference code."""
-        if self.class_token is not None:
-            nn.init.zeros_(self.class_token)
+        """Positions N(0, 0.02), as in the reference code."""
         for name in ("position", "row_position", "column_position"):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)
@@ -130,7 +126,7 @@ class TokenSequence(nn.Module):
             num_patches: patches of the image, if its size is not the one that the model was built for.
             device: where fixed positions are computed; learned ones are where the model is.
         """
-        if self.kind == "none":
+        if self.kind in ("none", "relative"):
             return None
         if self.kind == "learned":
             position = self.position
@@ -140,11 +136,27 @@ class TokenSequence(nn.Module):
                 position = grid.flatten(0, 1)[None]  # (1, N, D)
             else:
                 position = sincos_2d(self.grid, self.dim, device=device)[None]
-            if self.class_token is not None:
+            if self.first_patch:
                 position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
         if num_patches is None or num_patches == self.grid[0] * self.grid[1]:
             return position
         return resize_positions(position, self.grid, grid_of_same_shape(self.grid, num_patches))
+
+
+class TokenSequence(Positions):
+    """Build the encoder's input from patch embeddings (equation 1).
+
+    .. math:: z_0 = [x_\\text{class};\\, x_p^1 E;\\, \\dots;\\, x_p^N E] + E_\\text{pos}
+
+    Args:
+        config: uses ``class_token``, ``position``, ``grid``, ``dim`` and ``dropout``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        if config.class_token:
+            self.class_token = nn.Parameter(torch.zeros(1, 1, config.dim))  # as in the reference code
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Map patch embeddings (B, N, D) to tokens z_0 (B, T, D)."""

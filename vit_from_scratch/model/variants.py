@@ -1,15 +1,16 @@
-"""Pieces that are not the paper's and that ablations need (chapter 9): locality, a stem, another start."""
+"""Pieces that ablations need: other positions (appendix D.4); locality, a stem, another start (chapter 9)."""
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.encoder import Block, Encoder, Mlp
 from vit_from_scratch.model.hybrid import ResNetStem
 from vit_from_scratch.model.patches import PatchEmbedding
-from vit_from_scratch.model.tokens import grid_of_same_shape
+from vit_from_scratch.model.tokens import Positions, TokenSequence, grid_of_same_shape
 
 
 class LocalMlp(Mlp):
@@ -68,16 +69,63 @@ class ConvStem(nn.Module):
         return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
 
 
-class VariantBlock(Block):
-    """A block with what its configuration changes: locality, another start, stochastic depth.
+class RelativeAttention(MultiHeadSelfAttention):
+    """Attention whose scores also know how far apart two tokens stand in the sequence (appendix D.4).
+
+    .. math:: A = \\text{softmax}\\big((q_i k_j^T + q_i r_{j-i}^T) / \\sqrt{D_h}\\big)
+
+    There is one learned vector r of width Dh for each distance, the same for all heads of a layer.
 
     Args:
-        config: as for :class:`Block`, and ``mlp``, ``initialisation`` and ``stochastic_depth``.
-        layer: counted from 0; the last layer is skipped most often (Huang et al., 2016).
+        config: uses ``dim``, ``heads``, ``qkv_bias`` and ``num_tokens``.
     """
 
-    def __init__(self, config: ViTConfig, layer: int) -> None:
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config.dim, config.heads, config.qkv_bias)
+        self.farthest = config.num_tokens - 1
+        self.relative_position = nn.Parameter(torch.empty(2 * self.farthest + 1, config.dim // config.heads))
+        nn.init.normal_(self.relative_position, std=0.02)
+
+    def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Let every token (B, T, D) gather from all: (B, T, D), and weights (B, h, T, T) if asked for.
+
+        Raises:
+            InputError: another number of tokens than the model was built for.
+        """
+        if tokens.shape[1] != self.farthest + 1:
+            raise InputError(
+                f"{tokens.shape[1]} tokens: expected {self.farthest + 1}, since relative positions are "
+                "learned for one size of images; resize the images."
+            )
+        q, k, v = rearrange(self.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=self.heads)
+        place = torch.arange(tokens.shape[1], device=tokens.device)
+        apart = self.relative_position[place - place[:, None] + self.farthest]  # (T, T, Dh)
+        scores = q @ k.mT + torch.einsum("bhtd,tsd->bhts", q, apart.to(q.dtype))
+        weights = (scores / q.shape[-1] ** 0.5).softmax(dim=-1)  # (B, h, T, T)
+        joined = rearrange(weights @ v, "b h t dh -> b t (h dh)")
+        return self.projection(joined), weights if return_weights else None
+
+
+class VariantBlock(Block):
+    """A block with what its configuration changes: positions, locality, another start, stochastic depth.
+
+    Args:
+        config: as for :class:`Block`, and ``position``, ``position_at``, ``mlp``, ``initialisation`` and
+            ``stochastic_depth``.
+        layer: counted from 0; the last layer is skipped most often (Huang et al., 2016).
+        tokens: the model's own, whose positions every layer adds where they are shared.
+    """
+
+    def __init__(self, config: ViTConfig, layer: int, tokens: TokenSequence) -> None:
         super().__init__(config)
+        if config.position == "relative":
+            self.attention = RelativeAttention(config)
+        self.positions: nn.Module | None = None
+        self.shared: list[TokenSequence] = []  # in a list: a block does not own the model's parameters
+        if layer and config.position_at == "every_layer":
+            self.positions = Positions(config)
+        elif layer and config.position_at == "every_layer_shared":
+            self.shared.append(tokens)
         if config.mlp == "local":
             self.mlp = LocalMlp(config)
         if config.initialisation == "mimetic":
@@ -90,16 +138,21 @@ class VariantBlock(Block):
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
+        for positions in self.shared or filter(None, [self.positions]):
+            position = positions.position_embedding(tokens.shape[1] - positions.first_patch)
+            tokens = tokens + position.to(tokens.dtype)
         gathered, weights = self.attention(self.attention_norm(tokens), return_weights)
         tokens = tokens + self.skip(self.dropout(gathered))
         tokens = tokens + self.skip(self.mlp(self.mlp_norm(tokens)))
         return tokens, weights
 
 
-def choose_encoder(config: ViTConfig) -> Encoder:
-    """Build the encoder: plain blocks, unless the configuration asks for what is not the paper's."""
-    plain = (config.mlp, config.initialisation, config.stochastic_depth) == ("dense", "xavier", 0.0)
-    return Encoder(config, None if plain else (VariantBlock(config, layer) for layer in range(config.depth)))
+def choose_encoder(config: ViTConfig, tokens: TokenSequence) -> Encoder:
+    """Build the encoder over a model's tokens: plain blocks, unless the configuration asks for others."""
+    changed = (config.mlp, config.initialisation, config.stochastic_depth, config.position_at)
+    if changed == ("dense", "xavier", 0.0, "stem") and config.position != "relative":
+        return Encoder(config)
+    return Encoder(config, (VariantBlock(config, layer, tokens) for layer in range(config.depth)))
 
 
 def choose_stem(config: ViTConfig) -> PatchEmbedding | ConvStem | ResNetStem:

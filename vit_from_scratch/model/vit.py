@@ -22,7 +22,7 @@ class VisionTransformer(nn.Module):
         self.image_shape = config.image_shape
         self.patch_embedding = choose_stem(config)  # a PatchEmbedding, in the plain model
         self.tokens = TokenSequence(config)
-        self.encoder = choose_encoder(config)  # an Encoder of plain blocks
+        self.encoder = choose_encoder(config, self.tokens)  # an Encoder of plain blocks
         pooled = config.norm == "pooled"
         self.pooled_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if pooled else nn.Identity()
         width = config.dim

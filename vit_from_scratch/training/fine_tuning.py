@@ -98,14 +98,14 @@ def adapted(
 def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:
     """Return a model's weights with learned positions interpolated over the grid of another configuration."""
     weights, (rows, columns), (gh, gw) = dict(model.state_dict()), model.config.grid, config.grid
-    for name, old, new in (
-        ("tokens.position", (rows, columns), (gh, gw)),
-        ("tokens.row_position", (rows, 1), (gh, 1)),  # (gh, D): a grid of one column
-        ("tokens.column_position", (columns, 1), (gw, 1)),
-    ):
-        if name in weights:
-            position = weights[name]
+    grids = {
+        "position": ((rows, columns), (gh, gw)),
+        "row_position": ((rows, 1), (gh, 1)),  # (gh, D): a grid of one column
+        "column_position": ((columns, 1), (gw, 1)),
+    }
+    for name, position in weights.items():  # the stem's, and those of layers that have their own
+        if (kind := name.rpartition(".")[2]) in grids:
             vectors = position.float().reshape(1, -1, position.shape[-1])  # (1, T, D)
-            found = resize_positions(vectors, old, new).to(position.dtype)
+            found = resize_positions(vectors, *grids[kind]).to(position.dtype)
             weights[name] = found if position.ndim == 3 else found[0]
     return weights

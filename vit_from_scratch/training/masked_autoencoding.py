@@ -73,6 +73,11 @@ class MaskedAutoencoder(SelfSupervised):
     ) -> None:
         super().__init__(vit, normalise, share)
         config = vit.config
+        if config.position == "relative" or config.position_at != "stem":
+            raise InputError(
+                f"masked pixels with position = {config.position!r}, position_at = {config.position_at!r}: "
+                "expected positions at the stem alone, since a layer sees only some of the patches."
+            )
         if config.mlp != "dense":
             raise InputError(
                 f"masked pixels with mlp = {config.mlp!r}: expected 'dense', since neighbours are missing "

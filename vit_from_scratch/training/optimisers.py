@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -42,6 +43,35 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
+def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_decay: float) -> list[dict]:
+    """Split groups of parameters by layer, each layer with `layer_decay` times the rate of the one above.
+
+    What stands before the blocks is below the first; what stands after them has the whole rate (Clark et al.,
+    2020; BEiT and MAE fine-tune so).
+
+    Raises:
+        InputError: a model without blocks.
+    """
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    if not stacks:
+        raise InputError(
+            f"layer_decay = {layer_decay} for a {type(model).__name__}: expected a model with blocks; set 1."
+        )
+    blocks = max(stacks, key=len)
+    top = len(blocks) + 1
+    layer = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
+    below = 0
+    for parameter in model.parameters():  # in the order in which a model uses them
+        below = layer.setdefault(parameter, top if below else 0)
+    split: dict[tuple[int, int], dict] = {}
+    for place, group in enumerate(groups):
+        for parameter in group["params"]:
+            number = layer[parameter]
+            scaled = {"params": [], "lr": rate * layer_decay ** (top - number)}
+            split.setdefault((place, number), group | scaled)["params"].append(parameter)
+    return list(split.values())
+
+
 def build_optimiser(
     model: nn.Module, config: TrainConfig, muon_dtype: torch.dtype | None = None
 ) -> "Optimiser":
@@ -56,6 +86,8 @@ def build_optimiser(
         InputError: "muon" for a model without dense layers in blocks.
     """
     groups, rate, betas = decay_groups(model, config.weight_decay), config.learning_rate, config.betas
+    if config.layer_decay < 1:
+        groups = split_by_layer(model, groups, rate, config.layer_decay)
     optimiser: Optimiser
     match config.optimiser:
         case "adamw" | "adam" as kind:

@@ -10,6 +10,8 @@ glance      four numbers of the book's own runs
 assigned    what each chapter asks, for instructors
 peers       speed and memory beside other libraries, from the benchmark's results
 tried       the log of runs and trials, made of their result files
+claims      what the paper says beside what our results say; evidence, the differences that it rests on
+reproduced  how often test images were measured, and where chapters deviate from the paper
 roles       {source}`path`, {colab}`path` and {minutes}`chapter`
 citations   author (year) references in round brackets
 terms       first uses of terms lead to the glossary
@@ -37,7 +39,8 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 MODULES = """execution runner figures numbering drawings roles citations docstrings reference recipes glance
-assigned peers tried terms letters cards side_notes opener page descriptions site_files finishing"""
+assigned peers tried claims reproduced terms letters cards side_notes opener page descriptions site_files
+finishing"""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

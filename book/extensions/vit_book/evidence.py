@@ -1,0 +1,202 @@
+"""What a claim rests on: differences with intervals of 95 %, read from results or from weights that ship."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import sqrt
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from project_facts import read_repository
+from scipy import stats
+
+from vit_from_scratch.inspection.attention_distance import patch_distances
+from vit_from_scratch.inspection.embedding_filters import embedding_filter_components
+from vit_from_scratch.inspection.position_similarity import position_similarity
+from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.pretrained import load_pretrained
+from vit_lab.experiments.packaged import load_result
+from vit_lab.experiments.records import Row, read_rows
+
+MODEL = "tiny-imagenet"
+LOOKED = "inspection_tiny_imagenet"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a claim says is above zero: its mean and the interval, in `unit`."""
+
+    label: str
+    mean: float
+    low: float
+    high: float
+    unit: str = "points"
+
+    @property
+    def words(self) -> str:
+        """The numbers as the page prints them.
+
+        >>> Difference("", 34.87, 33.1, 36.66).words
+        '+34.9 points (+33.1 to +36.7)'
+        """
+        digits = ".2f" if self.unit == "cosine" else ".1f"
+        mean, low, high = (f"{value:+{digits}}" for value in (self.mean, self.low, self.high))
+        return f"{mean} {self.unit} ({low} to {high})"
+
+
+def differences(evidence: dict[str, Any]) -> list[Difference]:
+    """Return what a line of evidence in book/claims.toml comes to."""
+    label = evidence.get("label", "")
+    match evidence["kind"]:
+        case "study":
+            rows = read_rows(load_result(evidence["result"]))
+            return [
+                between_rows(task or label, *(_named(rows, task, evidence[side]) for side in SIDES))
+                for task in dict.fromkeys(row.task for row in rows)
+            ]
+        case "tasks":
+            rows = read_rows(load_result(evidence["result"]))
+            found = {row.task: row for row in rows}
+            return [between_rows(label, *(found[evidence[side]] for side in SIDES))]
+        case "runs":
+            both = [read_rows(load_result(evidence[side]))[0] for side in SIDES]
+            return [between_rows(label, *both)]
+        case "stored":
+            found = load_result(evidence["result"])
+            for key in evidence["at"]:
+                found = found[key]
+            return [Difference(label, *(100 * value for value in found))]
+        case "filters":
+            return [spread_of(label, _smoothness(True), _smoothness(False), "")]
+        case "positions":
+            return [_positions(label, evidence["of"])]
+        case _:
+            return [_heads(label, evidence["of"])]
+
+
+SIDES = ("better", "worse")
+
+
+def _named(rows: Sequence[Row], task: str, name: str) -> Row:
+    return next(row for row in rows if row.task == task and row.name == name)
+
+
+def between_rows(label: str, better: Row, worse: Row) -> Difference:
+    """Compare two rows: paired by seed where each has several, otherwise by counting the images measured."""
+    ours, others = ([100 * value for value in row.values()] for row in (better, worse))
+    if len(ours) == len(others) > 1:
+        interval = stats.ttest_rel(ours, others).confidence_interval()
+        return Difference(label, fmean(ours) - fmean(others), float(interval.low), float(interval.high))
+    gap = fmean(ours) - fmean(others)
+    images = [row.facts[row.measure.replace("accuracy", "images")] for row in (better, worse)]
+    error = sqrt(sum(p * (100 - p) / n for p, n in zip((ours[0], others[0]), images, strict=True)))
+    return Difference(label, gap, gap - 1.96 * error, gap + 1.96 * error)
+
+
+def spread_of(label: str, some: Sequence[float], others: Sequence[float], unit: str) -> Difference:
+    """Compare the means of two samples that are not paired (Welch)."""
+    interval = stats.ttest_ind(some, others, equal_var=False).confidence_interval()
+    return Difference(label, fmean(some) - fmean(others), float(interval.low), float(interval.high), unit)
+
+
+def one_sample(label: str, values: np.ndarray, unit: str) -> Difference:
+    """Compare the mean of a sample with zero."""
+    interval = stats.ttest_1samp(values, 0).confidence_interval()
+    return Difference(label, float(values.mean()), float(interval.low), float(interval.high), unit)
+
+
+LEADING = 28
+"""Components of the embedding filters that the paper shows."""
+LOWEST = 3
+"""Layers that count as the lowest."""
+
+
+def _smoothness(trained: bool) -> list[float]:
+    """How alike neighbouring pixels are in each leading component: their correlation, without unit."""
+    model = load_pretrained(MODEL)
+    if not trained:
+        torch.manual_seed(0)
+        model = VisionTransformer(model.config)
+    weight = model.patch_embedding.as_convolution_weight().detach()
+    found = embedding_filter_components(weight, LEADING).components.numpy()  # (k, C, P, P)
+    return [float(np.corrcoef(one[..., :-1].ravel(), one[..., 1:].ravel())[0, 1]) for one in found]
+
+
+def _positions(label: str, of: str) -> Difference:
+    """For each patch: the mean cosine of its position with those named, less that with all elsewhere."""
+    model = load_pretrained(MODEL)
+    rows, columns = grid = model.config.grid
+    alike = position_similarity(model.tokens.position, grid).reshape(rows * columns, -1).numpy()
+    row, column = (index.ravel() for index in np.indices(grid))
+    same_row, same_column = row[:, None] == row, column[:, None] == column
+    near = abs(row[:, None] - row) + abs(column[:, None] - column) == 1
+    own = np.eye(len(row), dtype=bool)
+    mirror = same_row & (column[:, None] + column == columns - 1)
+    named, elsewhere = {
+        "neighbours": (near, ~near & ~own),
+        "row": (same_row & ~own, ~same_row & ~same_column),
+        "column": (same_column & ~own, ~same_row & ~same_column),
+        "one place": (near, mirror & ~near),
+    }[of]
+    pairs = zip(alike, named, elsewhere, strict=True)
+    gaps = [one[here].mean() - one[there].mean() for one, here, there in pairs if there.any()]
+    return one_sample(label, np.array(gaps), "cosine")
+
+
+def _heads(label: str, of: str) -> Difference:
+    """Compare attention distances, in pixels: over heads, or of a single one by its error over photos."""
+    found = load_result(LOOKED)["distance"]["trained"]
+    distance, error = np.array(found["pixels"]), np.array(found["standard_error"])  # (L, h)
+    half = len(distance) // 2
+    if of == "depth":
+        return spread_of(label, distance[half:].ravel(), distance[:half].ravel(), "px")
+    if of == "stem":
+        stem, patches = load_result("inspection_stem")["on_the_way"], load_result(LOOKED)["on_the_way"]
+        lower = (np.array(one)[:half].ravel() for one in (stem["16"]["pixels"], patches["16"]["distance"]))
+        return spread_of(label, *lower, "px")
+    config = load_pretrained(MODEL).config
+    uniform = float(patch_distances(config.grid, config.patch_size).mean())
+    lowest = distance[:LOWEST]
+    head = np.unravel_index(lowest.argmax() if of == "wide" else lowest.argmin(), lowest.shape)
+    gap = float(lowest[head] - 0.9 * uniform if of == "wide" else 0.5 * uniform - lowest[head])
+    margin = 1.96 * float(error[head])
+    return Difference(label, gap, gap - margin, gap + margin, "px")
+
+
+def told(evidence: dict[str, Any]) -> str:
+    """Say in HTML what was run for a line of evidence: data, model, seeds, minutes, and the file."""
+    match evidence["kind"]:
+        case "study" | "tasks":
+            return _file(evidence["result"]) + _ran(read_rows(load_result(evidence["result"])))
+        case "runs":
+            rows = [read_rows(load_result(evidence[side]))[0] for side in SIDES]
+            return f"{_file(evidence['better'])} and {_file(evidence['worse'])}{_ran(rows)}"
+        case "stored":
+            found = load_result(evidence["result"])
+            return f"{_file(evidence['result'])}: {found['images']:,} test photos of Tiny-ImageNet, one model"
+        case "heads":
+            name = "inspection_stem" if evidence["of"] == "stem" else LOOKED
+            photos = load_result(name)["images"]
+            return f"{_file(name)}: {photos:,} test photos of Tiny-ImageNet, one model a side"
+        case _:
+            return f"the weights of the model <code>{MODEL}</code> that ships, when this page is built"
+
+
+def _file(name: str) -> str:
+    address = read_repository().file_url(f"vit_lab/results/{name}.json")
+    return f'<a href="{escape(address)}"><code>{escape(name)}</code></a>'
+
+
+def _ran(rows: Sequence[Row]) -> str:
+    """Say what rows have in common, and how long they took together."""
+    data = ", ".join(dict.fromkeys(row.config["data"]["name"] for row in rows))
+    sizes = sorted({row.facts["parameters"] for row in rows})
+    parameters = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+    seeds = sorted({len(row.runs) for row in rows})
+    spoken = " or ".join(f"{count} seed{'s' * (count > 1)}" for count in seeds)
+    tried = [rate.seconds or 0 for row in rows for rate in row.rates]
+    minutes = (sum(run.seconds for row in rows for run in row.runs) + sum(tried)) / 60
+    measured = "test" if rows[0].measure == "test_accuracy" else "held-out"
+    return f": {data}, {parameters} parameters, {spoken}, {minutes:,.0f} minutes in all, {measured} accuracy"

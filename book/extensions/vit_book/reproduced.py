@@ -1,0 +1,43 @@
+"""The directives `tested` and `deviations`: when test images were measured, and where we leave the paper."""
+
+import re
+from pathlib import Path
+
+from project_facts import ROOT, chapters
+from sphinx.application import Sphinx
+
+from vit_book.recipes import add_table, table
+from vit_lab.experiments.packaged import load_result, packaged_names
+from vit_lab.experiments.records import read_rows
+
+DEVIATION = re.compile(r":::\{admonition\} [^\n]*\n:class: deviation\n(.*?)\n:::", re.DOTALL)
+
+
+def tested_text() -> list[str]:
+    """Write a table with a row for each result that measured test images: how many models, and when."""
+    cells = []
+    for name in packaged_names("results", ".json"):
+        result = load_result(name)
+        rows = read_rows(result) if "runs" in result or "rows" in result else []
+        measured = [row for row in rows if "test_accuracy" in row.runs[0].measured]
+        models = sum(len(row.runs) for row in measured) or int("test_accuracy" in result)
+        if models:
+            cells.append([f"`{name}`", str(models), result["date"].partition("T")[0]])
+    return table(("result", "models measured", "ended"), cells)
+
+
+def deviations_text(root: Path = ROOT) -> list[str]:
+    """Write every deviation that the chapters name, each with a link to its chapter."""
+    found = []
+    for source in chapters(root):
+        for text in DEVIATION.findall(source.read_text(encoding="utf-8")):
+            words = " ".join(text.split()).replace("<../book/", "<").replace("`../book/", "`")
+            link = re.sub(r"\{doc\}`(\d\d_\w+)`", r"{doc}`../notebooks/\1`", words)
+            found.append(f"- {{doc}}`../notebooks/{source.stem}`: {link}")
+    return found
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directives."""
+    add_table(app, "tested", tested_text)
+    add_table(app, "deviations", deviations_text)

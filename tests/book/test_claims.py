@@ -1,0 +1,99 @@
+"""The page of claims: verdicts follow from results, and a result that changes or goes stops the build."""
+
+import json
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from scipy import stats
+from sphinx.errors import ExtensionError
+from vit_book import claims, evidence
+
+from vit_from_scratch.errors import InputError
+from vit_lab import load_result
+from vit_lab.experiments.records import read_rows
+
+ROWS = {"better": "depth 2, width 184", "worse": "depth 1, width 260"}
+STUDY = {"kind": "study", "result": "depth_width", **ROWS}
+
+
+def test_every_claim_with_evidence_has_the_verdict_of_its_results():
+    found = claims.read_claims()
+    assert len(found) >= 20
+    assert {claim["verdict"] for claim in found} <= set(claims.VERDICTS)
+    assert sum(bool(claim["found"]) for claim in found) >= 14
+
+
+def test_a_difference_of_seeds_is_paired_with_students_interval():
+    (found,) = evidence.differences(STUDY)
+    rows = {row.name: np.array(row.values()) for row in read_rows(load_result("depth_width"))}
+    gaps = 100 * (rows[STUDY["better"]] - rows[STUDY["worse"]])
+    margin = stats.t.ppf(0.975, 2) * gaps.std(ddof=1) / np.sqrt(3)
+    assert [found.mean, found.low, found.high] == pytest.approx(
+        [gaps.mean(), gaps.mean() - margin, gaps.mean() + margin], abs=1e-6
+    )
+
+
+def test_single_seeds_are_blurred_by_counting_test_photos():
+    (found,) = evidence.differences({"kind": "runs", "better": "poster-local", "worse": "poster"})
+    first, second = (load_result(name)["test_accuracy_mean"] for name in ("poster-local", "poster"))
+    error = np.sqrt((first * (1 - first) + second * (1 - second)) / 10_000)
+    assert found.mean == pytest.approx(100 * (first - second))
+    assert found.high - found.low == pytest.approx(100 * 2 * 1.96 * error)
+
+
+def written(tmp_path, monkeypatch, **claim):
+    file = tmp_path / "claims.toml"
+    whole = {"says": "Deeper is better.", "where": "here", "why": "So it is."} | claim
+    lines = [f"{key} = {json.dumps(value)}" for key, value in whole.items() if key != "evidence"]
+    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in claim.get("evidence", {}).items())
+    lines += [f"evidence = [{{ {table} }}]"] if table else []
+    file.write_text("[[claims]]\n" + "\n".join(lines), encoding="utf-8")
+    assert tomllib.loads(file.read_text(encoding="utf-8"))
+    monkeypatch.setattr(claims, "FILE", file)
+
+
+def test_another_verdict_than_the_results_give_stops_the_build(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY)
+    assert claims.read_claims()[0]["found"]
+    written(tmp_path, monkeypatch, verdict="not seen here", evidence=STUDY)
+    with pytest.raises(ExtensionError, match=r"'Deeper is better.'.*'not seen here'.*'holds here'"):
+        claims.read_claims()
+
+
+def test_a_verdict_without_evidence_or_without_a_reason_stops_the_build(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here")
+    with pytest.raises(ExtensionError, match="not run yet"):
+        claims.read_claims()
+    written(tmp_path, monkeypatch, verdict="not run yet", why="")
+    with pytest.raises(ExtensionError, match="sentence why"):
+        claims.read_claims()
+
+
+def test_a_result_that_is_gone_stops_the_build(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY | {"result": "gone"})
+    with pytest.raises(InputError, match="gone"):
+        claims.read_claims()
+
+
+def test_a_result_that_changes_changes_the_page(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY)
+    before = claims.claims_html(claims.read_claims())
+    rows = read_rows(load_result("depth_width"))
+    better = [replace(run, measured={"validation_accuracy": 0.9}) for run in rows[1].runs]
+    changed = [rows[0], replace(rows[1], runs=better), *rows[2:]]
+    monkeypatch.setattr(evidence, "read_rows", lambda result: changed)
+    assert claims.claims_html(claims.read_claims()) != before
+
+
+@pytest.mark.built
+def test_the_page_shows_every_claim_with_its_picture(built):
+    page = BeautifulSoup((built / "book/claims.html").read_text(encoding="utf-8"), "html.parser")
+    articles = page.select("article.claim")
+    found = claims.read_claims()
+    assert [one.h3.get_text() for one in articles] == [claim["says"] for claim in found]
+    for one, claim in zip(articles, found, strict=True):
+        numbers = [row.select("span")[-1].get_text() for row in one.select(".differences .row")]
+        assert [difference.words for difference in claim["found"]] == numbers[: len(claim["found"])]

@@ -1,0 +1,88 @@
+"""Run the studies behind the page of claims, where they stopped, and say how many minutes are left.
+
+    python tools/run_experiments.py --data-dir DEST [--only transfer patch_size] [--show]
+
+Each study is run as `vit study` runs it: what its result holds is kept, the rest is trained, and the result
+is written anew after it. A stopped run goes on with the same command. The minutes are those that each study
+was planned with, on two CPU cores with bfloat16 units.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from vit_lab.experiments.records import Row, read_rows
+from vit_lab.experiments.study import Study, load_study
+
+RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
+
+PLANNED = {
+    "depth_width_rates": 45,
+    "depth_width": 50,
+    "small_data_rates": 40,
+    "small_data": 150,
+    "small_data_without": 110,
+    "transfer": 110,
+    "transfer_adamw": 110,
+    "cifar10_resolution": 25,
+    "imagenette_resolution": 60,
+    "positions": 60,
+    "class_token": 30,
+    "patch_size": 25,
+}
+"""The studies, in the order in which they are run, and how many minutes each was to take."""
+
+
+def done(study: Study, rows: list[Row]) -> float:
+    """Return the share of a study's rows that are there, with all its seeds and rates."""
+    there = {(row.task, row.name): row for row in rows}
+
+    def whole(task: str, name: str, rates: tuple[float, ...]) -> bool:
+        row = there.get((task, name))
+        return (
+            row is not None
+            and sorted(row.seeds) == sorted(study.seeds)
+            and sorted(one.rate for one in row.rates) == sorted(rates)
+        )
+
+    variants = study.variants()
+    return sum(whole(one.task, one.name, one.rates) for one in variants) / len(variants)
+
+
+def known_rows(name: str) -> list[Row]:
+    """Return the rows of a study's result; none without one."""
+    path = RESULTS / f"{name}.json"
+    return read_rows(json.loads(path.read_text("utf-8"))) if path.exists() else []
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", help="folder that holds the data sets")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these studies alone")
+    parser.add_argument("--show", action="store_true", help="say what is left, and run nothing")
+    given = parser.parse_args()
+    unknown = sorted(set(given.only) - set(PLANNED))
+    if unknown:
+        parser.error(f"no experiment {', '.join(unknown)}: expected some of {', '.join(PLANNED)}")
+    chosen = given.only or list(PLANNED)
+    shares = {name: done(load_study(name), known_rows(name)) for name in chosen}
+    left = {name: round(PLANNED[name] * (1 - share)) for name, share in shares.items()}
+    for name in chosen:
+        print(f"{name:22} {shares[name]:4.0%} done, about {left[name]} minutes left")
+    print(f"{'together':22} about {sum(left.values())} minutes left")
+    for name in chosen:
+        if shares[name] < 1 and not given.show:
+            where = ["--data-dir", given.data_dir] if given.data_dir else []
+            into = ["--results", str(RESULTS / f"{name}.json"), "--add-to-results"]
+            command = [sys.executable, "-m", "vit_lab", "study", name, *where, *into]
+            if subprocess.run(command, check=False).returncode:
+                sys.exit(f"{name} stopped; the same command goes on with it.")
+
+
+if __name__ == "__main__":
+    main()
