@@ -11,9 +11,8 @@ WAITING = ("10_fine_tuning", "11_masked_patches")
 """Chapters that are not yet held to this."""
 CHAPTERS = [path for path in chapters(ROOT) if path.stem not in WAITING]
 LONGEST_CELL = 15  # lines that can be taken in at once
-PICTURE = re.compile(
-    r"```\{(?:drawing|figure)\}|```\{code-cell\} ipython3\n---\nmystnb:\n(?:  .*\n)*?  figure:\n"
-)
+FIGURE = r"```\{code-cell\} ipython3\n---\n(?:(?!---).*\n)*?  figure:\n"
+PICTURE = re.compile(rf"```\{{(?:drawing|figure)\}}|{FIGURE}")
 BOX = re.compile(r"^:::\{admonition\} Your turn.*?^```\{code-cell\}", re.DOTALL | re.MULTILINE)
 HINT = re.compile(r"^:::\{admonition\} (?:Hint|A second hint)\n:class: tip dropdown\n", re.MULTILINE)
 
