@@ -182,6 +182,22 @@ def test_pictures_of_other_photos_are_refused(seen):
         plots.masked_rows(photos[:0], photos[:0], photos[:0])
 
 
+def test_answers_are_bars_of_the_likeliest_classes_from_the_top():
+    picture, bars = plots.answers(examples.photo(16), torch.tensor([0.1, 0.6, 0.3]), "abc", count=2)
+    assert len(picture.images) == 1
+    assert [bar.get_width() for bar in bars.patches] == pytest.approx([60, 30])
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["b", "c"]
+    assert [text.get_text() for text in bars.texts] == ["60%", "30%"]
+    assert bars.yaxis_inverted()
+
+
+def test_answers_want_a_chance_for_each_name():
+    with pytest.raises(
+        InputError, match=r"chances of shape \(1, 3\) for 3 names: .* without the axis of the"
+    ):
+        plots.answers(examples.photo(16), torch.rand(1, 3), "abc")
+
+
 def test_similarity_maps_stand_in_their_patches_places():
     similarity = torch.arange(36.0).reshape(2, 3, 2, 3) / 36
     shown = plots.position_similarity(similarity).images[0].get_array()

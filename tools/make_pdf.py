@@ -47,7 +47,7 @@ LEFT_OUT = "book/api/"
 CARD = "_static/social_card.png"
 POINTS = ("aria-labelledby", "aria-describedby", "aria-controls", "for")
 INLINE_TARGET = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)")
-PLAIN_FOLD = "Show code cell source"  # code that draws; folds with a name of their own belong to the text
+PLAIN_FOLD = "Show "  # code that draws or sets up; an answer, "Ours", belongs to the text
 ABOUT = (
     "Printed from {address}, version {version}. There, hints and solutions unfold, chapters open in Colab, "
     "and the package is documented. The book and its code may be copied and changed under the MIT licence."

@@ -18,7 +18,7 @@ PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")  # what one `pip ins
 TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
 TRAINING_CHAPTERS = range(8, 13)  # Part II, which asks Colab for a GPU
-WORDS_A_MINUTE, LINES_A_MINUTE = 160, 12  # of someone who reads prose and code to understand them
+WORDS_A_MINUTE, LINES_A_MINUTE = 100, 12  # of someone who reads prose and code to understand them
 DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
 
 
@@ -63,6 +63,12 @@ def read_repository(root: Path = ROOT) -> Repository:
 def _repository_in(config: str) -> Repository:
     entry = yaml.safe_load(config)["repository"]
     return Repository(url=entry["url"].rstrip("/"), branch=entry["branch"])
+
+
+def read_code_prompt(root: Path = ROOT) -> str:
+    """What stands on a folded cell of code that has no words of its own, as `_config.yml` says."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    return config["sphinx"]["config"]["nb_code_prompt_show"]
 
 
 def read_project(root: Path = ROOT) -> dict[str, Any]:
@@ -111,15 +117,23 @@ def time_text(chapter: str, root: Path = ROOT) -> str:
     """Say how long a chapter takes: to read, and to run on what it was measured on."""
     if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is not a chapter of the book
         return minutes_text(chapter, root)
-    return f"{reading_minutes(chapter, root)} minutes to read; it runs {minutes_text(chapter, root)}"
+    written = writing_minutes(chapter, root)
+    asked = f" and {written} to write" if written else ""
+    return f"{reading_minutes(chapter, root)} minutes to read{asked}; it runs {minutes_text(chapter, root)}"
+
+
+def writing_minutes(chapter: str, root: Path = ROOT) -> int:
+    """Add up what the boxes "Your turn" of a chapter say they take."""
+    text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8")
+    return sum(map(int, re.findall(r"\} Your turn: .* about (\d+) minutes?$", text, re.MULTILINE)))
 
 
 def reading_minutes(chapter: str, root: Path = ROOT) -> int:
-    """Estimate how long a chapter takes to read, with its solutions, without folded drawings."""
+    """Estimate how long a chapter takes to read, with its solutions, without folded code."""
     text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
     prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    read = [cell for cell in cells if "hide-input" not in cell or "code_prompt_show" in cell]
+    read = [cell for cell in cells if "hide-input" not in cell or 'code_prompt_show: "Ours"' in cell]
     code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)
     lines = sum(bool(line.strip()) for line in code.splitlines())
     return round(len(prose.split()) / WORDS_A_MINUTE + lines / LINES_A_MINUTE)

@@ -64,6 +64,19 @@ def test_a_patch_that_was_clicked_stays_while_the_pointer_goes_to_a_slider(page,
     assert button.get_attribute("aria-pressed") == "true"
 
 
+def test_a_patch_that_was_clicked_is_held_within_the_photo_until_it_is_clicked_again(page, explorer):
+    page.mouse.click(*middle(explorer, 3, 5))
+    page.mouse.move(*middle(explorer, 6, 2), steps=5)
+    assert "where the patch in row 3, column 5 looks" in said(explorer)
+    page.mouse.click(*middle(explorer, 3, 5))
+    page.mouse.move(*middle(explorer, 6, 2), steps=5)
+    assert "where the patch in row 6, column 2 looks" in said(explorer)
+    page.mouse.click(*middle(explorer, 6, 2))
+    explorer.get_by_role("button", name="class token").click()
+    page.mouse.move(*middle(explorer, 7, 3), steps=5)
+    assert "where the patch in row 7, column 3 looks" in said(explorer)
+
+
 def test_a_finger_chooses_a_patch(browser, book):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()

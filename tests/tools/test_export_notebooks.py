@@ -10,6 +10,7 @@ from chapter_export import ExportError, export_chapter
 from project_facts import TRAINING_CHAPTERS, chapter_number, chapters
 
 CHAPTERS = chapters()
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 DATA = Path(__file__).parent / "data"
 
 
@@ -23,16 +24,21 @@ def text(notebook):
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def test_begins_with_a_badge_and_the_set_up(notebook):
-    badge, setup = notebook.cells[:2]
+def test_begins_with_what_it_is_about_and_the_set_up(notebook):
+    opening, setup, rest = notebook.cells[:3]
     address = (
         "https://colab.research.google.com/github/vit-from-scratch/vit_from_scratch/blob/main/notebooks/"
     )
-    assert f"]({address}99_everything.ipynb)" in badge.source
-    assert badge.source.splitlines()[-1] == "Not yet run with the full budget on a GPU."
+    title, about, badge, budget = opening.source.split("\n\n")
+    assert title == "# 99. Everything"
+    assert about.startswith("A chapter with every construct that chapters may use.")
+    assert f"]({address}99_everything.ipynb)" in badge
+    assert budget == "Not yet run with the full budget on a GPU."
+    assert rest.source.startswith("A token is one of many words.")
     assert setup.cell_type == "code"
     assert setup.source.startswith("#@title")
     assert '#@param ["quick", "full"]' in setup.source
+    assert setup.metadata == FOLDED
 
 
 HOME = "https://github.com/vit-from-scratch/vit_from_scratch"
@@ -106,7 +112,7 @@ def test_a_gated_solution_is_one_cell_of_text(notebook):
 
 
 def test_captions_stand_below_what_a_cell_draws_with_the_numbers_of_the_book(notebook, text):
-    drawn = next(place for place, cell in enumerate(notebook.cells) if cell.source == 'print("first")')
+    drawn = next(place for place, cell in enumerate(notebook.cells) if cell.source.endswith('print("first")'))
     assert notebook.cells[drawn + 1].source == "*Figure 99.1: What $x$ does, by (99.2).*"
     assert "Look at Figure 99.2 and Figure 99.1." in text
 
@@ -118,7 +124,7 @@ def test_targets_and_comments_are_dropped(text):
 
 def test_cells_keep_only_the_options_that_matter(notebook):
     code = {cell.source: dict(cell.metadata) for cell in notebook.cells if cell.cell_type == "code"}
-    assert code['print("first")'] == {"jupyter": {"source_hidden": True}}
+    assert code['# @title Show the code of this figure\nprint("first")'] == FOLDED
     assert code["1 / 0"] == {"tags": ["raises-exception"]}
 
 

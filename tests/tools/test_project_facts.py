@@ -12,6 +12,7 @@ from project_facts import (
     minutes_file,
     minutes_text,
     reading_minutes,
+    time_text,
 )
 
 from vit_lab.experiments.recipes import load_result
@@ -75,11 +76,22 @@ def test_the_times_in_words_hold_for_what_was_measured():
 
 def test_reading_takes_its_words_and_its_lines_of_code(tmp_path):
     (tmp_path / "notebooks").mkdir()
-    words, code = "word " * 320, "x = 1\n\n" * 24
+    words, code = "word " * 195, "x = 1\n\n" * 24
     cell = f"```{{code-cell}} ipython3\n---\nmystnb:\n  image: {{}}\n---\n{code}```\n"
-    page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n"
+    folded = f"```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{code}```\n"
+    page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n{folded}\n"
     (tmp_path / "notebooks/99_page.md").write_text(page)
-    assert reading_minutes("99_page", tmp_path) == 4  # 320 words of 160 a minute, 24 lines of 12
+    assert reading_minutes("99_page", tmp_path) == 4  # 200 words of 100 a minute, 24 lines of 12
+
+
+def test_writing_takes_what_the_boxes_say(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    boxes = [f":::{{admonition}} Your turn: `f` · about {words}\n:::" for words in ("1 minute", "10 minutes")]
+    page = tmp_path / "notebooks/99_page.md"
+    page.write_text("\n\n".join(["# 99. A chapter", *boxes]))
+    assert time_text("99_page", tmp_path).startswith("0 minutes to read and 11 to write; it runs ")
+    page.write_text("# 99. A chapter")
+    assert time_text("99_page", tmp_path).startswith("0 minutes to read; it runs ")
 
 
 @pytest.mark.parametrize("chapter", chapters(), ids=lambda path: path.stem)

@@ -25,7 +25,7 @@ FIRST = """<h1 id="one">1. One<a class="headerlink" href="#one">#</a></h1><p>Tex
 <a href="../book/api/model.html#m">api</a>
 <a href="#one">here</a> <a href="https://x.org">out</a> <img src="../_images/a.png" alt="a">
 <details><summary><p class="collapsed">Ours</p></summary><pre>class Ours</pre></details>
-<details><summary>Show code cell source</summary><pre>draw()</pre></details>
+<details><summary>Show the code of this figure Hide the code</summary><pre>draw()</pre></details>
 <div class="tip dropdown admonition">a hint</div>
 <div class="solution dropdown admonition" id="sol">the answer</div><script>run()</script>"""
 SECOND = """<h1 id="one">2. Two</h1><p id="deep">Text of the second.</p>

@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat import NotebookNode
-from project_facts import TRAINING_CHAPTERS, chapter_number, full_budget_text
+from project_facts import TRAINING_CHAPTERS, chapter_number, full_budget_text, read_code_prompt
 
 from chapter_export.blocks import BlockWriter, details
 from chapter_export.catalogue import Catalogue, figure_of
@@ -16,6 +16,8 @@ from chapter_export.setup_cell import setup_source
 
 KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error that is meant
 HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
+# What folds a cell in Colab, under a first line "# @title ...", and in Jupyter.
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 EARLIER = "earlier-answers"  # definitions from earlier chapters, which an assignment does not show
 KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output", EARLIER}
 KNOWN_OPTIONS = {"tags", "mystnb"}
@@ -27,6 +29,7 @@ class CellWriter:
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
         self.blocks = BlockWriter(catalogue, chapter)
+        self.prompt = read_code_prompt(catalogue.root)
         self.cells: list[NotebookNode] = []
         self.text: list[str] = []  # blocks waiting to become a cell
         self.solution: list[str] | None = None  # what a gated solution holds so far; None outside of one
@@ -59,7 +62,9 @@ class CellWriter:
         if tags & KEPT_TAGS:
             written.metadata["tags"] = sorted(tags & KEPT_TAGS)
         if tags & HIDING_TAGS:
-            written.metadata["jupyter"] = {"source_hidden": True}
+            prompt = cell.metadata.get("mystnb", {}).get("code_prompt_show", self.prompt)
+            written.source = f"# @title {prompt}\n{cell.source}"
+            written.metadata.update(FOLDED)
         self.cells.append(written)
         if caption:
             self.cells.append(nbformat.v4.new_markdown_cell(caption))
@@ -123,11 +128,17 @@ def framed(path: Path, catalogue: Catalogue, place: str, cells: list[NotebookNod
     """
     repository = catalogue.repository
     badge = "https://colab.research.google.com/assets/colab-badge.svg"
-    head = f"[![Open in Colab]({badge})]({repository.colab_url(place)})"
+    first = next(cell for cell in cells if cell.cell_type == "markdown")
+    *opening, first.source = first.source.split("\n\n", 2)  # the title and what it is about
+    head = [
+        *opening,
+        f"[![Open in Colab]({badge})]({repository.colab_url(place)})",
+        full_budget_text(path.stem, catalogue.root),
+    ]
     setup = setup_source(catalogue.root, repository, path.read_text(encoding="utf-8"))
     whole = [
-        nbformat.v4.new_markdown_cell(f"{head}\n\n{full_budget_text(path.stem, catalogue.root)}"),
-        nbformat.v4.new_code_cell(setup, metadata={"cellView": "form"}),
+        nbformat.v4.new_markdown_cell("\n\n".join(head)),
+        nbformat.v4.new_code_cell(setup, metadata=FOLDED),
         *cells,
     ]
     name_cells(whole)

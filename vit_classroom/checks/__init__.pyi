@@ -38,7 +38,13 @@ from .sandbox import CheckFailed
 from .scaling import attention_bytes, block_flops, checkpointed_bytes, crossover_side, deepest, roofline
 from .small_data import erase, mixup, muon_step, neighbours, orthogonalised
 from .tokens import grid_position, optional_class_token, token_sequence
-from .vision_transformer import mean_vit, predicted_operations, predicted_parameters, vision_transformer
+from .vision_transformer import (
+    mean_vit,
+    predicted_operations,
+    predicted_parameters,
+    trained_weights,
+    vision_transformer,
+)
 
 __all__ = [
     "CheckFailed",
@@ -116,6 +122,7 @@ __all__ = [
     "streamed_attention",
     "stretch_positions",
     "token_sequence",
+    "trained_weights",
     "unpatchify",
     "visible_only",
     "vision_transformer",

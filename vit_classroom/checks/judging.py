@@ -351,13 +351,15 @@ def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -
     got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
     expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
     if got != expected:
-        lines = [f"  missing    {key} {expected[key]}" for key in expected if key not in got]
-        lines += [f"  unexpected {key} {got[key]}" for key in got if key not in expected]
-        lines += [
-            f"  {key} has shape {got[key]}, expected {expected[key]}"
-            for key in expected
-            if key in got and got[key] != expected[key]
-        ]
+        lines = _first([f"  missing    {key} {expected[key]}" for key in expected if key not in got])
+        lines += _first([f"  unexpected {key} {got[key]}" for key in got if key not in expected])
+        lines += _first(
+            [
+                f"  {key} has shape {got[key]}, expected {expected[key]}"
+                for key in expected
+                if key in got and got[key] != expected[key]
+            ]
+        )
         why = sorted({_why_missing(theirs, key) for key in expected if key not in got} - {""})
         raise piece.failed("\n".join(["it has other parameters than it must:", *lines, *why]))
     trained = dict(theirs.named_parameters(remove_duplicate=False))
@@ -375,6 +377,11 @@ def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -
                 f"{first} and {key} are one and the same parameter: `[layer] * L` repeats one object; make a "
                 "new layer for each place"
             )
+
+
+def _first(lines: list[str], most: int = 6) -> list[str]:
+    """Return the first lines, and how many more: a wrong name in a block is wrong in every block."""
+    return lines if len(lines) <= most else [*lines[:most], f"  ... and {len(lines) - most} more like these"]
 
 
 def _why_missing(module: object, key: str) -> str:

@@ -53,7 +53,8 @@ class Piece:
     def failed(self, *sentences: str, label: str = "") -> CheckFailed:
         """Put what was found into one message; of several sentences each fits."""
         different = sorted(set(sentences))
-        said = different[0] if len(different) == 1 else "\n  or ".join(("either of these fits:", *different))
+        several = ("it gives what each of these mistakes would give:", *different)
+        said = different[0] if len(different) == 1 else "\n  · ".join(several)
         end = "" if "\n" in said or said.endswith((".", "?", "!")) else "."
         tried = f"\n  Tried with {label}." if label else ""
         return CheckFailed(f"{self.name}: {said}{end}{tried}\n  Read again: {self.where}.")

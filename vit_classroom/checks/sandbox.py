@@ -37,6 +37,9 @@ OWN_FOLDERS = tuple(
 class CheckFailed(AssertionError):
     """A reader's piece differs from what was asked; the message says how."""
 
+    def _render_traceback_(self) -> list[str]:  # notebooks show what is said, not where the check said it
+        return [*str(self).splitlines(), *getattr(self, "__notes__", ())]
+
 
 class _TimeIsUp(BaseException):
     """Raised inside a reader's code that runs too long."""

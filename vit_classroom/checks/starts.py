@@ -18,7 +18,7 @@ def starts_at_zero(*names: str, why: str) -> Start:
     def look(piece: Piece, module: nn.Module) -> None:
         for name in names:
             if module.get_parameter(name).any():
-                raise piece.failed(f"{name} begins at other values than 0: {why}")
+                raise piece.failed(f"{name} has to begin at 0 and does not: {why}")
 
     return look
 

@@ -10,13 +10,24 @@ from vit_classroom.checks.encoder import EPS, with_eps
 from vit_classroom.checks.judging import class_check, function_check
 from vit_classroom.checks.report import Case, draw, number, numbers, randomise
 from vit_classroom.checks.starts import spread_like_linear, starts_at_zero, starts_normal
+from vit_from_scratch import examples
 from vit_from_scratch.model import cost
 from vit_from_scratch.model import vit as ours
 from vit_from_scratch.model.config import ViTConfig
+from vit_from_scratch.pretrained import input_scaling, load_pretrained
 
 FIELDS: dict[str, Any] = {"image_size": 12, "patch_size": 3, "channels": 3, "dim": 48, "depth": 3, "heads": 3}
 FIELDS |= {"mlp_dim": 20, "num_classes": 5}
-WHY_ZERO = "untrained logits are then all 0, and the loss is the same for every image"
+TRAINED: dict[str, Any] = {
+    "image_size": 64,
+    "patch_size": 8,
+    "channels": 3,
+    "dim": 192,
+    "depth": 8,
+    "heads": 6,
+}
+TRAINED |= {"mlp_dim": 768, "num_classes": 200}
+WHY_ZERO = "a head of zeros makes every first logit 0, so that the first loss is the same for every image"
 SIZES = "image_size, patch_size, channels, dim, depth, mlp_dim, num_classes"
 
 
@@ -112,6 +123,25 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
         "the features are returned; the head is not called": first,
         **{sentence: with_eps(reference, eps)(images) for eps, sentence in EPS.items()},
     }
+
+
+@class_check(
+    "VisionTransformer(image_size=64, patch_size=8, channels=3, dim=192, depth=8, heads=6, mlp_dim=768, "
+    "num_classes=200)",
+    "(B, K)",
+    'chapter 5, "Your model looks at the cat"',
+    lambda **fields: load_pretrained("tiny-imagenet"),
+    TRAINED,
+    ["cat"],
+)
+def trained_weights(reference: ours.VisionTransformer, photo: str) -> Case:
+    """Check that a class like that of :func:`vision_transformer` takes the weights of ``"tiny-imagenet"``.
+
+    Its parameters have the names and shapes of those weights, and with them it answers for a photo as the
+    package does.
+    """
+    images = input_scaling("tiny-imagenet")(255 * examples.photo(64, photo))
+    return Case((images,), reference(images), _mistakes(reference, images), f"the photo of the {photo}")
 
 
 @function_check(

@@ -1,4 +1,4 @@
-from .basic import confusion_matrix, curves, image, image_row, masked_rows, matrix, patch_mosaic
+from .basic import answers, confusion_matrix, curves, image, image_row, masked_rows, matrix, patch_mosaic
 from .explorer import AttentionExplorer
 from .inspection import (
     attention_distance,
@@ -36,6 +36,7 @@ __all__ = [
     "SEQUENTIAL",
     "SKY",
     "AttentionExplorer",
+    "answers",
     "attention_distance",
     "attention_grid",
     "attention_overlay",

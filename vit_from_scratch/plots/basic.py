@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels
-from vit_from_scratch.plots.style import DIVERGING, SEQUENTIAL, bare, legend_beside, new_axes
+from vit_from_scratch.plots.style import DIVERGING, GREY, SEQUENTIAL, bare, legend_beside, new_axes
 
 
 def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
@@ -177,6 +177,35 @@ def image_row(
         if picture is not None:
             image(picture, ax)
             ax.set_title(title or "", fontsize=8.5)
+    return axes
+
+
+def answers(photo: Tensor, chances: Tensor, names: Sequence[str], count: int = 5) -> np.ndarray[Any, Any]:
+    """Draw a photo, (C, H, W) or (1, C, H, W) in [0, 1], and beside it bars of its likeliest classes.
+
+    Args:
+        photo: what the model saw.
+        chances: (K,), what a softmax made of its logits.
+        names: of the K classes.
+        count: how many classes to show.
+
+    Raises:
+        InputError: not one chance for each name.
+    """
+    if chances.shape != (len(names),):
+        raise InputError(
+            f"chances of shape {tuple(chances.shape)} for {len(names)} names: expected one chance for each "
+            "class; pass the softmax of one photo's logits, without the axis of the batch."
+        )
+    _, axes = plt.subplots(1, 2, figsize=(6.4, 2.6), width_ratios=(1, 1.2))
+    image(photo, axes[0])
+    values, places = chances.detach().cpu().topk(min(count, len(names)))
+    bars = axes[1].barh(range(len(places)), 100 * values.numpy(), height=0.7)
+    axes[1].bar_label(bars, [f"{value:.0%}" for value in values], padding=4, color=GREY)
+    axes[1].set_yticks(range(len(places)), [names[int(place)] for place in places])
+    axes[1].set(xlabel="probability, %", xlim=(0, 115 * values[0].item()))
+    axes[1].invert_yaxis()
+    axes[1].grid(False)
     return axes
 
 

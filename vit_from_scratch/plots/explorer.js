@@ -12,6 +12,8 @@
     const layer = find(".layer"), head = find(".head"), whole = find("button"), text = find("p");
     let chosen = special ? CLASS_TOKEN : Math.floor(rows / 2) * columns + Math.floor(columns / 2);
 
+    let held = false; // the pointer shows no other patch until this one is clicked again, or the class token shown
+
     const place = (patch) => `row ${Math.floor(patch / columns) + 1}, column ${(patch % columns) + 1}`;
 
     // Show where a token looks, the chosen one or one that the pointer passes over; say it aloud if asked for.
@@ -34,8 +36,8 @@
         `Of all patches it looks most at ${place(brightest)}.`;
     }
 
-    function choose(token) {
-      chosen = token;
+    function choose(token, hold = token !== CLASS_TOKEN) {
+      [chosen, held] = [token, hold];
       draw();
     }
 
@@ -56,10 +58,13 @@
     }
 
     photo.addEventListener("pointermove", (event) => {
-      if (event.pointerType === "mouse") draw(patchAt(event), false);
+      if (event.pointerType === "mouse" && !held) draw(patchAt(event), false);
     });
     photo.addEventListener("pointerleave", () => draw(chosen, false));
-    photo.addEventListener("click", (event) => choose(patchAt(event)));
+    photo.addEventListener("click", (event) => {
+      const patch = patchAt(event);
+      choose(patch, !(held && patch === chosen));
+    });
     photo.addEventListener("keydown", step);
     for (const control of [layer, head]) control.addEventListener("input", () => draw());
     whole.addEventListener("click", () => choose(CLASS_TOKEN));

@@ -33,7 +33,8 @@ body { font-family: sans-serif; margin: 2rem auto; max-width: 22rem; padding: 0 
 class AttentionExplorer:
     """A photo that is darkened where a token does not look.
 
-    The pointer shows where the patch under it looks; a click, a tap or the arrow keys choose a patch.
+    The pointer shows where the patch under it looks; a click, a tap or the arrow keys choose a patch,
+    and a second click lets it go.
     Notebooks show the whole when it is the last value of a cell. It needs no other file and no network.
     Where scripts do not run, it shows one map and no controls. Each map is on a scale of its own: its largest
     weight alone is fully bright, and what a token gives the class token is left out.

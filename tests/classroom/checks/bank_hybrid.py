@@ -480,7 +480,7 @@ WRONG = {
     checks.bottleneck: [
         (
             with_start(Bottleneck, lambda unit: nn.init.ones_(unit.norm3.weight)),
-            "norm3.weight begins at other values than 0",
+            "norm3.weight has to begin at 0 and does not",
         ),
         (bottleneck(lambda self, inner, past, short: short + inner()), "last ReLU is missing"),
         (

@@ -331,7 +331,7 @@ WRONG = {
         (with_start(Sequence, repeat_one_row), "values that repeat|deviation"),
         (
             with_start(Sequence, lambda m: nn.init.normal_(m.class_token, std=0.02)),
-            "class_token begins at other values than 0",
+            "class_token has to begin at 0 and does not",
         ),
     ],
 }

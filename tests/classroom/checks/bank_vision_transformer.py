@@ -15,6 +15,7 @@ from variations import then, with_forward, with_start
 from vit_classroom import checks
 from vit_from_scratch import model
 from vit_from_scratch.model.cost import count_parameters, forward_flops, parameters_of
+from vit_from_scratch.pretrained import load_pretrained
 
 
 class ViT(nn.Module):
@@ -239,7 +240,22 @@ class MeanWithoutClassToken(ViT):
         return self.head(encoded(self, images).mean(1))
 
 
+class OneNameOff(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        for one in self.encoder.blocks:
+            one.norm1 = one.attention_norm
+            del one.attention_norm
+
+
+class ClassesFirst(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.head = nn.Linear(fields["num_classes"], fields["dim"])
+
+
 RIGHT = {
+    checks.trained_weights: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
     checks.vision_transformer: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
     checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
     checks.predicted_operations: (operations_by_formula, operations_of_products, operations_of_tensors),
@@ -247,6 +263,23 @@ RIGHT = {
 }
 
 WRONG = {
+    checks.trained_weights: [
+        (
+            OneNameOff,
+            r"missing +encoder.blocks.0.attention_norm.weight \(192,\).* and 10 more like these.*"
+            r"unexpected encoder.blocks.0.norm1.weight",
+        ),
+        (ClassesFirst, r"head.weight has shape \(192, 200\), expected \(200, 192\)"),
+        (EncoderOfOne, r"missing +encoder.blocks.1.*and \d+ more like these"),
+        (BlocksInAList, "use nn.ModuleList"),
+        (
+            vit(lambda self, x: self.head(encoded(self, x).mean(1))),
+            "mean of all tokens.*the photo of the cat",
+        ),
+        (vit(lambda self, x: logits_of(self, through(self, x, []))), "blocks are not called"),
+        (lambda image_size, patch_size: None, "cannot be called as VisionTransformer\\(image_size=64"),
+        (lambda **fields: load_pretrained("tiny-imagenet"), "the package's own"),
+    ],
     checks.mean_vit: [
         (ViT, "the head reads the class token"),
         (vit(lambda self, x: self.head(encoded(self, x).mean(1))), "the class token is in the mean"),
@@ -380,7 +413,7 @@ WRONG = {
         (EncoderOfOne, r"missing +encoder.blocks.1"),
         (
             with_start(ViT, lambda m: nn.init.xavier_uniform_(m.head.weight)),
-            "head.weight begins at other values than 0",
+            "head.weight has to begin at 0 and does not",
         ),
         (lambda image_size, patch_size: None, "cannot be called as"),
         (lambda **fields: model.VisionTransformer(model.ViTConfig(**fields)), "the package's own"),

@@ -1,17 +1,22 @@
 """Right answers pass, however they are written; wrong ones fail with the sentence that names the mistake."""
 
 import inspect
+import json
 import random
 import re
 from collections import Counter
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from bank_attention import attention_by_einsum
 from bank_encoder import Mlp, MlpWithDropout
 from bank_patches import patchify_by_permute
+from bank_vision_transformer import OneNameOff, ViT
 from banks import RIGHT, WRONG
+from IPython.core.interactiveshell import InteractiveShell
+from project_facts import ROOT
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
@@ -56,7 +61,8 @@ def test_of_two_sentences_that_fit_both_are_said():
     piece = Piece("double(x)", "(3, 4)", "chapter 0")
     case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
     with pytest.raises(
-        checks.CheckFailed, match="either of these fits:\n  or it is one more\n  or it is squared"
+        checks.CheckFailed,
+        match="it gives what each of these mistakes would give:\n  · it is one more\n  · it is squared",
     ):
         judge_function(piece, lambda x: x + 1, lambda x: 2 * x, [case], [])
 
@@ -157,3 +163,35 @@ def test_what_a_reader_prints_is_kept_short_and_off_the_verdict(monkeypatch, cap
     with pytest.raises(checks.CheckFailed, match="did not come to an end"):
         checks.attention(chatters)
     assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_shows_what_is_said_and_no_traceback(capsys):
+    shell = InteractiveShell()
+    cell = "from vit_classroom import checks; checks.mlp(12)"
+    assert isinstance(shell.run_cell(cell).error_in_exec, checks.CheckFailed)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", "".join(capsys.readouterr()))
+    assert shown.startswith("Mlp: it got a int: hand in `Mlp` itself, a function or a class.")
+    assert "draws the same again" in shown
+    assert "Traceback" not in shown
+    assert ".py" not in shown
+
+
+def test_where_the_cat_is_named_a_wrong_class_is_told_what_does_not_fit(capsys):
+    notebook = json.loads((ROOT / "exercises" / "05_vision_transformer.ipynb").read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    (set_up,) = [source for source in sources if source.startswith("# @title Show the set-up")]
+    (named,) = [source for source in sources if 'load_state_dict(load_pretrained("tiny-imagenet")' in source]
+    shell = InteractiveShell()
+    assert shell.run_cell(set_up).success
+    for wrong, said in (
+        (OneNameOff, "encoder.blocks.0.attention_norm.weight"),
+        (lambda: 1, "cannot be called"),
+    ):
+        shell.user_ns["VisionTransformer"] = wrong
+        assert isinstance(shell.run_cell(named).error_in_exec, checks.CheckFailed)
+        shown = "".join(capsys.readouterr())
+        assert said in shown
+        assert "Traceback" not in shown
+    shell.user_ns["VisionTransformer"] = ViT
+    assert shell.run_cell(named).success
+    plt.close("all")
