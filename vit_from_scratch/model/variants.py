@@ -120,12 +120,9 @@ class VariantBlock(Block):
         super().__init__(config)
         if config.position == "relative":
             self.attention = RelativeAttention(config)
-        self.positions: nn.Module | None = None
-        self.shared: list[TokenSequence] = []  # in a list: a block does not own the model's parameters
-        if layer and config.position_at == "every_layer":
-            self.positions = Positions(config)
-        elif layer and config.position_at == "every_layer_shared":
-            self.shared.append(tokens)
+        self.positions = Positions(config) if layer and config.position_at == "every_layer" else None
+        shared = [tokens] if layer and config.position_at == "every_layer_shared" else []
+        self.added = [self.positions] if self.positions else shared  # a list: the shared ones are not its own
         if config.mlp == "local":
             self.mlp = LocalMlp(config)
         if config.initialisation == "mimetic":
@@ -138,8 +135,9 @@ class VariantBlock(Block):
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
-        for positions in self.shared or filter(None, [self.positions]):
+        for positions in self.added:
             position = positions.position_embedding(tokens.shape[1] - positions.first_patch)
+            assert position is not None  # they are learned
             tokens = tokens + position.to(tokens.dtype)
         gathered, weights = self.attention(self.attention_norm(tokens), return_weights)
         tokens = tokens + self.skip(self.dropout(gathered))
