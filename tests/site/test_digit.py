@@ -1,5 +1,7 @@
 """Drawing a digit in the playground: with a mouse, a finger and keys, and what the model reads then."""
 
+import re
+
 import pytest
 import torch
 from export_page_model import FOLDER
@@ -28,6 +30,14 @@ CENTRED = """async ([strokes, radius]) => {
 WRITTEN = """async ([digit, hand]) => {
     const { written } = await import("../_static/vit/strokes.js");
     return written(digit, hand).strokes;
+}"""
+
+# How much the class token looks at each patch (N), of pixels that the widget shows, counted from 0.
+LOOKS = """async ([pixels, layer, head]) => {
+    const { load } = await import("../_static/vit/vit.js");
+    const model = await load("../_static/vit/mnist.bin"), T = model.config.num_patches + 1;
+    const first = head * T * T + 1;
+    return [...model.forward(new Float32Array(pixels)).attention[layer].subarray(first, first + T - 1)];
 }"""
 
 
@@ -264,12 +274,13 @@ def test_each_layer_and_head_shows_where_it_looks(page, pad):
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     expect(status).to_contain_text("Layer 2, head 2. The class token looks most at row")
-    tints = pad.sees.locator(".cells i").evaluate_all(
-        "all => all.map((it) => getComputedStyle(it).backgroundColor)"
-    )
-    share = [float(tint.split(",")[-1].strip(" )")) if tint.startswith("rgba") else 1.0 for tint in tints]
-    row, column = divmod(share.index(max(share)), 7)
-    expect(status).to_contain_text(f"row {row + 1}, column {column + 1},")
+    row, column, share = re.search(r"row (\d), column (\d), ([\d.]+) %", status.inner_text()).groups()
+    looks = page.evaluate(LOOKS, [(pad.seen().flatten() / 255).tolist(), 1, 1])
+    patch = 7 * int(row) + int(column) - 8
+    assert 100 * looks[patch] == pytest.approx(float(share), abs=1)
+    assert looks[patch] > 0.9 * max(looks)
+    tints = pad.sees.locator(".cells i").evaluate_all("all => all.map((it) => it.style.background)")
+    assert "0.75" in tints[patch], "the brightest"
     pad.sees.focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
