@@ -23,12 +23,12 @@ class Digit {
     }
 
     clear() {
-        Object.assign(this, { strokes: [], radius: PEN, drawnWith: PEN });
+        Object.assign(this, { strokes: [], drawnWith: PEN, before: null });
         this.putBack();
     }
 
     putBack() {
-        Object.assign(this, { shift: [0, 0], erase: [], radius: this.drawnWith, before: null });
+        Object.assign(this, { shift: [0, 0], erase: [], radius: this.drawnWith });
     }
 
     example(digit) {
@@ -113,7 +113,7 @@ class Digit {
     }
 
     setDown(point) {
-        Object.assign(this, { down: true, pen: point, before: null });
+        Object.assign(this, { down: true, pen: point });
         this.strokes.push([point]);
         this.ask();
     }
@@ -122,7 +122,7 @@ class Digit {
         if (!this.down) return;
         this.down = false;
         this.pen = this.strokes.at(-1).at(-1);
-        this.sayAnswer();
+        this.ask();
     }
 
     pressed(event) {
@@ -170,7 +170,8 @@ class Digit {
         this.seen = moved(centred(strokes, radius), ...shift);
         this.answer = drawn ? await this.model.forward(this.seen, { erase }) : null;
         this.asking = false;
-        if (drawn) this.before ??= this.answer.probabilities;
+        const changed = erase.length > 0 || shift.some(Boolean) || radius !== this.drawnWith;
+        if (drawn && !changed) this.before = this.answer.probabilities;
         this.draw();
         if (this.again) this.ask();
     }
@@ -217,11 +218,12 @@ class Digit {
         this.drawMaps();
         this.likely.show(this.model.classes.map((name, digit) => {
             const share = answer ? answer.probabilities[digit] : 0;
-            return { name, share, before: answer ? this.before[digit] : 0 };
+            return { name, share, before: this.before?.[digit] ?? share };
         }));
         this.likely.classList.toggle("nothing", !answer);
+        if (this.down) return; // one is told when the pen is up
         this.sayMap(null);
-        if (!this.down) this.sayAnswer();
+        this.sayAnswer();
     }
 
     /** All maps, 7 by 7 pixels each, with a line between them. */
