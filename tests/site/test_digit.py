@@ -7,7 +7,10 @@ import torch
 from export_page_model import FOLDER
 from looks import axe, settle, switch_theme
 from playwright.sync_api import expect
+from project_facts import ROOT
 from serve import served
+
+from vit_lab.experiments.recipes import load_recipe
 
 pytestmark = pytest.mark.site
 
@@ -290,6 +293,14 @@ def test_each_layer_and_head_shows_where_it_looks(page, pad):
 
 
 # ---- The page
+
+
+def test_the_page_says_what_training_did():
+    words, recipe = (ROOT / "book/playground.md").read_text("utf-8"), load_recipe("mnist")
+    assert "the 49 patches" in words
+    assert (SIDE // recipe.model["patch_size"]) ** 2 == 49
+    assert "a pixel and a half at most" in words
+    assert (recipe.train.augmentation.jitter, recipe.train.augmentation.shift) == (1.5, 0)
 
 
 def test_the_model_comes_when_a_reader_comes_near(page, book):
