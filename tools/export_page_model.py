@@ -1,8 +1,8 @@
 """Write a model for the pages: one file that book/_static/vit/vit.js reads, its weights in a byte each.
 
-    python tools/export_page_model.py tiny-imagenet --data-dir DEST
+    python tools/export_page_model.py tiny-imagenet mnist --data-dir DEST
     python tools/export_page_model.py runs/x --data mnist --data-dir DEST
-    python tools/export_page_model.py tiny-imagenet --check    # fails when the file is stale
+    python tools/export_page_model.py --check    # fails when a file is stale: of all that the pages have
 
 writes book/_static/vit/DATA.bin from a model that ships or from a run, and DATA.json: what these weights do
 on all test images beside those in full precision. A row of a matrix becomes whole numbers from -127 to 127
@@ -36,6 +36,7 @@ from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import TrainedModel, open_model
 
 FOLDER = Path(__file__).resolve().parent.parent / "book/_static/vit"
+PAGES = ("tiny-imagenet", "mnist")  # the models that pages have
 MAGIC, VERSION = b"ViTP", 1
 PLAIN = {"pool": "cls", "norm": "final", "gelu": "erf", "mlp": "dense", "qkv_bias": True}
 PLAIN |= {"representation_size": None, "stem": "patch", "objective": "classes"}  # what vit.js computes
@@ -115,33 +116,45 @@ def measured(trained: TrainedModel, content: bytes, data: str, data_dir: str | N
     return {"part": "test"} | found
 
 
-def main() -> int:
-    """Run from the command line; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("weights", help="a model that ships, or a run's folder")
-    parser.add_argument("--data", help="the data set, which names the file (default: as the weights)")
-    parser.add_argument("--data-dir", help="folder that holds the data set")
-    parser.add_argument("--check", action="store_true", help="only say whether the file is as it would be")
-    options = parser.parse_args()
-    name = options.data or options.weights
+def check(weights: str, name: str) -> None:
+    """Raise an `InputError` if a model's file, or what it tells of it, is not as it would be written now."""
     target, result = FOLDER / f"{name}.bin", FOLDER / f"{name}.json"
-    try:
-        trained = open_model(options.weights, "the weights")
-        content = packed(trained)
-        if options.check:
-            fresh = target.exists() and result.exists() and target.read_bytes() == content
-            if fresh and json.loads(result.read_text("utf-8"))["sha256"] == sha256(target):
-                return 0
-            raise InputError(f"{target.name} or {result.name} is stale: export it again.")
-        summary = measured(trained, content, name, options.data_dir)
-    except InputError as error:
-        print(f"export_page_model: {error}", file=sys.stderr)
-        return 2
+    content = packed(open_model(weights, "the weights"))
+    fresh = target.exists() and result.exists() and target.read_bytes() == content
+    if not (fresh and json.loads(result.read_text("utf-8"))["sha256"] == sha256(target)):
+        raise InputError(f"{target.name} or {result.name} is stale: export it again.")
+
+
+def export(weights: str, name: str, data_dir: str | None) -> None:
+    """Write a model's file and what it tells of it, once it has been measured."""
+    target, trained = FOLDER / f"{name}.bin", open_model(weights, "the weights")
+    content = packed(trained)
+    summary = measured(trained, content, name, data_dir)
     write_atomically(target, content)
     about = {"bytes": len(content), "sha256": sha256(target), "model_sha256": trained.sha256}
     about["parameters"] = count_parameters(trained.model)
-    write_json(result, about | summary | environment(1, "cpu"))
+    write_json(target.with_suffix(".json"), about | summary | environment(1, "cpu"))
     print(json.dumps(about | summary, indent=1))
+
+
+def main() -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("weights", nargs="*", help="models that ship, or a run (default: all of the pages)")
+    parser.add_argument("--data", help="the data set, which names the file (default: as the weights)")
+    parser.add_argument("--data-dir", help="folder that holds the data set")
+    parser.add_argument("--check", action="store_true", help="only say whether files are as they would be")
+    options = parser.parse_args()
+    several = options.weights or PAGES
+    if options.data and len(several) > 1:
+        parser.error("--data names one file: expected one model beside it.")
+    try:
+        for weights in several:
+            name = options.data or weights
+            check(weights, name) if options.check else export(weights, name, options.data_dir)
+    except InputError as error:
+        print(f"export_page_model: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -159,7 +159,7 @@ def test_the_papers_fine_tuning_is_a_recipe():
 @pytest.mark.parametrize("name", [*recipe_names(), *paper_names()])
 def test_every_recipe_builds_a_model_of_its_own_data(name, tmp_path):
     recipe = load_recipe(name)
-    shapes = {"digits": (1, 8, 8), "cifar10": (3, 32, 32)}
+    shapes = {"digits": (1, 8, 8), "mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
     side = recipe.data.image_size
     shape = (3, side, side) if side else shapes[recipe.data.name]
     names = tuple(f"kind {number}" for number in range(10))

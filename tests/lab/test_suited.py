@@ -25,7 +25,7 @@ def photos(tmp_path, save_photo):
 def test_every_named_data_set_has_settings(name):
     recipe, _ = suited_recipe(name, {})
     assert recipe.data.name == name
-    side = recipe.data.image_size or {"digits": 8, "cifar10": 32}[name]
+    side = recipe.data.image_size or {"digits": 8, "mnist": 28, "cifar10": 32}[name]
     ViTConfig.from_dict({"image_size": side, **recipe.model})
 
 

@@ -38,6 +38,11 @@ def test_the_settings_are_those_of_the_paper():
     assert "cifar10-from-tiny-imagenet: images of 64 x 64" in why
 
 
+@pytest.mark.parametrize(("data", "mirrored"), [("digits", False), ("mnist", False), ("cifar10", True)])
+def test_photos_are_mirrored_and_digits_are_not(data, mirrored):
+    assert fine_tuning_recipe("tiny-imagenet", data, {})[0].train.augmentation.flip == mirrored
+
+
 @pytest.mark.parametrize(("photos", "epochs", "batch"), [(45_000, 4, 128), (4_500, 44, 64), (450, 60, 16)])
 def test_few_images_are_seen_more_often(photos, epochs, batch):
     recipe, _ = fine_tuning_recipe("tiny-imagenet", "cifar10", {"data": {"train_size": photos}})

@@ -19,6 +19,7 @@ from vit_lab.runs.trained_models import open_model
 WEIGHTS = resources.files("vit_from_scratch").joinpath("weights")
 SHIPPED = {
     "cifar10": "cifar10-30min-cpu-plain",
+    "mnist": "mnist",
     "tiny-imagenet": "tiny-imagenet-finish",
 }
 """The shipped models and their recipes."""
@@ -28,7 +29,7 @@ MASKED = [name for name, objective in releases.SHIPPED.items() if objective != "
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("cifar10", (32, 3, 10)), ("tiny-imagenet", (64, 3, 200))],
+    [("cifar10", (32, 3, 10)), ("mnist", (28, 1, 10)), ("tiny-imagenet", (64, 3, 200))],
     ids=str,
 )
 def test_the_shipped_model_is_the_recipes(name, shape):
@@ -40,7 +41,7 @@ def test_the_shipped_model_is_the_recipes(name, shape):
     assert len(set(class_names(name))) == config.num_classes
     assert (config.class_token, config.position, config.stem.kind, config.mlp) == (
         True,
-        "learned",
+        "sincos_2d" if name == "mnist" else "learned",
         "patch",
         "dense",
     )

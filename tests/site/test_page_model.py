@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from export_page_model import FOLDER, VERSION, packed, unpacked
+from export_page_model import FOLDER, PAGES, VERSION, main, packed, unpacked
 from serve import served
 from sklearn.datasets import load_digits
 from torch.nn import functional as F
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.site
 
 SIZE, PATCH, LAYERS, HEADS = 64, 8, 8, 6  # of the Tiny-ImageNet model
 NAME = "tiny-imagenet.bin"
+LARGEST = {"tiny-imagenet": 4_000_000, "mnist": 500_000}  # bytes that a page may have to fetch
 LOGITS, ATTENTION = 1e-4, 1e-5  # as far as page and PyTorch may be apart
 # In the page: ask `vit.js` or the worker, and hand the arrays over as the bytes of all, and their lengths.
 ASK = """async ([module, name, text, options]) => {
@@ -131,14 +132,29 @@ def assert_close(found, wanted):
 # ---- The file
 
 
-def test_the_file_is_fresh_and_fits_a_page(content):
-    assert packed(open_model("tiny-imagenet")) == content, "run tools/export_page_model.py"
-    assert len(content) <= 4_000_000
+@pytest.mark.parametrize("name", PAGES)
+def test_the_file_is_fresh_and_fits_a_page(name):
+    content = (FOLDER / f"{name}.bin").read_bytes()
+    assert packed(open_model(name)) == content, "run tools/export_page_model.py"
+    assert len(content) <= LARGEST[name]
 
 
-def test_a_byte_a_weight_costs_at_most_three_tenths_of_a_point(content):
-    told = json.loads((FOLDER / "tiny-imagenet.json").read_text("utf-8"))
-    assert told["sha256"] == sha256(FOLDER / NAME)
+def test_what_is_stale_is_said(monkeypatch, capsys, tmp_path):
+    for ending in (".bin", ".json"):
+        (tmp_path / f"mnist{ending}").write_bytes((FOLDER / f"mnist{ending}").read_bytes())
+    monkeypatch.setattr("export_page_model.FOLDER", tmp_path)
+    monkeypatch.setattr("sys.argv", ["export_page_model.py", "mnist", "--check"])
+    assert main() == 0
+    (tmp_path / "mnist.bin").write_bytes(flipped(300_000)((FOLDER / "mnist.bin").read_bytes()))
+    assert main() == 2
+    assert "mnist.bin or mnist.json is stale: export it again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_byte_a_weight_costs_at_most_three_tenths_of_a_point(name):
+    told = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    assert told["sha256"] == sha256(FOLDER / f"{name}.bin")
+    assert told["bytes"] == (FOLDER / f"{name}.bin").stat().st_size
     assert told["page"]["images"] == told["full_precision"]["images"] == 10_000
     assert told["full_precision"]["accuracy"] - told["page"]["accuracy"] <= 0.003
 
@@ -180,6 +196,20 @@ def test_on_photos(live, model):
     print({key: max(one[key] for one in far) for key in far[0]})
 
 
+def some_digits():
+    """Fifty scans that scikit-learn has, made larger: (28, 28, 1) each."""
+    scans = torch.tensor(load_digits().images[:50], dtype=torch.float32)[:, None] / 16  # (50, 1, 8, 8)
+    return F.interpolate(scans, (28, 28), mode="bilinear").permute(0, 2, 3, 1).contiguous()
+
+
+def test_on_digits(live):
+    model = unpacked((FOLDER / "mnist.bin").read_bytes())[0]
+    far = [
+        assert_close(ask(live, pixels, name="mnist.bin"), expected(model, pixels)) for pixels in some_digits()
+    ]
+    print({key: max(one[key] for one in far) for key in far[0]})
+
+
 def test_on_digits_with_a_model_of_another_shape(live):
     """Patches of 4 in 28 x 28 pixels of one channel, ten classes: not multiples of 4 or 2."""
     config = {"image_size": 28, "patch_size": 4, "channels": 1, "dim": 48, "depth": 3, "heads": 3}
@@ -187,9 +217,7 @@ def test_on_digits_with_a_model_of_another_shape(live):
     randomise(trained)
     file = packed(TrainedModel("digits", trained, tuple("0123456789"), "half"))
     live.route("**/digits.bin", lambda route: route.fulfill(body=file))
-    scans = torch.tensor(load_digits().images[:50], dtype=torch.float32)[:, None] / 16  # (50, 1, 8, 8)
-    for scan in F.interpolate(scans, (28, 28), mode="bilinear"):
-        pixels = scan.permute(1, 2, 0).contiguous()
+    for pixels in some_digits()[:10]:
         assert_close(ask(live, pixels, name="digits.bin"), expected(unpacked(file)[0], pixels))
 
 

@@ -10,7 +10,7 @@ from vit_from_scratch.errors import unknown_name
 from vit_from_scratch.paths import typed_path
 from vit_from_scratch.settings import check_fields, require
 
-IN_MEMORY = {"digits": 237, "cifar10": 5_000, "cifar100": 5_000}
+IN_MEMORY = {"digits": 237, "mnist": 5_000, "cifar10": 5_000, "cifar100": 5_000}
 """The data sets of small images, which are held in memory, and how many are usually for validation."""
 
 STREAMED = {"tiny-imagenet": 5_000, "imagenette": 950, "pets": 370, "flowers": 204}
@@ -37,7 +37,7 @@ class DataConfig:
         train_size: how many of the other training images are kept, the same share of each class; all
             (None). Fewer show how hungry a model is.
         image_size: side in pixels that images are brought to; None for 224 with photos (64 with
-            Tiny-ImageNet), and for the images as they are with digits and CIFAR.
+            Tiny-ImageNet), and for the images as they are with digits, MNIST and CIFAR.
         normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes each colour's mean and standard
             deviation over ImageNet.
 

@@ -30,8 +30,8 @@ def load_dataset(
     """Load a data set of small images by name, into memory; for larger photos see `open_dataset`.
 
     Args:
-        name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download), "cifar10" or "cifar100" (60,000
-            photos of 32x32 each).
+        name: "digits" (1,797 scans of 8x8, inside scikit-learn: no download), "mnist" (70,000 scans of
+            28x28), "cifar10" or "cifar100" (60,000 photos of 32x32 each).
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
         validation_size: as in `DataConfig`, and `split_seed`, too.

@@ -59,6 +59,13 @@ def read_digits(folder: Path | None = None, side: int = 8) -> Source:
     return Source(images[~test], labels[~test], images[test], labels[test], tuple("0123456789"))
 
 
+def read_mnist(folder: Path | None = None, side: int = 28) -> Source:
+    """Read MNIST, 60,000 training and 10,000 test scans of handwritten digits, 28x28 pixels, grey."""
+    parts = [open_torchvision("MNIST", folder, "MNIST/raw", train=train) for train in (True, False)]
+    tensors = [tensor for part in parts for tensor in (part.data[:, None], part.targets)]  # (N, 1, 28, 28)
+    return Source(*tensors, class_names=tuple("0123456789"))
+
+
 def read_cifar(name: str, folder: Path | None = None, side: int = 32) -> Source:
     """Read CIFAR10 or CIFAR100, 50,000 training and 10,000 test photos of 32x32."""
     tensors: list[Tensor] = []
@@ -158,20 +165,23 @@ def sentences(name: str, folder: Path | None, inside: str) -> Iterator[Path]:
     where = folder or download_folder("data")
     try:
         yield where
-    except urllib.error.URLError as error:
+    except (RuntimeError, OSError, EOFError, KeyError, ValueError, AssertionError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        if isinstance(error, urllib.error.URLError) or lines[0].startswith("Error downloading"):
+            why = getattr(error, "reason", lines[-1])  # MNIST's error has a line for each address tried
+            raise InputError(
+                f"{name} is not in {where} and cannot be downloaded ({why}). Connect to a "
+                "network once, or name the folder that holds it with --data-dir or VIT_DATA_DIR."
+            ) from error
         raise InputError(
-            f"{name} is not in {where} and cannot be downloaded ({error.reason}). Connect to a "
-            "network once, or name the folder that holds it with --data-dir or VIT_DATA_DIR."
-        ) from error
-    except (RuntimeError, OSError, EOFError, KeyError, ValueError) as error:
-        raise InputError(
-            f"{name} in {where} cannot be read: {str(error).splitlines()[0]} "
+            f"{name} in {where} cannot be read: {lines[0]} "
             f"Expected the published files in {inside}/. Fetch them again, or check that they can be read."
         ) from error
 
 
 SOURCES: dict[str, Callable[[Path | None, int], Source | PhotoSource]] = {
     "digits": read_digits,
+    "mnist": read_mnist,
     "cifar10": partial(read_cifar, "CIFAR10"),
     "cifar100": partial(read_cifar, "CIFAR100"),
     "tiny-imagenet": read_tiny_imagenet,

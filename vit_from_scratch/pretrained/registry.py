@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 def load_pretrained(name: str) -> VisionTransformer:
     """Load a trained model by name.
 
-    Four ship with the package, all plain ViTs: "cifar10", of the recipe `cifar10-30min-cpu-plain`, 32 x 32
-    pixels, patches of 4; "tiny-imagenet", 64 x 64 pixels, patches of 8, 200 classes, into which the book
-    looks, the mean of the weights with which the recipes `tiny-imagenet-longer` and `-finish` ended; and two
-    like it that learned from the same photos without labels, "tiny-imagenet-masked-patches" and
-    "tiny-imagenet-masked-pixels", with untrained heads (see `load_self_supervised`). The names of `RELEASES`
-    are downloaded once. What images a model takes says `input_scaling`.
+    Five ship with the package, all plain ViTs: "cifar10", of the recipe `cifar10-30min-cpu-plain`, 32 x 32
+    pixels, patches of 4; "mnist", of the recipe `mnist`, 28 x 28 pixels, grey, patches of 4;
+    "tiny-imagenet", 64 x 64 pixels, patches of 8, 200 classes, into which the book looks, the mean of the
+    weights with which the recipes `tiny-imagenet-longer` and `-finish` ended; and two like it that learned
+    from the same photos without labels, "tiny-imagenet-masked-patches" and "tiny-imagenet-masked-pixels",
+    with untrained heads (see `load_self_supervised`). The names of `RELEASES` are downloaded once. What
+    images a model takes says `input_scaling`.
 
     The model is on the CPU, in evaluation mode, with float32 weights.
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 SHIPPED = {
     "cifar10": "classes",
+    "mnist": "classes",
     "tiny-imagenet": "classes",
     "tiny-imagenet-masked-patches": "masked-patches",
     "tiny-imagenet-masked-pixels": "masked-pixels",

@@ -1,8 +1,8 @@
 """Settings that suit a data set, chosen by a few rules, without PyTorch: recipes for `--data NAME`.
 
-The digits and CIFAR-10 have recipes of their own for training from scratch. Any other data set gets a small
-ViT that two CPU cores can train, with what helped most in the recipes `HELPED`: the mean of the patches,
-fixed positions, a mimetic start, and Muon. Four things follow from the photos:
+The digits, MNIST and CIFAR-10 have recipes of their own for training from scratch. Any other data set gets
+a small ViT that two CPU cores can train, with what helped most in the recipes `HELPED`: the mean of the
+patches, fixed positions, a mimetic start, and Muon. Four things follow from the photos:
 
 the side of the images   the largest of `SIDES` that half of the photos have; smaller ones are enlarged
 the patch size           the divisor of the side that leaves about a hundred patches
@@ -30,8 +30,12 @@ from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
 from vit_lab.runs.trained_models import KNOWN as NAMED
 from vit_lab.runs.trained_models import open_model
 
-OWN_RECIPES = {"digits": "digits", "cifar10": "cifar10-small"}
+OWN_RECIPES = {"digits": "digits", "mnist": "mnist", "cifar10": "cifar10-small"}
 """Data sets with a recipe of their own."""
+
+
+DIGITS = ("digits", "mnist")
+"""Data sets whose images are other things, or nothing, in the mirror."""
 
 
 class Survey(NamedTuple):
@@ -47,6 +51,7 @@ class Survey(NamedTuple):
 
 KNOWN = {
     "digits": Survey(1_200, 8, 10),
+    "mnist": Survey(55_000, 28, 10),
     "cifar10": Survey(45_000, 32, 10),
     "cifar100": Survey(50_000, 32, 100),
     "tiny-imagenet": Survey(100_000, 64, 200),
@@ -130,7 +135,7 @@ def fine_tuning_recipe(weights: str, data: str, changes: dict[str, Any]) -> tupl
         data_table |= {"normalisation": trained.normalisation}
     photos = _asked(changes, "data", "train_size", seen.photos)
     train = paper_table("table4-imagenet")["train"] | {
-        "augmentation": {"crop": [0.8, 1.0]} if whole == "digits" else {"flip": True, "crop": [0.6, 1.0]},
+        "augmentation": {"crop": [0.8, 1.0]} if whole in DIGITS else {"flip": True, "crop": [0.6, 1.0]},
         "precision": "bfloat16",
         "accumulation": 1,
         "steps": 0,

@@ -2,6 +2,37 @@
  * Parts that the book's widgets are made of: sliders, switches, a grid of patches with a map over it, bars.
  * CONTRIBUTING says how to add a widget.
  */
+import { load } from "./worker.js";
+
+/**
+ * Begin a widget in each element that a selector finds, when a reader comes near: the model that its `data-model`
+ * names is fetched, with a line that says so, and `begin(place, model)` is called.
+ */
+export function whenNear(selector, begin) {
+    const near = new IntersectionObserver((entries) => {
+        for (const { isIntersecting, target } of entries) {
+            if (!isIntersecting) continue;
+            near.unobserve(target);
+            fetchFor(target, begin);
+        }
+    }, { rootMargin: "300px" });
+    document.querySelectorAll(selector).forEach((place) => near.observe(place));
+}
+
+async function fetchFor(place, begin) {
+    const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
+    place.append(note);
+    let model;
+    try {
+        model = await load(place.dataset.model, (share) => {
+            note.textContent = `The model is coming: ${Math.round(100 * share)} %.`;
+        });
+    } catch (error) {
+        note.textContent = error.message;
+        return;
+    }
+    begin(place, model);
+}
 
 /** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
 export function element(tag, attributes = {}, ...children) {
@@ -70,7 +101,7 @@ export function bars(label) {
 /** A share in per cent, with a digit more where it is small. */
 export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+export const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
  * A picture cut into patches. A pointer or the arrow keys go from patch to patch; a click, Enter or the space

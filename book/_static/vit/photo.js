@@ -4,36 +4,21 @@
  * where the files are.
  */
 import { componentColours, meanDistance, meanOfHeads, resize, rollout } from "./looking.js";
-import { PatchGrid, bars, choice, element, percent, slider, toggle } from "./parts.js";
-import { load } from "./worker.js";
+import { PatchGrid, bars, choice, element, percent, slider, toggle, whenNear } from "./parts.js";
 
 const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
 const SHARP = 256; // pixels a side of the picture that is shown
 const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [] };
 
 class Photo {
-    constructor(place) {
-        this.place = place;
-        this.changes = structuredClone(UNTOUCHED);
-        Object.assign(this, { layer: 1, head: 0, view: "attention", does: "look", token: 0, square: [1, 0.5, 0.5] });
-    }
-
-    /** Fetch the model, build the controls in place of the still picture, and ask for the first answer. */
-    async start() {
-        const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
-        this.place.append(note);
-        try {
-            this.model = await load(this.place.dataset.model, (share) => {
-                note.textContent = `The model is coming: ${Math.round(100 * share)} %.`;
-            });
-        } catch (error) {
-            note.textContent = error.message;
-            return;
-        }
-        const { config } = this.model;
+    /** Build the controls in place of the still picture, and ask for the first answer. */
+    constructor(place, model) {
+        const { config } = model;
+        Object.assign(this, { place, model, changes: structuredClone(UNTOUCHED) });
         Object.assign(this, { layer: config.depth, heads: config.heads, N: config.num_patches });
-        this.place.replaceChildren(...this.build(config));
-        await this.open(`${this.place.dataset.photos}/cat.jpg`);
+        Object.assign(this, { head: 0, view: "attention", does: "look", token: 0, square: [1, 0.5, 0.5] });
+        place.replaceChildren(...this.build(config));
+        this.open(`${place.dataset.photos}/cat.jpg`);
     }
 
     build({ grid: [rows, columns], depth, heads }) {
@@ -271,12 +256,4 @@ function shuffled(n) {
     return order;
 }
 
-// The weights come when a reader comes near.
-const near = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-        if (!isIntersecting) continue;
-        near.unobserve(target);
-        new Photo(target).start();
-    }
-}, { rootMargin: "300px" });
-document.querySelectorAll(".vit-photo").forEach((place) => near.observe(place));
+whenNear(".vit-photo", (place, model) => new Photo(place, model));
