@@ -7,9 +7,7 @@ import pytest
 from chapter_export.cells import HIDING_TAGS
 from project_facts import ROOT, chapter_number, chapters
 
-WAITING = ("10_fine_tuning", "11_masked_patches")
-"""Chapters that are not yet held to this."""
-CHAPTERS = [path for path in chapters(ROOT) if path.stem not in WAITING]
+CHAPTERS = chapters(ROOT)
 LONGEST_CELL = 15  # lines that can be taken in at once
 FIGURE = r"```\{code-cell\} ipython3\n---\n(?:(?!---).*\n)*?  figure:\n"
 PICTURE = re.compile(rf"```\{{(?:drawing|figure)\}}|{FIGURE}")
@@ -49,7 +47,3 @@ def test_in_the_first_chapters_every_box_has_two_hints(path):
     boxes = BOX.findall(path.read_text(encoding="utf-8"))
     assert boxes
     assert [len(HINT.findall(box)) for box in boxes] == [2] * len(boxes)
-
-
-def test_the_chapters_that_wait_are_there():
-    assert set(WAITING) <= {path.stem for path in chapters(ROOT)}
