@@ -226,7 +226,7 @@ WRONG = {
         ),
     ],
     "finetune --data digits --weights": [
-        ("nowhere", "--weights nowhere: expected one of cifar10, tiny-imagenet"),
+        ("nowhere", "--weights nowhere: expected one of cifar10, mnist, tiny-imagenet"),
         ("tiny-imagenet --image-size 50", "patch_size 8"),
         ("tiny-imagenet --lr 0.1 --sweep", "--sweep with --lr or --keep-epochs"),
         ("tiny-imagenet --sweep --keep-epochs 1", "--sweep with --lr or --keep-epochs"),
@@ -248,7 +248,7 @@ WRONG = {
         ("", "no picture at none.jpg"),
         (
             "--weights B/17",
-            "--weights B/17: expected one of cifar10, tiny-imagenet, tiny-imagenet-masked-pat",
+            "--weights B/17: expected one of cifar10, mnist, tiny-imagenet, tiny-imagenet-masked-pat",
         ),
         ("--weights x.safetensors", "no checkpoint at x.safetensors"),
         ("--top 11", "--top 11: expected 1 to 10"),
@@ -263,7 +263,7 @@ WRONG = {
         ("--out start.safetensors/f.safetensors", "start.safetensors is not a folder that you may write"),
     ],
     "export": [
-        ("nope", "vit export nope: expected one of cifar10, tiny-imagenet"),
+        ("nope", "vit export nope: expected one of cifar10, mnist, tiny-imagenet"),
         ("none.safetensors", "no checkpoint at none.safetensors"),
         ("start.safetensors --out x.txt", "--out x.txt: expected a name that ends in .onnx"),
         ("start.safetensors --out x.onnx --format pt2", "expected a name that ends in .pt2"),

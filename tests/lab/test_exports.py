@@ -28,6 +28,9 @@ KINDS = {
     "plain": {},
     "average pooling": {"class_token": False, "pool": "gap", "norm": "pooled", "position": "learned_2d"},
     "conv stem, local": {"stem": StemConfig("conv", width=4), "mlp": "local", "position": "sincos_2d"},
+    "relative": {"position": "relative"},
+    "positions in every layer": {"position_at": "every_layer"},
+    "shared positions": {"position_at": "every_layer_shared", "position": "learned_2d"},
     "hybrid": {"stem": HYBRID, "position": "none", "norm": "none", "pool": "gap"},
     "the rest": {
         "image_size": (8, 12),

@@ -40,10 +40,9 @@ def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], No
             try:
                 judge(theirs)
             except CheckFailed as failure:
-                if name and str(failure).startswith(
-                    f"{piece.name}: "
-                ):  # what it is called where it is asked for
-                    failure.args = (str(failure).replace(piece.name, name, 1),)
+                said = str(failure)
+                if name and said.startswith(f"{piece.name}: "):  # what it is called where it is asked for
+                    failure.args = (said.replace(piece.name, name, 1),)
                 failure.add_note(f"checks.{described.__name__}(..., seed={drawn}) draws the same again.")
                 raise failure.with_traceback(None) from None
         agree = "values and gradients" if piece.gradients else "values"

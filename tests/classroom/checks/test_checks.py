@@ -87,9 +87,10 @@ def test_an_error_is_shown_with_its_line():
 
 def test_a_check_says_what_it_takes():
     signature = inspect.signature(checks.attention)
-    theirs, seed = signature.parameters.values()
+    theirs, seed, name = signature.parameters.values()
     assert (theirs.name, theirs.kind) == ("theirs", inspect.Parameter.POSITIONAL_ONLY)
     assert (seed.name, seed.kind, seed.default) == ("seed", inspect.Parameter.KEYWORD_ONLY, None)
+    assert (name.name, name.kind, name.default) == ("name", inspect.Parameter.KEYWORD_ONLY, "")
 
 
 def test_the_same_seed_draws_the_same_input():
