@@ -6,9 +6,10 @@ import re
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO
 
 from vit_classroom.assignments.notebooks import LARGEST
 from vit_from_scratch.errors import InputError, reason
@@ -23,7 +24,8 @@ BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSErr
 """What reading a zip ends in that is damaged or has a password."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """A file that was handed in.
 
     Attributes:
