@@ -74,5 +74,6 @@ def check(findings: dict[str, list[str]], kind: str, called: str = "") -> None:
 
 
 def unused(kinds: Container[str]) -> list[str]:
-    """The reasons of lines of these kinds that have waived nothing that was checked."""
-    return [known.reason for known in KNOWN if known.kind in kinds and known not in _used]
+    """Pages and reasons of lines of these kinds that have waived nothing that was checked."""
+    unused = (known for known in KNOWN if known.kind in kinds and known not in _used)
+    return [f"{known.page}: {known.reason}" for known in unused]

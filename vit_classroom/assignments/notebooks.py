@@ -16,8 +16,7 @@ CHAPTERS = Path(__file__).parent / "chapters"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SET_UP = "#@title Set-up"
 """How the set-up cell of every notebook begins."""
-OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")
-"""The line of a notebook that says which chapter it is."""
+OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")  # the line that says which chapter it is
 TO_WRITE = "*Your answer.*"
 """What students find in place of an answer in words."""
 PYTHON_MAGICS = ("time", "capture", "prun")

@@ -26,13 +26,12 @@ SPECIAL = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th",
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+_?(?P<file>.*)")
 CANVAS = re.compile(r"(?P<name>[^\d_][^_]*)(?P<late>_LATE)?_(?P<number>\d+)_(?P<try>\d+)_(?P<file>.+)")
+# What Drive and Jupyter put around a copy's name, and browsers behind the name of a second file.
 COPY = re.compile(
     r"^(copy|kopie|copie|copia|cópia|kopia|kopi) (of|von|de|di|av|af|van) |[ -]+(copy|kopie)\d*$",
     re.IGNORECASE,
 )
-"""What Drive and Jupyter put around a copy's name."""
 NUMBER = r"[ _-]*\(\d+\)$"
-"""What browsers put behind the name of a second file."""
 
 
 class Person(NamedTuple):
