@@ -34,7 +34,7 @@ KNOWN: tuple[Known, ...] = (
         "the dark end of viridis: areas of maps",
     ),
     *of_chapters(
-        ("11", "13", "14"),
+        ("11", "13"),
         r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622|6a6a6e) .* in dark",
         "pixels of photos",
     ),
