@@ -12,6 +12,7 @@ from sphinx.errors import ExtensionError
 from vit_book import claims, evidence
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.pretrained import load_pretrained
 from vit_lab import load_result
 from vit_lab.experiments.records import read_rows
 
@@ -42,6 +43,25 @@ def test_single_seeds_are_blurred_by_counting_test_photos():
     error = np.sqrt((first * (1 - first) + second * (1 - second)) / 10_000)
     assert found.mean == pytest.approx(100 * (first - second))
     assert found.high - found.low == pytest.approx(100 * 2 * 1.96 * error)
+
+
+def test_neighbours_are_compared_with_all_others_patch_by_patch():
+    (found,) = evidence.differences({"kind": "positions", "of": "neighbours"})
+    model = load_pretrained("tiny-imagenet")
+    vectors = model.tokens.position[0, 1:].detach().double().numpy()
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    gaps = []
+    for one in range(64):
+        cosines = {other: vectors[one] @ vectors[other] for other in range(64) if other != one}
+        steps = {other: abs(one // 8 - other // 8) + abs(one % 8 - other % 8) for other in cosines}
+        near = [cosines[other] for other in cosines if steps[other] == 1]
+        gaps.append(np.mean(near) - np.mean([cosines[other] for other in cosines if steps[other] > 1]))
+    assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
+
+
+def test_evidence_of_an_unknown_kind_stops_the_build():
+    with pytest.raises(ExtensionError, match="evidence of kind 'head'"):
+        evidence.differences({"kind": "head", "of": "depth"})
 
 
 def written(tmp_path, monkeypatch, **claim):

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from project_facts import read_repository
 from scipy import stats
+from sphinx.errors import ExtensionError
 
 from vit_from_scratch.inspection.attention_distance import patch_distances
 from vit_from_scratch.inspection.embedding_filters import embedding_filter_components
@@ -41,7 +42,7 @@ class Difference:
         >>> Difference("", 34.87, 33.1, 36.66).words
         '+34.9 points (+33.1 to +36.7)'
         """
-        digits = ".2f" if self.unit == "cosine" else ".1f"
+        digits = ".2f" if self.unit in ("cosine", "correlation") else ".1f"
         mean, low, high = (f"{value:+{digits}}" for value in (self.mean, self.low, self.high))
         return f"{mean} {self.unit} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
@@ -69,11 +70,15 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
                 found = found[key]
             return [Difference(label, *(100 * value for value in found))]
         case "filters":
-            return [spread_of(label, _smoothness(True), _smoothness(False), "")]
+            return [spread_of(label, _smoothness(True), _smoothness(False), "correlation")]
         case "positions":
             return [_positions(label, evidence["of"])]
-        case _:
+        case "heads":
             return [_heads(label, evidence["of"])]
+        case kind:
+            raise ExtensionError(
+                f"claims.toml: evidence of kind {kind!r}: expected one that `differences` has."
+            )
 
 
 SIDES = ("better", "worse")
