@@ -1,6 +1,6 @@
 """Follow the fold of the Tiny-ImageNet model's positions through its attention, on test photos.
 
-    python tools/measure_fold.py --data-dir DEST [--images 2000]
+    python tools/measure_fold.py --data-dir DEST [--images 2000] [--runs FOLDER ...]
 
 Its positions are folded left on right (chapter 15). So a head that is local by position looks at a patch's
 mirror image, too; its mean distance grows; and a rollout, which multiplies such heads, is the more symmetric.
@@ -8,18 +8,26 @@ Measured are: the attention that a patch pays to its mirror image, as a multiple
 head's distance if a patch lies where the nearer of itself and its mirror image does, as a share of what
 uniform attention reaches by the same ruler; and how a rollout correlates with its own mirror image. The fold
 top on bottom, where positions are not mirrored, is the control. Writes results/inspection_fold.json.
+
+With --runs the same is measured of finished runs, such as those of the study fold_causes, each called by its
+path inside the folder that it was found in: results/inspection_fold_causes.json.
 """
+
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measure_looking import attention_scores, open_photos, over_batches
+from measure_looking import attention_scores, open_photos, over_batches, weights_alone
 from measuring import interval, options, write_result
 from torch import Tensor
 
 from vit_from_scratch import VisionTransformer
 from vit_from_scratch.inspection import layer_attention
 from vit_from_scratch.inspection.attention_distance import patch_distances
+from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.pretrained import load_pretrained
+from vit_lab.runs.run_folder import MODEL
 from vit_lab.runs.trained_models import open_model
 
 MIRRORS = {"left on right": (1,), "top on bottom": (0,)}
@@ -65,30 +73,41 @@ def symmetry(maps: Tensor, axis: int) -> list[float]:
     return interval(F.cosine_similarity(flat, turned, dim=1))
 
 
+def fold_of(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
+    """Measure the fold of a model: in its positions, its heads and its rollouts of photos (B, C, H, W)."""
+    grid = model.config.grid
+    rollouts = over_batches(lambda some: attention_scores(model, some), images)
+    return {
+        "mirror_similarity": weights_alone(model)["mirror_similarity"],
+        "share_of_uniform": {
+            fold: by_head(model, images, (apart := ruler(grid, axes)) / apart.mean())
+            for fold, axes in FOLDS.items()
+        },
+        "to_mirror_image": {
+            fold: by_head(model, images, mirror_images(grid, *axes)) for fold, axes in MIRRORS.items()
+        },
+        "rollout_symmetry": {fold: symmetry(rollouts, *axes) for fold, axes in MIRRORS.items()},
+    }
+
+
 def main() -> None:
     """Measure and write."""
     parser = options(__doc__)
     parser.add_argument("--images", type=int, default=2000, help="test photos to look at")
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders over finished runs")
     given = parser.parse_args()
     images = open_photos(given.data_dir)[1][: given.images]
+    if given.runs:
+        files = {
+            file.parent.relative_to(folder): file for folder in given.runs for file in folder.rglob(MODEL)
+        }
+        found = {str(name): fold_of(load_checkpoint(file).eval(), images) for name, file in files.items()}
+        write_result("inspection_fold_causes", {"images": len(images), "runs": found})
+        return
     torch.manual_seed(0)
     trained = load_pretrained("tiny-imagenet")
     models = {"trained": trained, "untrained": VisionTransformer(trained.config).eval()}
-    grid = trained.config.grid
-    found = {}
-    for name, model in models.items():
-        rollouts = over_batches(lambda some, model=model: attention_scores(model, some), images)
-        found[name] = {
-            "share_of_uniform": {
-                fold: by_head(model, images, (apart := ruler(grid, axes)) / apart.mean())
-                for fold, axes in FOLDS.items()
-            },
-            "to_mirror_image": {
-                fold: by_head(model, images, mirror_images(grid, *axes)) for fold, axes in MIRRORS.items()
-            },
-            "rollout_symmetry": {fold: symmetry(rollouts, *axes) for fold, axes in MIRRORS.items()},
-        }
-        print(name, found[name]["rollout_symmetry"], flush=True)
+    found = {name: fold_of(model, images) for name, model in models.items()}
     facts = {"images": len(images), "model_sha256": open_model("tiny-imagenet").sha256}
     write_result("inspection_fold", {**facts, **found})
 

@@ -1,11 +1,12 @@
 """The directive `claims`: what the paper and the write-ups say, beside what our results say to it.
 
-Each claim of book/claims.toml is turned into differences that it says are above zero, each with an interval
-of 95 %; one rule gives the verdict for all of them.
+Each claim of book/claims.toml is turned into differences that it says are above zero, or none (`alike`), each
+with an interval of 95 %; one rule gives the verdict for all of them.
 """
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +27,15 @@ VERDICTS = {HOLDS: "✓", IN_PART: "◐", NOT_SEEN: "✗", WITHOUT[0]: "–", WI
 
 
 def verdict_of(found: Sequence["Difference"]) -> str:
-    """Judge a claim by its differences: each of them has to lie above zero with its whole interval.
+    """Judge a claim by its differences: each has to be seen, see `Difference.seen`.
 
     >>> from vit_book.evidence import Difference
     >>> above, level = Difference("", 2, 1, 3), Difference("", 0, -1, 1)
     >>> verdict_of([above]), verdict_of([above, level]), verdict_of([level])
     ('holds here', 'holds in part', 'not seen here')
     """
-    above = sum(one.low > 0 for one in found)
-    return HOLDS if above == len(found) else IN_PART if above else NOT_SEEN
+    seen = sum(one.seen for one in found)
+    return HOLDS if seen == len(found) else IN_PART if seen else NOT_SEEN
 
 
 def read_claims() -> list[dict[str, Any]]:
@@ -49,7 +50,9 @@ def read_claims() -> list[dict[str, Any]]:
     claims = tomllib.loads(FILE.read_text(encoding="utf-8"))["claims"]
     for claim in claims:
         found = claim["found"] = [
-            one for evidence in claim.get("evidence", []) for one in differences(evidence)
+            replace(one, alike=evidence.get("alike", False))
+            for evidence in claim.get("evidence", [])
+            for one in differences(evidence)
         ]
         claim["ran"] = list(dict.fromkeys(map(told, claim.get("evidence", []))))
         expected = (verdict_of(found),) if found else WITHOUT

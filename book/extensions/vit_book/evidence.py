@@ -27,13 +27,19 @@ LOOKED = "inspection_tiny_imagenet"
 
 @dataclass(frozen=True)
 class Difference:
-    """What a claim says is above zero: its mean and the interval, in `unit`."""
+    """What a claim says is above zero, or `alike`: its mean and the interval, in `unit`."""
 
     label: str
     mean: float
     low: float
     high: float
     unit: str = "points"
+    alike: bool = False
+
+    @property
+    def seen(self) -> bool:
+        """Whether the whole interval lies above zero; of what is said to be alike, whether it holds zero."""
+        return self.low <= 0 <= self.high if self.alike else self.low > 0
 
     @property
     def words(self) -> str:
@@ -54,7 +60,10 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
         case "study":
             rows = read_rows(load_result(evidence["result"]))
             return [
-                between_rows(task or label, *(_named(rows, task, evidence[side]) for side in SIDES))
+                between_rows(
+                    ", ".join(filter(None, (task, label))),
+                    *(_named(rows, task, evidence[side]) for side in SIDES),
+                )
                 for task in dict.fromkeys(row.task for row in rows)
             ]
         case "tasks":
