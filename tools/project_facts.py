@@ -129,9 +129,10 @@ def writing_minutes(chapter: str, root: Path = ROOT) -> int:
 
 
 def reading_minutes(chapter: str, root: Path = ROOT) -> int:
-    """Estimate how long a chapter takes to read, with its solutions, without folded code."""
+    """Estimate how long a chapter takes to read, with its solutions, without folded code and reasons."""
     text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
     prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^([+-] .*) :: .*$", r"\1", prose, flags=re.MULTILINE)  # a quiz tells one reason, or two
     cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     read = [cell for cell in cells if "hide-input" not in cell or 'code_prompt_show: "Ours"' in cell]
     code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)

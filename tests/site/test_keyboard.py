@@ -43,6 +43,20 @@ def test_code_unfolds(chapter):
     assert body.is_visible()
 
 
+def test_an_answer_says_whether_it_is_right_and_why(chapter):
+    quiz = chapter.locator(".quiz").first
+    assert quiz.locator("details").count() == 4
+    for kind, verdict in (("wrong", "No. "), ("right", "Right. ")):
+        answer = quiz.locator(f"details.{kind}").first
+        said = answer.locator("p")
+        assert not said.is_visible()
+        answer.locator("summary").focus()
+        chapter.keyboard.press("Enter")
+        assert said.is_visible()
+        assert said.inner_text().startswith(verdict)
+        assert len(said.inner_text()) > 20
+
+
 def test_folds_are_called_after_their_exercise(chapter):
     assert chapter.get_by_role("button", name="Solution, Exercise 1.2", exact=True).count() == 1
 

@@ -64,6 +64,11 @@ SAID = {
     "a solution without code is folded": [
         "<details>\n<summary>Solution</summary>\n\nSaid.\n\n</details>",
     ],
+    "a quiz folds its reasons": [
+        "**How much is $1 + 1$, by (99.2)?**\n\n"
+        "<details>\n<summary>One</summary>\n\n**No.** That is *one* of them.\n\n</details>\n\n"
+        "<details>\n<summary>Two</summary>\n\n**Right.** See (99.2).\n\n</details>",
+    ],
     "labelled equations show their number and others their own tag": [
         "$$\na = 1 \\tag{99.1}\n$$",
         "$$\nb = 2 \\tag{99.2}\n$$",
@@ -144,6 +149,9 @@ def test_cells_keep_only_the_options_that_matter(notebook):
         ("```{solution-start} ex-code\n```\n\nNo end.", "without its solution-end"),
         ("```{solution-end}\n```", "without its solution-start"),
         ("```{figure} ../book/_static/logo.svg\n:alt: A grid\nA caption.\n```", "needs a name"),
+        (":::{quiz} Two?\n+ Yes :: So it is.\n- No :: It is.\n:::", "got 2 lines, 1 of them right"),
+        (":::{quiz} Two?\n" + "- No :: It is.\n" * 4 + ":::", "got 4 lines, 0 of them right"),
+        (":::{quiz} Two?\n+ Yes :: It is.\n" + "- No\n" * 3 + ":::", "expected 4 lines"),
         ("```{code-cell} ipython3\n:tags: [surprise]\n\n1\n```", "surprise"),
     ],
 )
@@ -154,6 +162,15 @@ def test_what_cannot_be_shown_is_an_error_that_names_it(tmp_path, catalogue, sou
     )
     with pytest.raises(ExportError, match=message):
         export_chapter(chapter, catalogue)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_chapter_asks_three_questions_and_no_place_is_always_right(path):
+    parts = path.read_text(encoding="utf-8").split("\n## ")
+    (asked,) = [part for part in parts if part.startswith("Three questions")]
+    right = [quiz.partition("\n+ ")[0].count("\n") for quiz in asked.split(":::{quiz} ")[1:]]
+    assert len(right) == 3
+    assert len(set(right)) > 1
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from chapter_export.catalogue import Catalogue
 from chapter_export.inline import InlineWriter
 from chapter_export.markup import Directive, ExportError, check_closed, directive_of, parser
+from chapter_export.quiz import answers_of
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "attention", "seealso")
 SIDE_NOTE = "Side note"
@@ -41,6 +42,7 @@ class BlockWriter:
             **dict.fromkeys(("admonition", *ADMONITIONS), self.admonition),
             "dropdown": self.dropdown,
             "margin": self.margin,
+            "quiz": self.quiz,
             **dict.fromkeys(("exercise", "exercise-start"), self.exercise),
             "exercise-end": lambda directive: "",
             "math": self.math,
@@ -115,6 +117,14 @@ class BlockWriter:
     def margin(self, directive: Directive) -> str:
         """A side note: notebooks have no margin, so a quotation under a title that says what it is."""
         return quote(f"{SIDE_NOTE}: {self._text(directive.argument)}", self.convert(directive.body))
+
+    def quiz(self, directive: Directive) -> str:
+        """A question, each of its answers folded over the reason why it is right or wrong."""
+        answers = answers_of(directive.argument, directive.body)
+        folded = [
+            details(self._text(one.text), f"**{one.verdict}** {self._text(one.reason)}") for one in answers
+        ]
+        return "\n\n".join((f"**{self._text(directive.argument)}**", *folded))
 
     def exercise(self, directive: Directive) -> str:
         """A heading with the number that the book shows, then the task."""

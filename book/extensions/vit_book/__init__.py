@@ -18,6 +18,7 @@ terms       first uses of terms lead to the glossary
 letters     first uses of letters lead to the notation page
 cards       what a card beside a link shows: a definition, a letter, an equation
 side_notes  side notes beside their paragraphs
+quiz        {quiz} QUESTION: four answers that fold, each with its reason
 docstrings  names of the package that docstrings mention become links
 reference   pages of the package, one module after the other
 opener      how a chapter opens: part, number, title, its place in the model, a strip of facts
@@ -39,7 +40,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 MODULES = """execution runner figures numbering drawings roles citations docstrings reference recipes glance
-assigned peers tried claims reproduced terms letters cards side_notes opener page descriptions site_files
+assigned peers tried claims reproduced terms letters cards side_notes quiz opener page descriptions site_files
 finishing"""
 
 
