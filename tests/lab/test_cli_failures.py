@@ -251,7 +251,7 @@ WRONG = {
             "--weights B/17: expected one of cifar10, mnist, tiny-imagenet, tiny-imagenet-masked-pat",
         ),
         ("--weights x.safetensors", "no checkpoint at x.safetensors"),
-        ("--top 11", "--top 11: expected 1 to 10"),
+        ("--top 201", "--top 201: expected 1 to 200"),
     ],
     "inspect none.jpg --out x": [("", "no picture at none.jpg")],
     "features --weights start.safetensors --data digits --out f.safetensors": [

@@ -21,13 +21,13 @@ def cat(tmp_path):
 
 
 def test_predict_prints_the_top_classes_with_probabilities(cat, capsys):
-    line = done(capsys, "predict", str(cat), "--top", "10").strip()
+    line = done(capsys, "predict", str(cat), "--top", "200").strip()
     shares = [float(part.split()[-1].rstrip("%")) for part in line.split(": ")[1].split(", ")]
     assert line.startswith(f"{cat}: ")
     names = [part.rsplit(maxsplit=1)[0] for part in line.split(": ")[1].split(", ")]
-    assert "cat" in names[:3]
+    assert {"tabby", "Egyptian cat"} == set(names[:2])
     assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(100, abs=1)
+    assert sum(shares) == pytest.approx(100, abs=4)  # 200 rounded numbers, most of them to 0
 
 
 def test_predict_reads_the_other_pictures_when_one_cannot_be(cat, tmp_path, capsys):

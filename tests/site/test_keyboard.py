@@ -123,6 +123,18 @@ def test_search_finds_the_chapter(chapter):
     assert found[0] == "02_tokens.html"
 
 
+@pytest.mark.parametrize(
+    ("words", "chapter"),
+    [("attention", "03_attention"), ("Patches", "01_patches"), ("fine-tuning", "10_fine_tuning")],
+)
+def test_a_search_brings_the_chapter_of_that_name_first(page, book, words, chapter):
+    page.goto(f"{book}search.html?q={words}")
+    results = page.locator("#search-results a")
+    results.first.wait_for()
+    page.wait_for_timeout(1500)
+    assert results.first.evaluate("link => link.pathname").endswith(f"/{chapter}.html")
+
+
 def test_what_a_result_shows_has_no_markup(page, book):
     page.goto(f"{book}search.html?q=softmax+sqrt")
     shown = page.locator("#search-results p.context")

@@ -42,8 +42,8 @@ def add_parser(commands: Any) -> None:
         "for is left out, and so is the page of a very large one.",
     )
     parser.add_argument("image", type=Path, metavar="IMAGE")
-    about = f"{weights_help(KNOWN)} (default: cifar10)"
-    parser.add_argument("--weights", metavar="NAME", default="cifar10", help=about)
+    about = f"{weights_help(KNOWN)} (default: tiny-imagenet)"
+    parser.add_argument("--weights", metavar="NAME", default="tiny-imagenet", help=about)
     parser.add_argument("--out", type=own_path, required=True, metavar="DIR", help="folder for the figures")
 
 

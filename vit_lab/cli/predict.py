@@ -20,8 +20,8 @@ def add_parser(commands: Any) -> None:
         description="Print the most probable classes of each picture. `vit inspect` draws where it looks.",
     )
     parser.add_argument("images", nargs="+", type=Path, metavar="IMAGE")
-    about = f"{weights_help(CLASSIFIERS)} (default: cifar10)"
-    parser.add_argument("--weights", metavar="NAME", default="cifar10", help=about)
+    about = f"{weights_help(CLASSIFIERS)} (default: tiny-imagenet)"
+    parser.add_argument("--weights", metavar="NAME", default="tiny-imagenet", help=about)
     about = "classes to print (default: 3, or as many as there are)"
     parser.add_argument("--top", type=int, metavar="K", help=about)
 
