@@ -102,7 +102,7 @@ def main() -> None:
             file.parent.relative_to(folder): file for folder in given.runs for file in folder.rglob(MODEL)
         }
         found = {str(name): fold_of(load_checkpoint(file).eval(), images) for name, file in files.items()}
-        write_result("inspection_fold_causes", {"images": len(images), "runs": found})
+        write_result("inspection_fold_causes", {"images": len(images), "models": found})
         return
     torch.manual_seed(0)
     trained = load_pretrained("tiny-imagenet")
