@@ -140,7 +140,7 @@ def grade_command(options: argparse.Namespace) -> None:
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]
     problems = [record for record in notebooks if "problem" in record]
-    looks = sum(bool(record.get("suspicions")) for record in records)
+    looks = sum(bool(record.get("suspicions") or record["alike"]) for record in records)
     print(f"{len(notebooks) - len(problems)} of {len(notebooks)} notebooks were graded: {options.csv}")
     for record in problems:
         print(f"not graded: {record['student']}: {record['problem']}")

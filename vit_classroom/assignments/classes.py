@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from vit_classroom.assignments.collecting import read_list
+from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
 from vit_classroom.assignments.notebooks import chapter_names, chapter_of, read_chapter, read_submission
@@ -112,12 +113,15 @@ def grade_class(
             records[submission.path] = result
             bar.update()
     ordered = with_people([records[submission.path] for submission in found], listed, wanted)
+    alike = likenesses(ordered)
+    for record in ordered:
+        record["alike"] = like_others(record, alike)
     rows = update_table(table, kept / "table.json", ordered, saved)
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
         page = (place / record["notebook"]).with_suffix(".html")
         write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
-    write_report(report_folder(table), there, rows)
+    write_report(report_folder(table), there, rows, alike)
     return ordered
 
 

@@ -135,7 +135,11 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
     rows = []
     for record in records:
         numbers = {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
-        texts = record | numbers | {"look_at": "; ".join(record.get("suspicions", []))}
+        texts = (
+            record
+            | numbers
+            | {"look_at": "; ".join([*record.get("suspicions", []), *record.get("alike", [])])}
+        )
         row = {column: harmless(texts.get(column, "")) for column in columns}
         row |= dict.fromkeys(names, "")
         row |= {one["name"]: f"{one['points']:g}" for one in record["marks"] if one["state"] != "to read"}

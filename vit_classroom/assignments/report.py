@@ -3,9 +3,11 @@
 import html
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vit_classroom.assignments.likeness import Alike
 from vit_classroom.assignments.marks_table import KEY, comment_column, number_of
 from vit_classroom.assignments.notebooks import Task, read_chapter
 from vit_classroom.assignments.pages import page
@@ -28,15 +30,19 @@ document.querySelector("button").onclick = () => {
 </script>"""
 
 
-def write_report(place: Path, records: list[dict[str, Any]], rows: dict[str, Row]) -> None:
+def write_report(
+    place: Path, records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike] = ()
+) -> None:
     """Write summary.html, and CHAPTER/QUESTION.html for each question that a person reads.
 
     Args:
         place: the folder.
         records: of the notebooks, one each.
         rows: of the table of marks, by notebook.
+        alike: answers that are.
     """
-    _write_summary(place, records)
+    text = _summary(records, alike)
+    write_atomically(place / "summary.html", text.encode())
     for name in sorted({record["chapter"] for record in records if "problem" not in record}):
         mine = [one for one in records if one["chapter"] == name and "problem" not in one]
         for task in read_chapter(name).tasks:
@@ -86,8 +92,8 @@ def mistakes(records: list[dict[str, Any]]) -> Counter[str]:
     )
 
 
-def _write_summary(place: Path, records: list[dict[str, Any]]) -> None:
-    """Write summary.html: how each answer went, which mistakes were made, and what to look at."""
+def _summary(records: list[dict[str, Any]], alike: Sequence[Alike]) -> str:
+    """Return a page: how each answer went, which mistakes were made, and what to look at."""
     graded = [record for record in records if "problem" not in record]
     parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]
     for record in records:
@@ -117,4 +123,7 @@ def _write_summary(place: Path, records: list[dict[str, Any]]) -> None:
     if looks:
         items = "".join(f"<li>{html.escape(student)}, {html.escape(one)}</li>" for student, one in looks)
         parts.append(f"<h2>Please look at these</h2><ul>{items}</ul>")
-    write_atomically(place / "summary.html", page("Summary", "\n".join(parts)).encode())
+    if alike:
+        items = "".join(f"<li>{html.escape(str(one))}</li>" for one in alike)
+        parts.append(f"<h2>Answers that are alike</h2><ul>{items}</ul>")
+    return page("Summary", "\n".join(parts))

@@ -14,8 +14,9 @@ from banks import RIGHT, WRONG
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
+from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.checks import sandbox
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15}
@@ -225,6 +226,30 @@ def test_what_has_honest_uses_may_be_shown_and_costs_nothing(name, two_answers, 
     marks = grade(two_answers, cells(add=own, **answers), limits=limits)
     assert points(marks) == CHECKED
     assert len(marks.suspicions) == looks
+
+
+FINISHED = {
+    "def attention(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)": "uses torch's scaled_dot",
+    "from torch.nn.functional import scaled_dot_product_attention as attention": "uses torch's scaled_dot",
+    "class MultiHeadSelfAttention(nn.MultiheadAttention):\n    pass": "uses torch's MultiheadAttention",
+    "import vit_from_scratch\nvit_from_scratch.model.attention.explicit_attention": "vit_from_scratch.model",
+    "attention_einsum = attention": "takes attention for attention_einsum",
+    "def attention_einsum(q, k, v):\n    'Mine.'\n    return attention(q, k, v)": "takes attention for",
+    "attention_einsum = lambda q, k, v: attention(q, k, v)": "takes attention for attention_einsum",
+    "same = torch.allclose(attention(q, k, v), F.scaled_dot_product_attention(q, k, v))": "",
+    "class MultiheadAttention:\n    pass": "",
+    "def mine(q, k, v):\n    return attention(q, k, v)": "",
+    "attention = mine": "",
+    "def attention_einsum(q, k, v):\n    return attention(v, k, q)": "",
+}
+"""What is said of code that takes what somebody else has finished; "" where that is honest."""
+
+
+@pytest.mark.parametrize("source", FINISHED)
+def test_an_answer_that_is_somebody_elses_is_flagged_and_costs_nothing(source, chapter):
+    found = suspicions(chapter, [Cell("code", source, {}, {})])
+    assert [one.severe for one in found] == [False] * bool(FINISHED[source])
+    assert all(FINISHED[source] in one.what for one in found)
 
 
 @pytest.mark.parametrize("magic", ["%%time\n", "%%capture out\n", "%time pass\n", "%load_ext autoreload\n"])
