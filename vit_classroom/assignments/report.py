@@ -2,18 +2,22 @@
 
 import html
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from vit_classroom.assignments.likeness import Alike
 from vit_classroom.assignments.marks_table import KEY, comment_column, number_of
 from vit_classroom.assignments.notebooks import Task, read_chapter
-from vit_classroom.assignments.pages import page
+from vit_classroom.assignments.pages import page, points_of
 from vit_classroom.assignments.tables import Row, harmless
 from vit_from_scratch.files import write_atomically
 
+STATES = ("right", "not right", "to do", "to read")
+NUMBER = re.compile(r"\([\d, ]+\)|(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?%?")
+"""A number, or a shape, in what a check says."""
 SAVE = """<p><button>Save these marks</button></p>
 <script>
 document.querySelector("button").onclick = () => {
@@ -41,7 +45,7 @@ def write_report(
         rows: of the table of marks, by notebook.
         alike: answers that are.
     """
-    text = _summary(records, alike)
+    text = _summary(records, rows, alike)
     write_atomically(place / "summary.html", text.encode())
     for name in sorted({record["chapter"] for record in records if "problem" not in record}):
         mine = [one for one in records if one["chapter"] == name and "problem" not in one]
@@ -82,48 +86,72 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
     )
 
 
-def mistakes(records: list[dict[str, Any]]) -> Counter[str]:
-    """Count how often each mistake was made, in the checks' words."""
-    return Counter(
-        mark["message"].splitlines()[0]
-        for record in records
-        for mark in record["marks"]
-        if mark["state"] == "not right"
-    )
+def mistakes(marks: list[dict[str, Any]]) -> Counter[str]:
+    """Count how often each kind of mistake was made, in a check's words; one kind may differ in numbers."""
+    found: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark["state"] == "not right":
+            said = re.split("\n  (?:Tried with|Read again)", mark["message"])[0]
+            said = " ".join(said.split()) if said.partition("\n")[0].endswith(":") else said.splitlines()[0]
+            found.setdefault(NUMBER.sub("…", said), []).append(said)
+    return Counter({kind if len({*all_}) > 1 else all_[0]: len(all_) for kind, all_ in found.items()})
 
 
-def _summary(records: list[dict[str, Any]], alike: Sequence[Alike]) -> str:
+def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike]) -> str:
     """Return a page: how each answer went, which mistakes were made, and what to look at."""
     graded = [record for record in records if "problem" not in record]
     parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]
-    for record in records:
-        if "problem" in record:
-            parts.append(
-                f"<p>Not graded: {html.escape(record['student'])}: {html.escape(record['problem'])}</p>"
-            )
+    problems = [f"{one['student']}: {one['problem']}" for one in records if "problem" in one]
+    parts += _listed("Not graded", problems, 3)
     if any(not record["limits"].get("network") for record in graded):
         parts.append("<p>This system did not let the students' code be cut off from the network.</p>")
-    states: dict[str, Counter[str]] = {}
-    for record in graded:
-        for mark in record["marks"]:
-            states.setdefault(f"{record['chapter']}: {mark['name']}", Counter())[mark["state"]] += 1
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td>"
-        + "".join(f"<td>{counts[state]}</td>" for state in ("right", "not right", "to do", "to read"))
-        + "</tr>"
-        for name, counts in states.items()
-    )
-    heads = "".join(f"<th>{head}</th>" for head in ("answer", "right", "not right", "to do", "to read"))
-    parts.append(f"<h2>Answers</h2><table><tr>{heads}</tr>{rows}</table>")
-    common = mistakes(graded).most_common(20)
-    if common:
-        items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in common)
-        parts.append(f"<h2>Mistakes</h2><ol>{items}</ol>")
-    looks = [(record["student"], one) for record in graded for one in record["suspicions"]]
-    if looks:
-        items = "".join(f"<li>{html.escape(student)}, {html.escape(one)}</li>" for student, one in looks)
-        parts.append(f"<h2>Please look at these</h2><ul>{items}</ul>")
-    if alike:
-        items = "".join(f"<li>{html.escape(str(one))}</li>" for one in alike)
-        parts.append(f"<h2>Answers that are alike</h2><ul>{items}</ul>")
+    for name in sorted({record["chapter"] for record in graded}):
+        mine = [record for record in graded if record["chapter"] == name]
+        marks = [record["marks"] for record in mine]
+        points = [
+            [points_of(mark, rows.get(harmless(one[KEY]), {})) for mark in one["marks"]] for one in mine
+        ]
+        parts.append(f"<h2>{html.escape(read_chapter(name).title)}</h2>")
+        parts += _answers(marks, points)
+        parts += _totals([sum(filter(None, row)) for row in points], sum(mark["of"] for mark in marks[0]))
+        common = mistakes([mark for row in marks for mark in row]).most_common(20)
+        parts += _listed("Mistakes", [f"{count} × {text}" for text, count in common], 3)
+    looks = [f"{record['student']}, {one}" for record in graded for one in record["suspicions"]]
+    parts += _listed("Please look at these", looks)
+    parts += _listed("Answers that are alike", [str(one) for one in alike])
     return page("Summary", "\n".join(parts))
+
+
+def _answers(marks: list[list[dict[str, Any]]], points: list[list[float | None]]) -> Iterator[str]:
+    """Yield a table of a chapter's answers, the hardest first; those that nobody has read come last."""
+    found: list[tuple[float, str]] = []
+    for one, earned in zip(zip(*marks, strict=True), zip(*points, strict=True), strict=True):
+        read = [value for value in earned if value is not None]
+        share = sum(read) / len(read) / one[0]["of"] if read else 2.0
+        states = Counter(mark["state"] for mark in one)
+        values = [f"{share:.0%}" if read else "", *(str(states[state]) for state in STATES)]
+        about = f"{html.escape(one[0]['title'])} ({html.escape(one[0]['name'])})"
+        cells = "".join(f"<td>{value}</td>" for value in values)
+        found.append((share, f'<tr><th scope="row">{about}</th>{cells}</tr>'))
+    heads = "".join(f"<th>{head}</th>" for head in ("answer, the hardest first", "points", *STATES))
+    lines = "\n".join(line for _, line in sorted(found, key=lambda pair: pair[0]))
+    yield f"<table><tr>{heads}</tr>\n{lines}</table>"
+
+
+def _totals(totals: list[float], possible: float) -> Iterator[str]:
+    """Yield how many notebooks have how many points, in tenths of all that there are."""
+    bins = Counter(min(int(10 * total / possible), 9) for total in totals)
+    lines = []
+    for tenth in range(10):
+        low, high = tenth * possible / 10, (tenth + 1) * possible / 10
+        bar = "█" * round(30 * bins[tenth] / len(totals))
+        lines.append(f'<tr><th scope="row">{low:g} to {high:g}</th><td>{bins[tenth]}</td><td>{bar}</td></tr>')
+    yield "<h3>Totals, as far as answers are read</h3>"
+    yield "<table><tr><th>points</th><th>notebooks</th><td></td></tr>\n" + "\n".join(lines) + "</table>"
+
+
+def _listed(title: str, lines: list[str], level: int = 2) -> Iterator[str]:
+    """Yield a list with a heading; nothing of an empty one."""
+    if lines:
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+        yield f"<h{level}>{title}</h{level}><ul>{items}</ul>"
