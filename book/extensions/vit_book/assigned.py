@@ -1,4 +1,4 @@
-"""The directives `assignments` and `syllabus`: what each chapter asks of a student, and what a course does."""
+"""The directives `assignments` and `syllabus`: what a chapter asks of a student, and what a course does."""
 
 from collections.abc import Sequence
 

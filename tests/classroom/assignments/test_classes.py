@@ -169,13 +169,11 @@ def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     assert done == ["zoe"]
 
 
-def test_what_reaches_a_limit_beside_others_is_tried_again_alone(tmp_path, hand_in, handed_in, answers):
+def test_what_reaches_a_limit_beside_others_is_tried_again_alone(
+    tmp_path, hand_in, handed_in, answers, ends_once
+):
     """The first call that there ever is ends its process."""
-    notebooks = {"bob.ipynb": handed_in()}
-    path = str(tmp_path / "seen")
-    once = f"    if not os.path.exists({path!r}):\n        open({path!r}, 'w').close()\n        os._exit(1)\n"
-    head, body = answers["attention"].split("\n", 1)
-    notebooks["ada.ipynb"] = handed_in(attention=f"import os\n\n{head}\n{once}{body}")
+    notebooks = {"bob.ipynb": handed_in(), "ada.ipynb": handed_in(attention=ends_once(answers["attention"]))}
     records = grade_class(hand_in(notebooks), tmp_path / "marks.csv", jobs=2)
     assert {record["student"]: record["points"] for record in records} == {"ada": 5, "bob": 0}
 
