@@ -28,7 +28,7 @@ class Limits:
 def set_apart() -> bool:
     """Leave this process without a network, and its next child alone, and say whether that was possible.
 
-    On Linux, it mostly is. The child sees no process but those that it starts, which end with it, and
+    On Linux, it mostly is. The child can touch no process but those that it starts, which end with it, and
     nothing that it mounts is seen elsewhere.
     """
     return ctypes.CDLL(None, use_errno=True).unshare(APART) == 0

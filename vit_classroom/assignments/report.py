@@ -104,7 +104,7 @@ def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequenc
     problems = [f"{one['student']}: {one['problem']}" for one in records if "problem" in one]
     parts += _listed("Not graded", problems, 3)
     if loose := sorted({name for one in graded for name, holds in one["limits"].items() if not holds}):
-        parts.append(f"<p>This system did not keep the students' code from: {', '.join(loose)}.</p>")
+        parts.append(f"<p>On this system nothing limits the students' code in: {', '.join(loose)}.</p>")
     for name in sorted({record["chapter"] for record in graded}):
         mine = [record for record in graded if record["chapter"] == name]
         marks = [record["marks"] for record in mine]
