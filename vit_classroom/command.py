@@ -2,10 +2,9 @@
 
 import argparse
 import os
-from pathlib import Path
 from typing import Any
 
-from vit_classroom.assignments.classes import feedback_folder, grade_class
+from vit_classroom.assignments.classes import feedback_folder, grade_class, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
@@ -63,8 +62,9 @@ def add_parser(commands: Any) -> None:
         "grade",
         help="grade a folder of notebooks",
         description="Grade notebooks, STUDENT.ipynb or STUDENT/.../NAME.ipynb, each in a process of its own "
-        "with limits on time and memory. Beside the table comes a folder with a page of feedback for each "
-        "notebook and a summary. Called again, it grades only what is new.",
+        "with limits on time and memory. Beside the table come a folder with a page of feedback for each "
+        "notebook, and one for you with a summary and a page for each question in words. Called again, it "
+        "grades only what is new.",
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
@@ -73,6 +73,9 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument(
         "--format", choices=("moodle", "canvas", "nbgrader"), help="write marks as it takes them, too"
+    )
+    grading.add_argument(
+        "--marks", type=own_path, nargs="+", default=[], metavar="SAVED", help="saved from pages of questions"
     )
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
@@ -131,11 +134,13 @@ def grade_command(options: argparse.Namespace) -> None:
         if getattr(options, name) <= 0:
             raise InputError(f"--{name} {getattr(options, name)}: expected more than 0.")
     limits = Limits(options.memory, options.seconds)
-    records = grade_class(options.folder, options.csv, options.chapter, options.seed, limits, options.jobs)
+    records = grade_class(
+        options.folder, options.csv, options.chapter, options.seed, limits, options.jobs, options.marks
+    )
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]
     problems = [record for record in notebooks if "problem" in record]
-    looks = sum(bool(record.get("suspicions")) for record in records)
+    looks = sum(bool(record.get("suspicions") or record["alike"]) for record in records)
     print(f"{len(notebooks) - len(problems)} of {len(notebooks)} notebooks were graded: {options.csv}")
     for record in problems:
         print(f"not graded: {record['student']}: {record['problem']}")
@@ -143,7 +148,7 @@ def grade_command(options: argparse.Namespace) -> None:
         print(f"no worksheet from {', '.join(dict.fromkeys(record['student'] for record in absent))}")
     if looks:
         print(f"{looks} of them should be looked at: the summary says where.")
-    print(f"feedback and summary: {feedback_folder(Path(options.csv))}")
+    print(f"for students: {feedback_folder(options.csv)}; for you: {report_folder(options.csv)}")
     if options.format:
         from vit_classroom.assignments.exports import write_export
 

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,17 +12,19 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from vit_classroom.assignments.collecting import read_list
+from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.marks_table import read_table, update_table
+from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
 from vit_classroom.assignments.notebooks import chapter_names, chapter_of, read_chapter, read_submission
-from vit_classroom.assignments.pages import feedback_page, write_summary
-from vit_classroom.assignments.tables import Row
+from vit_classroom.assignments.pages import feedback_page
+from vit_classroom.assignments.report import write_report
+from vit_classroom.assignments.tables import Row, harmless
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 2
+FORM = 3
 """Number of what is kept of a notebook; with another one, it is graded anew."""
 
 
@@ -52,12 +54,19 @@ def submissions(folder: Path) -> list[Submission]:
 
 
 def grade_class(
-    folder: Path, table: Path, chapter: str = "", seed: int = 0, limits: Limits | None = None, jobs: int = 1
+    folder: Path,
+    table: Path,
+    chapter: str = "",
+    seed: int = 0,
+    limits: Limits | None = None,
+    jobs: int = 1,
+    saved: Sequence[Path] = (),
 ) -> list[dict[str, Any]]:
     """Grade a folder of notebooks.
 
-    Beside the table come two folders: one with a page for each notebook, in folders as they were handed in,
-    and a summary; and one of records, so that a second call goes on where the first was stopped.
+    Beside the table come three folders: one to hand back, with a page for each notebook, in folders as they
+    were handed in; one of reports (see `write_report`); and one of records, so that a second call goes on
+    where the first was stopped.
     What a person has typed into the table stays (see `marks_table`).
 
     Args:
@@ -67,20 +76,15 @@ def grade_class(
         seed: decides what is drawn for the checks.
         limits: for the students' code.
         jobs: notebooks at the same time.
+        saved: files of marks that pages of questions have saved.
 
     Returns:
         What was found, a record for each notebook, and in a folder that `collect` wrote one for everybody of
         whom there is none.
 
     Raises:
-        InputError: there is nothing to grade, an unknown chapter, a notebook called summary, or a table that
-            cannot be read.
+        InputError: there is nothing to grade, an unknown chapter, or a table that cannot be read.
     """
-    if (folder / "summary.ipynb").exists():
-        raise InputError(
-            f"{folder / 'summary.ipynb'}: expected the student's name, since a page of its own has this one. "
-            "Rename it."
-        )
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
     found, listed = submissions(folder), read_list(folder)
@@ -88,7 +92,8 @@ def grade_class(
         others = {*chapter_names()} - {wanted}
         found = [one for one in found if one.path.parent.name not in others]
     place, kept = feedback_folder(table), records_folder(table)
-    read_table(table)  # what is wrong with it is said before hours of grading
+    for read, path in ((read_table, table), *((read_saved, path) for path in saved)):
+        read(path)  # what is wrong with it is said before hours of grading
     decides = f"{__version__} {FORM} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
@@ -108,12 +113,15 @@ def grade_class(
             records[submission.path] = result
             bar.update()
     ordered = with_people([records[submission.path] for submission in found], listed, wanted)
-    update_table(table, kept / "table.json", ordered)
+    alike = likenesses(ordered)
+    for record in ordered:
+        record["alike"] = like_others(record, alike)
+    rows = update_table(table, kept / "table.json", ordered, saved)
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
         page = (place / record["notebook"]).with_suffix(".html")
-        write_atomically(page, feedback_page(record).encode())
-    write_summary(place, there)
+        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
+    write_report(report_folder(table), there, rows, alike)
     return ordered
 
 
@@ -142,8 +150,13 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
 
 
 def feedback_folder(table: Path) -> Path:
-    """Return where the pages go: marks.csv has them in marks_feedback."""
+    """Return where the students' pages go: marks.csv has them in marks_feedback."""
     return table.with_name(f"{table.stem}_feedback")
+
+
+def report_folder(table: Path) -> Path:
+    """Return where the instructor's pages go: marks.csv has them in marks_report."""
+    return table.with_name(f"{table.stem}_report")
 
 
 def records_folder(table: Path) -> Path:

@@ -207,9 +207,11 @@ def grade(
         task = next(task for task in chapter.tasks if task.name == name)
         elsewhere = [str(place + 1) for place in places if cells[place].name != name]
         message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
-        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
+        words = "\n\n".join(cells[place].source for place in places)
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message, words)
     written = {cell.name: cell.source for cell in cells}
-    ordered = [replace(marks[task.cell_name], own=written.get(task.name, "")) for task in chapter.tasks]
+    ordered = [marks[task.cell_name] for task in chapter.tasks]
+    ordered = [replace(one, own=one.own or written.get(one.task.name, "")) for one in ordered]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
 

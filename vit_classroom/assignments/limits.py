@@ -1,13 +1,14 @@
 """What a student's process may not do, as far as the system can see to it. Nothing here imports torch:
-the network can only be taken from a process that has a single thread.
+only a process that has a single thread can be set apart.
 """
 
 import contextlib
 import ctypes
-import sys
 from dataclasses import dataclass
 
-NEW_USERS, NEW_NETWORK = 0x10000000, 0x40000000  # Linux: CLONE_NEWUSER, CLONE_NEWNET
+APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x00020000  # CLONE_NEWUSER, NEWPID, NEWNET, NEWNS
+CAPABILITIES = 0x20080522  # the version of capset
+BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x1000, 442, -100, 0x8000, 1  # of mount, mount_setattr
 LARGEST_FILE = 100_000_000
 
 
@@ -24,11 +25,28 @@ class Limits:
     seconds: float = 30
 
 
-def take_network() -> bool:
-    """Leave this process without a network, and say whether that was possible: on Linux, mostly."""
-    if sys.platform != "linux":
-        return False
-    return ctypes.CDLL(None, use_errno=True).unshare(NEW_USERS | NEW_NETWORK) == 0
+def set_apart() -> bool:
+    """Leave this process without a network, and its next child alone, and say whether that was possible.
+
+    On Linux, it mostly is. The child can touch no process but those that it starts, which end with it, and
+    nothing that it mounts is seen elsewhere.
+    """
+    return ctypes.CDLL(None, use_errno=True).unshare(APART) == 0
+
+
+def write_only_in(folder: str) -> bool:
+    """Let a process that was set apart write in one folder only, for good; say whether that was possible."""
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def changed(path: str, below: int, read_only: int) -> bool:
+        attributes = (ctypes.c_uint64 * 4)(read_only, READ_ONLY - read_only, 0, 0)
+        return library.syscall(SET_ATTRIBUTES, HERE, path.encode(), below, attributes, 32) == 0
+
+    place = folder.encode()
+    bound = library.mount(place, place, None, ctypes.c_ulong(BIND), None) == 0
+    done = bound and changed("/", ALL_BELOW, READ_ONLY) and changed(folder, 0, 0)
+    version = (ctypes.c_uint32 * 2)(CAPABILITIES, 0)
+    return library.capset(version, (ctypes.c_uint32 * 6)()) == 0 and done  # or it could change that back
 
 
 def limit_memory(megabytes: int) -> bool:

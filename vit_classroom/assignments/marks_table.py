@@ -44,7 +44,20 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def update_table(path: Path, beside: Path, records: Sequence[dict[str, Any]]) -> None:
+def read_saved(path: Path) -> Table:
+    """Read the marks that a page of a question has saved.
+
+    Raises:
+        InputError: it is not there, or it holds none.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} is not there: expected marks that a page of a question has saved.")
+    return read_table(path)
+
+
+def update_table(
+    path: Path, beside: Path, records: Sequence[dict[str, Any]], saved: Sequence[Path] = ()
+) -> dict[str, Row]:
     """Write the table anew; what a person typed into it stays.
 
     Args:
@@ -52,10 +65,19 @@ def update_table(path: Path, beside: Path, records: Sequence[dict[str, Any]]) ->
         beside: the file that keeps what was written last. It is written before the table, with the old values
             as well, and after it, so that nothing is taken for typed, or for written, wherever it is stopped.
         records: of the notebooks, one each.
+        saved: marks that pages of questions have saved, as typed now.
+
+    Returns:
+        Its rows, by notebook.
+
+    Raises:
+        InputError: a file cannot be read, or it has marks of a notebook that is not among these.
     """
     there = read_table(path)
     known: Written = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
     fresh = {row[KEY]: row for row in table_rows(records)}
+    for file in saved:
+        _type_in(there, read_saved(file), fresh, file)
     table = merged(there, fresh, known)
     now = {name: {column: [value] for column, value in row.items()} for name, row in fresh.items()}
     both = {
@@ -65,6 +87,20 @@ def update_table(path: Path, beside: Path, records: Sequence[dict[str, Any]]) ->
     write_json(beside, known | both)
     write_atomically(path, as_csv(table))
     write_json(beside, known | now)
+    return {_key(row): row for row in table.rows}
+
+
+def _type_in(there: Table, saved: Table, fresh: dict[str, Row], file: Path) -> None:
+    """Put what was saved into a table, as if it had been typed there."""
+    rows = {_key(row): row for row in there.rows}
+    there.columns += [column for column in saved.columns if column not in there.columns]
+    for row in saved.rows:
+        if _key(row) not in fresh:
+            raise InputError(f"{file} has marks for {_key(row)}: expected a notebook of this folder.")
+        if _key(row) not in rows:
+            there.rows.append({KEY: _key(row)})
+            rows[_key(row)] = there.rows[-1]
+        rows[_key(row)].update({column: value for column, value in row.items() if value})
 
 
 def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
@@ -99,7 +135,11 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
     rows = []
     for record in records:
         numbers = {column: f"{record.get(column, 0):g}" for column in ("points", "of", "to_read")}
-        texts = record | numbers | {"look_at": "; ".join(record.get("suspicions", []))}
+        texts = (
+            record
+            | numbers
+            | {"look_at": "; ".join([*record.get("suspicions", []), *record.get("alike", [])])}
+        )
         row = {column: harmless(texts.get(column, "")) for column in columns}
         row |= dict.fromkeys(names, "")
         row |= {one["name"]: f"{one['points']:g}" for one in record["marks"] if one["state"] != "to read"}
@@ -109,6 +149,11 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
 
 def _key(row: Row) -> str:
     return row.get(KEY, "")
+
+
+def comment_column(name: str) -> str:
+    """Return the column for what a person says of an answer, which its student gets to read."""
+    return f"{name} comment"
 
 
 def number_of(text: str) -> float | None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import IO
 
-from vit_classroom.assignments.limits import take_network
+from vit_classroom.assignments.limits import set_apart
 
 DIE_WITH_PARENT = 1  # Linux: PR_SET_PDEATHSIG
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
@@ -76,23 +76,42 @@ def serve(fd: int) -> None:
             return
         number = os.fork()
         if number == 0:
-            control.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
-            connection = socket.socket(fileno=fds[0])
             with contextlib.suppress(BaseException):
+                apart = _alone(control)
+                connection = socket.socket(fileno=fds[0])
                 student_process.serve(
-                    connection.makefile("rb"), connection.makefile("wb"), take_network(), int(message)
+                    connection.makefile("rb"), connection.makefile("wb"), apart, int(message)
                 )
             os._exit(0)
         os.close(fds[0])
+
+
+def _alone(control: socket.socket) -> bool:
+    """Go on as a process that is set apart where that is possible, and tell its number; say whether it is."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    number, apart = os.getpid(), set_apart()
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    if apart:
+        try:
+            number = os.fork()
+        except OSError:
+            control.send(b"0")
+            raise
+        if number:
+            control.send(str(number).encode())
+            control.close()
+            os.waitpid(number, 0)
+            os._exit(0)
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    else:
         control.send(str(number).encode())
+    control.close()
+    os.setsid()
+    return apart
 
 
 def serve_alone(megabytes: int) -> None:
     """Be a student's process without a nursery, on the standard streams."""
-    without_network = take_network()  # before torch starts threads
     from vit_classroom.assignments import student_process
 
-    student_process.serve(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"), without_network, megabytes)
+    student_process.serve(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"), False, megabytes)

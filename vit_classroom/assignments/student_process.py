@@ -2,7 +2,8 @@
 
 It does not know what is expected of it: it runs cells, calls functions and classes by their names, and sends
 results and gradients back. Its limits are set before any of the student's code runs: memory, the size of
-files, a folder of its own, and no network where the system lets an ordinary user take that away.
+files, and where the system lets an ordinary user set a process apart, no network, no sight of other
+processes, and no file to write outside of a folder of its own.
 """
 
 import os
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_classroom.assignments import wire
-from vit_classroom.assignments.limits import limit_memory
+from vit_classroom.assignments.limits import limit_memory, write_only_in
 from vit_classroom.checks.sandbox import Sandbox, place_of, takes
 
 Reply = tuple[dict[str, Any], list[Tensor]]
@@ -49,7 +50,8 @@ class Student:
         return next(way for way in ways if way.__name__ == message["do"])(message, given)
 
     def start(self, message: dict[str, Any], _given: list[Tensor]) -> Reply:
-        """Go to a folder, and say which limits hold."""
+        """Go to a folder, write nowhere else, and say which limits hold."""
+        self.held["files"] = self.held["processes"] and write_only_in(message["folder"])
         os.chdir(message["folder"])
         return {"held": self.held}, []
 
@@ -189,20 +191,20 @@ def _described(module: nn.Module) -> Reply:
     return {"weights": entries, "loose": loose}, [value.detach() for _, value in weights]
 
 
-def serve(incoming: IO[bytes], outgoing: IO[bytes], without_network: bool, megabytes: int) -> None:
+def serve(incoming: IO[bytes], outgoing: IO[bytes], apart: bool, megabytes: int) -> None:
     """Answer messages until there are no more.
 
     Args:
         incoming: messages from the judge.
         outgoing: replies to it.
-        without_network: whether the network was taken from this process.
+        apart: whether this process was set apart (see `set_apart`).
         megabytes: memory for the student's code.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
     os.environ["MPLBACKEND"] = "Agg"
-    student = Student({"network": without_network, "memory": limit_memory(megabytes)})
+    student = Student({"network": apart, "processes": apart, "memory": limit_memory(megabytes)})
     while True:
         try:
             message, given = wire.receive(incoming)

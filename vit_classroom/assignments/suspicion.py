@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vit_classroom.assignments.notebooks import Cell, Chapter, plain_python, statements_of
+from vit_classroom.assignments.notebooks import Cell, Chapter, bound_by, plain_python, statements_of
 
 PROCESS = {
     "os": {"_exit", "abort", "kill", "killpg", "fork", "execv", "execve", "execvp", "system", "popen"},
@@ -28,10 +28,20 @@ PROCESS = {
 }
 FILES = {"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "truncate"}
 PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
+OPEN = {"checks", "examples", "plots", "__version__"}
+"""What students may use of the packages."""
 OWN = {"checks", "sheet", "assignments"}
 SHARED = {"torch", "nn", "F", "np"}
 TAKEN = OWN | {name for name in vars(builtins) if name[0].isupper()}  # with all exceptions
 CALLS = {"exec", "eval", "compile", "__import__", "exit", "quit", "open", "globals", "setattr", "delattr"}
+FINISHED = {
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+    "MultiheadAttention",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+}
+"""What torch has finished of the chapters' pieces; honest where an answer is compared with it."""
 INSIDES = {"__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"}
 
 
@@ -58,6 +68,7 @@ class Suspicion:
 def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
     """Look through a notebook that was handed in."""
     given = {ast.dump(one) for source in chapter.given for one in statements_of(plain_python(source))}
+    asked = {task.name for task in chapter.tasks if task.check}
     found = []
     for place, cell in enumerate(cells, start=1):
         if cell.kind != "code" or is_check(cell):
@@ -70,6 +81,7 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
             modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
             seen = dict(_in(tree, modules))
+            seen |= {what: False for one in tree.body for what in _taken_over(one, asked)}
         except (SyntaxError, ValueError):
             continue
         except (RecursionError, MemoryError):
@@ -105,12 +117,44 @@ def _in(tree: ast.AST, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
             yield "prints the mark of a passed check", False
 
 
+def _taken_over(statement: ast.stmt, asked: set[str]) -> Iterator[str]:
+    """Yield what makes an answer, or a function that one may call, of something finished."""
+    bound = bound_by(statement)
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef) or bound & asked:
+        for node in ast.walk(statement):
+            name = (
+                node.name if isinstance(node, ast.alias) else getattr(node, "attr", getattr(node, "id", ""))
+            )
+            if (last := name.split(".")[-1]) in FINISHED:
+                yield f"uses torch's {last}"
+    if bound & asked and (name := _handed_on(statement)) in asked - bound:
+        yield f"takes {name} for {', '.join(sorted(bound))}"
+
+
+def _handed_on(statement: ast.stmt) -> str:
+    """Return the function that a statement gives another name, or calls with all that it is given; or ""."""
+    match statement:
+        case ast.Assign(value=ast.Name(id=name)):
+            return name
+        case ast.Assign(value=ast.Lambda(args=given, body=value)):
+            pass
+        case ast.FunctionDef(args=given, body=[*above, ast.Return(value=value)]):
+            if not all(isinstance(one, ast.Expr) for one in above):
+                return ""
+        case _:
+            return ""
+    match value:
+        case ast.Call(func=ast.Name(id=name), args=passed):
+            return name if [ast.unparse(one) for one in passed] == [one.arg for one in given.args] else ""
+    return ""
+
+
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     names = [alias.name for alias in node.names]
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
     for whole in [f"{module}.{name}" if module else name for name in names]:
         top, last = whole.split(".")[0], whole.split(".")[-1]
-        own = top in PACKAGES and "." in whole and not whole.endswith((".checks", ".examples", ".plots"))
+        own = top in PACKAGES and "." in whole and last not in OPEN
         if own or "*" in PROCESS.get(top, ()) or (module and last in PROCESS.get(top, ())):
             yield f"imports {whole}"
 
@@ -125,5 +169,7 @@ def _attribute(node: ast.Attribute, modules: dict[str, str]) -> Iterator[tuple[s
     if not isinstance(node.ctx, ast.Load) and (root.id in modules or root.id in OWN | SHARED):
         yield f"changes {text}", root.id in OWN or whole.startswith(PACKAGES)
     removes = node.attr in FILES and root.id in (*modules, "os", "shutil")
+    if whole in PACKAGES and isinstance(node.value, ast.Name) and node.attr not in OPEN:
+        yield f"uses {text}", False
     if node.attr in PROCESS.get(whole.split(".")[0], ()) or removes or node.attr in INSIDES:
         yield f"uses {text}", False

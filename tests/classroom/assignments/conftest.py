@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 
 import pytest
 from project_facts import ROOT
@@ -63,3 +64,31 @@ def cells(handed_in):
         return whole[: [cell.name for cell in whole].index(SECOND_CHECK) + 1]
 
     return read
+
+
+@pytest.fixture
+def queue(tmp_path):
+    """A function that puts bytes into a queue, and returns code that takes one out, in whichever process."""
+    held = []
+
+    def make(content):
+        path = tmp_path / f"queue{len(held)}"
+        os.mkfifo(path)
+        held.append(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        os.write(held[-1], content)
+        return f"__import__('os').read(__import__('os').open({str(path)!r}, {os.O_NONBLOCK}), 1)"
+
+    yield make
+    for number in held:
+        os.close(number)
+
+
+@pytest.fixture
+def ends_once(queue):
+    """A function that makes an answer end its process in the first call that there ever is."""
+
+    def make(answer):
+        head, body = answer.split("\n", 1)
+        return f"import os\n\n{head}\n    if {queue(b'y' + b'n' * 999)} == b'y':\n        os._exit(1)\n{body}"
+
+    return make

@@ -12,7 +12,6 @@ from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import read_chapter
-from vit_from_scratch import InputError
 from vit_lab.cli import main
 
 WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
@@ -49,7 +48,7 @@ def rows(path):
         return {row["student"]: row for row in csv.DictReader(file)}
 
 
-def test_a_class_is_graded(folder, tmp_path, capsys):
+def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     table = tmp_path / "marks.csv"
     assert main(["assignment", "grade", str(folder), "--csv", str(table), "--jobs", "2"]) == 0
     out = capsys.readouterr().out
@@ -71,8 +70,13 @@ def test_a_class_is_graded(folder, tmp_path, capsys):
         r'<a href="https://github.com/[^"]+/notebooks/03_attention.ipynb">chapter 3. Attention</a>', bob
     )
     assert "<h2>… Exercise 3.5: What a forward pass pays for</h2>" in (pages / "ada.html").read_text()
-    assert "35 of 35 points" in (pages / "ada.html").read_text()
-    summary = (pages / "summary.html").read_text()
+    assert "35 of 35 points.</strong>\n Answers for up to 15 more" in (pages / "ada.html").read_text()
+    report = tmp_path / "marks_report"
+    question = html.unescape((report / "03_attention" / "ex-cost.html").read_text())
+    assert answers["ex-cost"] in question.partition("<section")[0], "the rubric stands above the answers"
+    assert "<h2>ada</h2>" in question
+    assert "Nothing from bob, eve." in question
+    summary = (report / "summary.html").read_text()
     assert "1 × attention: the scores are not divided by sqrt(Dh)" in summary
     assert "eve, cell" in summary
 
@@ -100,6 +104,13 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     typed = dict(zip(head, next(csv.reader([text[1]])), strict=True)) | {"ex-cost": "4"}
     text[1] = ",".join(f'"{typed[name]}"' for name in head)
     table.write_text("\n".join(text), encoding="utf-8")
+    saved, name = tmp_path / "saved.csv", "ex-cost comment"
+    saved.write_text(f'notebook,ex-cost,{name}\n1/03_attention/03_attention.ipynb,,"Yes, <b>but</b>"\n')
+    assert main([*grade, "moodle", "--marks", str(saved)]) == 0
+    page = (tmp_path / "marks_feedback/1/03_attention/03_attention.html").read_text()
+    assert "ex-cost: 4 of 5 points, read." in page
+    assert "<pre>Yes, &lt;b&gt;but&lt;/b&gt;</pre>" in page
+    assert "<strong>4 of 50 points.</strong>" in page
     hand_in({"Eve.ipynb": handed_in()})
     assert (
         main(collect)
@@ -111,6 +122,7 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     marks = rows(table)
     assert list(marks) == ["1", "2", "3"]
     assert [marks[student]["total"] for student in marks] == ["4", "", "0"]
+    assert marks["1"][name] == "Yes, <b>but</b>"
     assert (marks["3"]["file"], marks["3"]["problem"]) == ("Eve.ipynb", "")
 
     def exported(platform):
@@ -157,13 +169,11 @@ def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     assert done == ["zoe"]
 
 
-def test_what_reaches_a_limit_beside_others_is_tried_again_alone(tmp_path, hand_in, handed_in, answers):
+def test_what_reaches_a_limit_beside_others_is_tried_again_alone(
+    tmp_path, hand_in, handed_in, answers, ends_once
+):
     """The first call that there ever is ends its process."""
-    notebooks = {"bob.ipynb": handed_in()}
-    path = str(tmp_path / "seen")
-    once = f"    if not os.path.exists({path!r}):\n        open({path!r}, 'w').close()\n        os._exit(1)\n"
-    head, body = answers["attention"].split("\n", 1)
-    notebooks["ada.ipynb"] = handed_in(attention=f"import os\n\n{head}\n{once}{body}")
+    notebooks = {"bob.ipynb": handed_in(), "ada.ipynb": handed_in(attention=ends_once(answers["attention"]))}
     records = grade_class(hand_in(notebooks), tmp_path / "marks.csv", jobs=2)
     assert {record["student"]: record["points"] for record in records} == {"ada": 5, "bob": 0}
 
@@ -171,13 +181,15 @@ def test_what_reaches_a_limit_beside_others_is_tried_again_alone(tmp_path, hand_
 def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_in):
     """A name or a message is neither HTML nor a formula."""
     own = "def attention(q, k, v):\n    raise ValueError('<script>alert(1)</script>')"
-    grade_class(hand_in({"=cmd().ipynb": handed_in(attention=own)}), tmp_path / "marks.csv")
+    notebook = handed_in(attention=own, **{"ex-cost": "</pre><script>alert(2)</script>"})
+    grade_class(hand_in({"=cmd().ipynb": notebook}), tmp_path / "marks.csv")
     assert "'=cmd()" in (tmp_path / "marks.csv").read_text()
-    pages = list((tmp_path / "marks_feedback").rglob("*.html"))
-    assert len(pages) == 2
+    pages = [*(tmp_path / "marks_feedback").rglob("*.html"), *(tmp_path / "marks_report").rglob("*.html")]
+    assert len(pages) == 5
     for page in pages:
-        assert "<script>alert" not in page.read_text()
-        assert "&lt;script&gt;" in page.read_text()
+        text = page.read_text()
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;" in text or "Nothing from" in text
 
 
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
@@ -192,9 +204,6 @@ def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in
     assert grade_class(folder, table, limits=Limits(seconds=5)) == first
     again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
     assert (len(known), again) == (2, known), "nothing is graded twice"
-    (folder / "summary.ipynb").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"summary\.ipynb: expected the student's name"):
-        grade_class(folder, table)
 
 
 def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, hand_in, handed_in):

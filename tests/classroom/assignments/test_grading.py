@@ -1,7 +1,9 @@
 """Marks come from outside of the process in which a student's code runs."""
 
 import dataclasses
+import os
 import re
+import select
 import sys
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from banks import RIGHT, WRONG
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
+from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.checks import sandbox
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15}
@@ -130,28 +133,19 @@ def test_an_attack_gains_no_points_and_is_flagged(name, two_answers, cells, answ
     assert not said or any(said in str(one) for one in marks.suspicions)
 
 
-def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(two_answers, cells, answers, tmp_path):
+def test_a_cell_that_ends_its_process_the_second_time_stops_nobody(two_answers, cells, answers, queue):
     """After the answer ended the process, the cells above it run again, and this one then does the same."""
-    seen = tmp_path / "seen"
-    add = f"import os\nif os.path.exists({str(seen)!r}):\n    os._exit(1)\nopen({str(seen)!r}, 'w').close()"
+    add = f"import os\nif {queue(b'n' + b'y' * 999)} == b'y':\n    os._exit(1)"
     own = answers | {"attention": ATTACKS["exit in the answer"][0]}
     assert points(grade(two_answers, cells(add=add, **own))) == CHECKED | {"attention": 0}
 
 
-def ends_once(folder, answer):
-    """An answer that ends its process in the first call that there ever is, and is right from then on."""
-    path = str(folder / "seen")
-    once = f"    if not os.path.exists({path!r}):\n        open({path!r}, 'w').close()\n        os._exit(1)\n"
-    head, body = answer.split("\n", 1)
-    return f"import os\n\n{head}\n{once}{body}"
-
-
 def test_an_answer_that_reaches_a_limit_is_tried_again_in_a_fresh_process(
-    two_answers, cells, answers, tmp_path
+    two_answers, cells, answers, ends_once
 ):
-    own = answers | {"attention": ends_once(tmp_path, answers["attention"])}
+    own = answers | {"attention": ends_once(answers["attention"])}
     assert points(grade(two_answers, cells(**own))) == CHECKED
-    (tmp_path / "seen").unlink()
+    own = answers | {"attention": ends_once(answers["attention"])}
     assert points(grade(two_answers, cells(**own), tries=1)) == CHECKED | {"attention": 0}
 
 
@@ -225,6 +219,30 @@ def test_what_has_honest_uses_may_be_shown_and_costs_nothing(name, two_answers, 
     marks = grade(two_answers, cells(add=own, **answers), limits=limits)
     assert points(marks) == CHECKED
     assert len(marks.suspicions) == looks
+
+
+FINISHED = {
+    "def attention(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)": "uses torch's scaled_dot",
+    "from torch.nn.functional import scaled_dot_product_attention as attention": "uses torch's scaled_dot",
+    "class MultiHeadSelfAttention(nn.MultiheadAttention):\n    pass": "uses torch's MultiheadAttention",
+    "import vit_from_scratch\nvit_from_scratch.model.attention.explicit_attention": "vit_from_scratch.model",
+    "attention_einsum = attention": "takes attention for attention_einsum",
+    "def attention_einsum(q, k, v):\n    'Mine.'\n    return attention(q, k, v)": "takes attention for",
+    "attention_einsum = lambda q, k, v: attention(q, k, v)": "takes attention for attention_einsum",
+    "same = torch.allclose(attention(q, k, v), F.scaled_dot_product_attention(q, k, v))": "",
+    "class MultiheadAttention:\n    pass": "",
+    "def mine(q, k, v):\n    return attention(q, k, v)": "",
+    "attention = mine": "",
+    "def attention_einsum(q, k, v):\n    return attention(v, k, q)": "",
+}
+"""What is said of code that takes what somebody else has finished; "" where that is honest."""
+
+
+@pytest.mark.parametrize("source", FINISHED)
+def test_an_answer_that_is_somebody_elses_is_flagged_and_costs_nothing(source, chapter):
+    found = suspicions(chapter, [Cell("code", source, {}, {})])
+    assert [one.severe for one in found] == [False] * bool(FINISHED[source])
+    assert all(FINISHED[source] in one.what for one in found)
 
 
 @pytest.mark.parametrize("magic", ["%%time\n", "%%capture out\n", "%time pass\n", "%load_ext autoreload\n"])
@@ -328,6 +346,48 @@ def test_limits_hold_and_the_network_is_gone():
     folder = student.folder.name
     student.close()
     assert not Path(folder).exists()
+
+
+LOOSE = """
+import os, time
+def start():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(os.open({path!r}, os.O_WRONLY), b"x")
+            time.sleep(600)
+        os._exit(0)
+start()
+"""
+AGAIN = """
+import ctypes
+library = ctypes.CDLL(None)
+library.syscall(442, -100, b"/", 0, (ctypes.c_uint64 * 4)(0, 1, 0, 0), 32)
+open({path!r}, "w")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing sets a process apart")
+def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_others(tmp_path):
+    student, path = StudentProcess(Limits()), tmp_path / "queue"
+    held = student.start()
+    if not held["files"]:
+        pytest.skip("this system lets nobody set a process apart")
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    run = {"do": "run", "place": "cell"}
+    assert student.ask({**run, "source": LOOSE.format(path=str(path))})[0].get("error") is None
+    record = str(tmp_path / "record.json")
+    for source in (f"open({record!r}, 'w')", AGAIN.format(path=record)):
+        assert "Read-only file system" in student.ask({**run, "source": source})[0]["error"]
+    kill = f"import os\nos.kill({os.getpid()}, 0)"
+    assert "No such process" in student.ask({**run, "source": kill})[0]["error"]
+    assert select.select([reader], [], [], 20)[0] == [reader]
+    assert os.read(reader, 1) == b"x"
+    assert select.select([reader], [], [], 0)[0] == [], "the process that was let loose holds the queue open"
+    student.close()
+    assert select.select([reader], [], [], 20)[0] == [reader], "it ended with its student's"
+    os.close(reader)
 
 
 def test_a_process_that_is_gone_says_so():

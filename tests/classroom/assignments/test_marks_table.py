@@ -23,7 +23,7 @@ def record(student, points=5.0, notebook=""):
 def marks(tmp_path):
     """The table's path, and a function that writes it anew."""
     path = tmp_path / "marks.csv"
-    return path, lambda *records: update_table(path, tmp_path / "table.json", records)
+    return path, lambda *records, saved=(): update_table(path, tmp_path / "table.json", records, saved)
 
 
 def rows(path):
@@ -133,3 +133,21 @@ def test_no_value_is_a_formula(marks):
     assert list(rows(path)) == ["'=cmd()", "'-1"]
     write(record("=cmd()"), record("-1"))
     assert len(read_table(path).rows) == 2
+
+
+def test_what_a_page_saved_is_typed_in_once(marks, tmp_path):
+    """A later mark in the table stays, and a file of another class is refused."""
+    path, write = marks
+    saved = tmp_path / "saved.csv"
+    saved.write_text("notebook,ex-cost,ex-cost comment\nada.ipynb,3,well\nbob.ipynb,,\n", encoding="utf-8")
+    write(record("ada"), record("bob"), saved=[saved])
+    assert [(row["ex-cost"], row["ex-cost comment"], row["total"]) for row in rows(path).values()] == [
+        ("3", "well", "8"),
+        ("", "", "5"),
+    ]
+    edit(path, lambda people: people["ada"].update({"ex-cost": "4"}))
+    write(record("ada"), record("bob"))
+    assert rows(path)["ada"]["ex-cost"] == "4"
+    for file, message in ((tmp_path / "none.csv", "is not there"), (saved, "has marks for bob.ipynb")):
+        with pytest.raises(InputError, match=message):
+            write(record("ada"), saved=[file])

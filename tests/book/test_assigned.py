@@ -1,0 +1,29 @@
+"""What the courses of the page for instructors ask of a student in a week."""
+
+import re
+
+import pytest
+from project_facts import ROOT
+from vit_book.assigned import minutes, week
+
+from vit_classroom.assignments.notebooks import chapter_names
+
+PAGE = (ROOT / "book" / "for_instructors.md").read_text(encoding="utf-8")
+COURSES = [
+    [week(line) for line in body.splitlines()]
+    for body in re.findall(r"^```\{syllabus\}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("course", COURSES, ids=len)
+def test_no_week_asks_for_more_than_the_page_says(course):
+    (most,) = re.findall(r"No week asks for more than (\d+)", PAGE)
+    assert {topic: round(minutes(names)) for topic, names in course if minutes(names) > int(most)} == {}
+
+
+def test_each_course_is_as_long_as_it_says_and_repeats_nothing():
+    assert [len(course) for course in COURSES] == [4, 8, 14]
+    for course in COURSES:
+        assigned = [name for _, names in course for name in names]
+        assert assigned == sorted(set(assigned))
+    assert assigned == chapter_names()
