@@ -10,12 +10,13 @@ from playwright.sync_api import expect
 from project_facts import ROOT
 
 from vit_from_scratch.data.photos import load_photo
+from vit_from_scratch.model import patchify
 from vit_lab.runs.trained_models import open_model
 
 pytestmark = pytest.mark.site
 
 FOLDER = ROOT / "book/_static/vit"
-PAGES = {"attention": "notebooks/03_attention.html"}
+PAGES = {"patches": "notebooks/01_patches.html", "attention": "notebooks/03_attention.html"}
 WITH_A_MODEL = ["attention"]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}
@@ -107,6 +108,13 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
+def test_patches_need_no_model(page, book):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    come_near(page, book, "patches")
+    assert [url for url in asked if url.endswith(".bin")] == []
+
+
 @pytest.mark.parametrize("name", WITH_A_MODEL)
 def test_a_model_that_does_not_come_leaves_the_figure(name, page, book):
     page.route("**/*.bin", lambda route: route.abort())
@@ -119,6 +127,71 @@ def test_a_model_that_does_not_come_leaves_the_figure(name, page, book):
 @pytest.mark.parametrize("name", PAGES)
 def test_its_own_code_is_light(name):
     assert (FOLDER / f"{name}.js").stat().st_size < 8_000
+
+
+# ---- Chapter 1: patches of any size
+COUNTS = {4: (3136, 48), 16: (196, 768), 32: (49, 3072), 112: (4, 37632)}
+SIZES = [4, 7, 8, 14, 16, 28, 32, 56, 112]
+
+
+@pytest.mark.parametrize("size", COUNTS)
+def test_numbers_stand_where_patchify_puts_them(size, page, book):
+    widget = come_near(page, book, "patches")
+    widget.slide("patch size P", SIZES.index(size))
+    counts, numbers = COUNTS[size]
+    said = widget.whole.locator(".vit-title").inner_text()
+    assert f" = {counts:,} patches of " in said
+    assert said.endswith(f" = {numbers:,} numbers")
+    pixels = load_photo(FOLDER / "photos/cat.jpg", (224, 224))[None]
+    rows = patchify(pixels, size)[0]  # (N, P²C)
+    patch = int(re.search(r"patches\[(\d+), 0\]", widget.said())[1])
+    for place in range(0, numbers, numbers // 24 + 1):
+        widget.slide("place in the row", place)
+        value = re.match(rf"patches\[{patch}, {place}\] = ([\d.]+),", widget.said())[1]
+        assert float(value) == pytest.approx(rows[patch, place].item(), abs=0.03)
+
+
+def test_a_pixel_and_its_place_in_the_row_point_at_each_other(page, book):
+    widget = come_near(page, book, "patches")
+    page.mouse.click(*widget.middle(1, 14, 14))
+    page.mouse.move(*widget.middle(4, 6, 16, grid=1))
+    assert widget.said().startswith("patches[13, 159] = ")  # 3 (16 · 3 + 5)
+    assert "stand at 159, 160 and 161" in widget.said()
+    page.mouse.move(*widget.middle(4, 7, 16, grid=1))
+    assert widget.said().startswith("patches[13, 162] = ")  # a column on: 3 further
+    page.mouse.move(*widget.middle(5, 6, 16, grid=1))
+    assert widget.said().startswith("patches[13, 207] = ")  # a row on: 3 P further
+    box = widget.whole.locator(".vit-strip").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 37.5 / 256, box["y"] + 5)
+    assert widget.said().startswith("patches[13, 111] = ")
+    assert "the red of row 2, column 5 in the patch of row 0, column 13" in widget.said()
+    cursor = widget.whole.locator(".vit-grid b").nth(1)
+    assert cursor.evaluate("it => [it.style.top, it.style.left]") == ["12.5%", "31.25%"]
+
+
+def test_keys_choose_a_patch_a_pixel_and_a_place(page, book):
+    widget = come_near(page, book, "patches")
+    widget.grids.nth(0).focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    assert widget.said().startswith("patches[74, 0] = ")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert widget.said().startswith("patches[74, 48] = ")
+    widget.whole.get_by_role("slider", name="place in the row").press("ArrowRight")
+    assert widget.said().startswith("patches[74, 49] = ")
+    assert "the green of row 1, column 0" in widget.said()
+
+
+def test_a_finger_chooses_a_patch_a_pixel_and_a_place(phone, book):
+    widget = come_near(phone, book, "patches")
+    phone.touchscreen.tap(*widget.middle(14, 2, 14))
+    assert widget.said().startswith("patches[183, 0] = ")
+    phone.touchscreen.tap(*widget.middle(2, 1, 16, grid=1))
+    assert widget.said().startswith("patches[183, 48] = ")
+    box = widget.whole.locator(".vit-strip").bounding_box()
+    phone.touchscreen.tap(box["x"] + box["width"] - 1, box["y"] + 5)
+    assert widget.said().startswith("patches[183, 765] = ")
 
 
 # ---- Chapter 3: one head
