@@ -16,8 +16,12 @@ from vit_lab.runs.trained_models import open_model
 pytestmark = pytest.mark.site
 
 FOLDER = ROOT / "book/_static/vit"
-PAGES = {"patches": "notebooks/01_patches.html", "attention": "notebooks/03_attention.html"}
-WITH_A_MODEL = ["attention"]
+PAGES = {
+    "patches": "notebooks/01_patches.html",
+    "positions": "notebooks/02_tokens.html",
+    "attention": "notebooks/03_attention.html",
+}
+WITH_A_MODEL = ["positions", "attention"]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}
 
@@ -192,6 +196,61 @@ def test_a_finger_chooses_a_patch_a_pixel_and_a_place(phone, book):
     box = widget.whole.locator(".vit-strip").bounding_box()
     phone.touchscreen.tap(box["x"] + box["width"] - 1, box["y"] + 5)
     assert widget.said().startswith("patches[183, 765] = ")
+
+
+# ---- Chapter 2: positions
+def answer(widget, said):
+    """The bars, once the status begins with this."""
+    expect(widget.whole.locator(".vit-status")).to_contain_text(said, timeout=SOON)
+    return widget.whole.locator(".vit-bars li").all_inner_texts()
+
+
+def shuffle_anew(widget):
+    """Shuffle, by the keyboard, and wait until the picture shows it."""
+    picture = widget.whole.locator("canvas")
+    before = picture.evaluate("it => it.toDataURL()")
+    widget.whole.get_by_role("button", name="Shuffle anew").press("Enter")
+    widget.page.wait_for_function(
+        "before => document.querySelector('.vit-picture').toDataURL() !== before", arg=before
+    )
+
+
+def test_what_chapter_2_says_of_positions(page, book):
+    widget = come_near(page, book, "positions")
+    whole = answer(widget, "With positions, patches in order: ")
+    seen = [whole]
+    for _ in range(3):
+        shuffle_anew(widget)
+        seen.append(answer(widget, "With positions, patches shuffled: "))
+        assert seen[-1] not in seen[:-1]
+    widget.whole.get_by_role("checkbox", name="without positions").check()
+    bag = answer(widget, "With no positions, patches shuffled: ")
+    assert bag not in seen
+    for _ in range(2):
+        shuffle_anew(widget)
+        assert answer(widget, "With no positions, patches shuffled: ") == bag
+    widget.whole.get_by_role("checkbox", name="patches shuffled").uncheck()
+    assert answer(widget, "With no positions, patches in order: ") == bag
+    widget.whole.get_by_role("checkbox", name="without positions").uncheck()
+    assert answer(widget, "With positions, patches in order: ") == whole
+    assert widget.whole.locator(".vit-bars .moved").count() == 0
+
+
+def test_the_answer_in_order_is_the_packages(page, book):
+    first = answer(come_near(page, book, "positions"), "With positions, patches in order: ")[0].split("\n")
+    trained = open_model("tiny-imagenet")
+    pixels = load_photo(FOLDER / "photos/cat.jpg", (64, 64))[None]
+    with torch.no_grad():
+        shares = trained.model(trained.scaling(255 * pixels)).softmax(dim=1)[0]
+    place = shares.argmax().item()
+    assert first[0] == trained.class_names[place]
+    assert float(first[1].removesuffix(" %")) == pytest.approx(100 * shares[place].item(), abs=2)
+
+
+def test_a_finger_shuffles(phone, book):
+    widget = come_near(phone, book, "positions")
+    widget.whole.get_by_role("checkbox", name="patches shuffled").tap()
+    answer(widget, "With positions, patches shuffled: ")
 
 
 # ---- Chapter 3: one head
