@@ -11,6 +11,14 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "book/widgets"
+# A page that is only opened fetches no widget's code.
+LOADER = """<script type="module">
+new IntersectionObserver((entries, near) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+    near.disconnect();
+    import("STATIC/NAME.js");
+}, { rootMargin: "600px" }).observe(document.querySelector(".vit-NAME"));
+</script>"""
 
 
 class Widget(SphinxDirective):
@@ -29,7 +37,7 @@ class Widget(SphinxDirective):
         static = f"{'../' * self.env.docname.count('/')}_static/vit"
         html = path.read_text(encoding="utf-8").replace("STATIC", static)
         styles = f'<link rel="stylesheet" href="{static}/widgets.css">\n'
-        script = f'<script type="module" src="{static}/{name}.js"></script>'
+        script = LOADER.replace("NAME", name).replace("STATIC", static)
         text = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, text)
         widget = nodes.raw("", f"{styles}{html}{script}", format="html")
