@@ -85,6 +85,10 @@ SAID = {
         "Plain code such as `{doc}` stays, and so does $x^2$.",
         "| (99.1) | `{eq}` |",
     ],
+    "what one can touch is a link to the book": [
+        "\n\n*In the book, something to try stands here: [99. Everything](https://vit-from-scratch.github.io/"
+        "vit_from_scratch/notebooks/99_everything.html#vit-attention).*\n\n",
+    ],
     "citations link the work": [
         "[Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929)",
         "([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762); [Loshchilov and Hutter, 2019](",

@@ -34,6 +34,7 @@ class BlockWriter:
 
     def __init__(self, catalogue: Catalogue, chapter: str) -> None:
         self.catalogue = catalogue
+        self.chapter = chapter
         self.inline = InlineWriter(catalogue, chapter)
         self.parser = parser()
         self.equations = iter(catalogue.numbers("equation", chapter))
@@ -48,6 +49,7 @@ class BlockWriter:
             "math": self.math,
             **dict.fromkeys(("figure", "image"), self.figure),
             "drawing": self.drawing,
+            "widget": self.widget,
             "code-block": lambda directive: f"```{directive.argument}\n{directive.body}\n```",
         }
 
@@ -163,3 +165,9 @@ class BlockWriter:
         data = base64.b64encode(picture_path(name, root).read_bytes()).decode()
         picture = f"![{'. '.join(words(name, root))}](data:image/png;base64,{data})"
         return f"{picture}\n\n{self.caption(f'drawing-{name}', directive.body)}"
+
+    def widget(self, directive: Directive) -> str:
+        """Something to touch: a link to where it is, since a notebook does not run the book's scripts."""
+        title, address = self.catalogue.titles[self.chapter], self.catalogue.repository.pages_url
+        page = f"{address}/notebooks/{self.chapter}.html#vit-{directive.argument}"
+        return f"*In the book, something to try stands here: [{title}]({page}).*"

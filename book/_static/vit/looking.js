@@ -100,3 +100,50 @@ export function resize(rgba, from, side) {
     }));
     return small;
 }
+
+const SHARP = 256; // pixels a side of a picture that is shown
+
+/** Read a picture by its address; it is refused if it cannot be read. */
+export async function openPicture(address) {
+    const blob = await (await fetch(address)).blob();
+    return createImageBitmap(blob, { imageOrientation: "from-image" });
+}
+
+/** Cut a square out of a picture, as a canvas: its share of the shorter side, and where it lies, each from 0 to 1. */
+export function cutSquare(bitmap, [size, x, y] = [1, 0.5, 0.5]) {
+    const { width, height } = bitmap, side = Math.max(1, Math.round(size * Math.min(width, height)));
+    const canvas = Object.assign(document.createElement("canvas"), { width: SHARP, height: SHARP });
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    context.imageSmoothingQuality = "high";
+    context.drawImage(bitmap, x * (width - side), y * (height - side), side, side, 0, 0, SHARP, SHARP);
+    return canvas;
+}
+
+/** The pixels (side side 3) of a square canvas, as a model takes them. */
+export function pixelsOf(canvas, side) {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.width);
+    return resize(data, canvas.width, side);
+}
+
+/** The image (side side 3) after all that was done to its patches before the model. */
+export function asSeen(pixels, { grid: [, columns], patch_size: P, image_size: side }, { erase = [], shuffle = null }) {
+    const mean = [0, 1, 2].map((c) => pixels.reduce((sum, x, i) => sum + (i % 3 === c ? x : 0), 0) / side ** 2);
+    return pixels.map((_, i) => {
+        const [row, column] = [Math.floor(i / 3 / side), Math.floor(i / 3) % side];
+        const patch = Math.floor(row / P) * columns + Math.floor(column / P);
+        const from = shuffle ? shuffle[patch] : patch;
+        if (erase.includes(from)) return mean[i % 3];
+        const at = (Math.floor(from / columns) * P + (row % P)) * side + (from % columns) * P + (column % P);
+        return pixels[at * 3 + (i % 3)];
+    });
+}
+
+/** A random order of n things. */
+export function shuffled(n) {
+    const order = Array.from({ length: n }, (_, i) => i);
+    for (let i = n - 1; i > 0; i--) {
+        const j = Math.floor(Math.random() * (i + 1));
+        [order[i], order[j]] = [order[j], order[i]];
+    }
+    return order;
+}

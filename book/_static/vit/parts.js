@@ -6,7 +6,7 @@ import { load } from "./worker.js";
 
 /**
  * Begin a widget in each element that a selector finds, when a reader comes near: the model that its `data-model`
- * names is fetched, with a line that says so, and `begin(place, model)` is called.
+ * names, if it names one, is fetched, with a line that says so, and `begin(place, model)` is called.
  */
 export function whenNear(selector, begin) {
     const near = new IntersectionObserver((entries) => {
@@ -20,6 +20,10 @@ export function whenNear(selector, begin) {
 }
 
 async function fetchFor(place, begin) {
+    if (!place.dataset.model) {
+        begin(place);
+        return;
+    }
     const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
     place.append(note);
     let model;
@@ -51,7 +55,7 @@ export function element(tag, attributes = {}, ...children) {
  * @param {string} label
  * @param {{min?: number, max: number, step?: number, value: number, words?: (value: number) => string}} range
  * @param {(value: number) => void} changed
- * @returns {HTMLElement} with `set(value)`, which does not call `changed`
+ * @returns {HTMLElement} with `set(value)`, which does not call `changed`, and `range(max)`
  */
 export function slider(label, { min = 0, max, step = 1, value, words = String }, changed) {
     const shown = element("output");
@@ -61,6 +65,7 @@ export function slider(label, { min = 0, max, step = 1, value, words = String },
     });
     const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown);
     whole.set = (next) => { input.value = next; say(); };
+    whole.range = (most) => { input.max = most; };
     say();
     return whole;
 }
@@ -101,7 +106,22 @@ export function bars(label) {
 /** A share in per cent, with a digit more where it is small. */
 export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
+/** Where a patch is in a grid, counted from 1. */
+export const placeOf = (patch, columns) => `row ${Math.floor(patch / columns) + 1}, column ${(patch % columns) + 1}`;
+
 export const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/** Draw pixels (side side C), from 0 to 1, on a canvas, which gets their size. */
+export function paint(canvas, pixels, side) {
+    canvas.width = canvas.height = side;
+    const context = canvas.getContext("2d");
+    const data = context.createImageData(side, side), channels = pixels.length / side ** 2;
+    for (let i = 0; i < side ** 2; i++) {
+        for (let c = 0; c < 3; c++) data.data[4 * i + c] = 255 * pixels[i * channels + (c % channels)];
+        data.data[4 * i + 3] = 255;
+    }
+    context.putImageData(data, 0, 0);
+}
 
 /**
  * A picture cut into patches. A pointer or the arrow keys go from patch to patch; a click, Enter or the space
@@ -109,10 +129,10 @@ export const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], 
  */
 export class PatchGrid {
     /**
-     * @param {{rows: number, columns: number, label: string, choose: Function, hover?: Function}} about
+     * @param {{rows?: number, columns?: number, label: string, choose: Function, hover?: Function}} about
      *     `choose(patch)`; `hover(patch)`, with null when the pointer leaves
      */
-    constructor({ rows, columns, label, choose, hover = () => {} }) {
+    constructor({ rows = 1, columns = 1, label, choose, hover = () => {} }) {
         Object.assign(this, { rows, columns, choose, hover, at: 0 });
         this.canvas = element("canvas", { "aria-hidden": "true" });
         this.cells = Array.from({ length: rows * columns }, () => element("i"));
@@ -122,28 +142,37 @@ export class PatchGrid {
         this.whole = element("div", {
             class: "vit-grid", tabindex: 0, role: "application", "aria-label": label,
             keydown: (event) => this.pressed(event),
+            pointerdown: (event) => hover(this.patchAt(event)), // a resting finger reads as a mouse does
             pointermove: (event) => event.pointerType === "mouse" && hover(this.patchAt(event)),
             pointerleave: () => hover(null),
             click: (event) => this.choose(this.move(this.patchAt(event))),
-            blur: () => { this.cursor.hidden = true; hover(null); },
+            blur: () => {
+                if (this.pinned === undefined) this.cursor.hidden = true;
+                else this.move(this.pinned);
+                hover(null);
+            },
         }, this.canvas, cells, this.cursor);
     }
 
     /** Draw an image: a canvas, or pixels (side side C) from 0 to 1. */
     draw(image, side) {
-        const context = this.canvas.getContext("2d");
-        if (image instanceof HTMLCanvasElement) {
-            [this.canvas.width, this.canvas.height] = [image.width, image.height];
-            context.drawImage(image, 0, 0);
+        if (!(image instanceof HTMLCanvasElement)) {
+            paint(this.canvas, image, side);
             return;
         }
-        this.canvas.width = this.canvas.height = side;
-        const data = context.createImageData(side, side), channels = image.length / side ** 2;
-        for (let i = 0; i < side ** 2; i++) {
-            for (let c = 0; c < 3; c++) data.data[4 * i + c] = 255 * image[i * channels + (c % channels)];
-            data.data[4 * i + 3] = 255;
-        }
-        context.putImageData(data, 0, 0);
+        [this.canvas.width, this.canvas.height] = [image.width, image.height];
+        this.canvas.getContext("2d").drawImage(image, 0, 0);
+    }
+
+    /** Cut the picture into other patches than it had at first; no map is laid over these. */
+    cut(rows, columns) {
+        Object.assign(this, { rows, columns });
+    }
+
+    /** Put the cursor on a patch, where it stays, and returns to when the keyboard leaves. */
+    point(patch) {
+        this.pinned = this.move(patch);
+        this.cursor.hidden = false;
     }
 
     /** Lay a map over it: numbers, one a patch, or null; or colours, as "rgb(...)". */

@@ -3,11 +3,12 @@
  * where, and break it. Every element of class `vit-photo` becomes one; `data-model` and `data-photos` say
  * where the files are.
  */
-import { componentColours, meanDistance, meanOfHeads, resize, rollout } from "./looking.js";
-import { PatchGrid, bars, choice, element, percent, slider, toggle, whenNear } from "./parts.js";
+import {
+    asSeen, componentColours, cutSquare, meanDistance, meanOfHeads, openPicture, pixelsOf, rollout, shuffled,
+} from "./looking.js";
+import { PatchGrid, bars, choice, element, percent, placeOf, slider, toggle, whenNear } from "./parts.js";
 
 const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
-const SHARP = 256; // pixels a side of the picture that is shown
 const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [] };
 
 class Photo {
@@ -104,8 +105,7 @@ class Photo {
     /** Read a picture by its address, and cut the largest square out of its middle. */
     async open(address) {
         try {
-            const blob = await (await fetch(address)).blob();
-            this.bitmap = await createImageBitmap(blob, { imageOrientation: "from-image" });
+            this.bitmap = await openPicture(address);
         } catch {
             this.status.textContent = "This picture cannot be read: expected a JPEG, PNG or WebP file.";
             return;
@@ -115,15 +115,9 @@ class Photo {
     }
 
     crop() {
-        const { width, height } = this.bitmap, [size, x, y] = this.square;
-        const side = Math.max(1, Math.round(size * Math.min(width, height)));
-        const canvas = element("canvas", { width: SHARP, height: SHARP });
-        const context = canvas.getContext("2d", { willReadFrequently: true });
-        context.imageSmoothingQuality = "high";
-        context.drawImage(this.bitmap, x * (width - side), y * (height - side), side, side, 0, 0, SHARP, SHARP);
-        const rgba = context.getImageData(0, 0, SHARP, SHARP).data;
+        const canvas = cutSquare(this.bitmap, this.square);
         this.left.draw(canvas);
-        this.pixels = resize(rgba, SHARP, this.model.config.image_size);
+        this.pixels = pixelsOf(canvas, this.model.config.image_size);
         this.before = null;
         this.ask();
     }
@@ -181,7 +175,7 @@ class Photo {
         if (!this.answer) return;
         const { config, classes } = this.model, { probabilities, lens, attention } = this.answer;
         this.shown = this.values();
-        this.right.draw(this.seen(), config.image_size);
+        this.right.draw(asSeen(this.pixels, config, this.changes), config.image_size);
         this.right.map(this.shown);
         this.left.map(null);
         const marks = { hidden: this.changes.erase, asks: this.token && this.view !== "tokens" ? [this.token - 1] : [] };
@@ -206,25 +200,11 @@ class Photo {
         this.say(null);
     }
 
-    /** The image after all that was done to it before the model. */
-    seen() {
-        const { erase, shuffle } = this.changes, { grid: [, columns], patch_size: P, image_size: side } = this.model.config;
-        const mean = [0, 1, 2].map((c) => this.pixels.reduce((sum, x, i) => sum + (i % 3 === c ? x : 0), 0) / side ** 2);
-        return this.pixels.map((_, i) => {
-            const [row, column] = [Math.floor(i / 3 / side), Math.floor(i / 3) % side];
-            const patch = Math.floor(row / P) * columns + Math.floor(column / P);
-            const from = shuffle ? shuffle[patch] : patch;
-            if (erase.includes(from)) return mean[i % 3];
-            const at = (Math.floor(from / columns) * P + (row % P)) * side + (from % columns) * P + (column % P);
-            return this.pixels[at * 3 + (i % 3)];
-        });
-    }
-
     /** Say in words what the map shows, and the share under the pointer. */
     say(patch) {
         if (!this.shown) return;
         const columns = this.right.columns;
-        const at = (one) => `row ${Math.floor(one / columns) + 1}, column ${(one % columns) + 1}`;
+        const at = (one) => placeOf(one, columns);
         const share = (one) => (typeof this.shown[one] === "number" ? `, ${percent(this.shown[one])}` : "");
         if (patch !== null) {
             this.status.textContent = `${at(patch)}${share(patch)}`;
@@ -244,16 +224,6 @@ class Photo {
 function reached(weights, head, config) {
     const distance = meanDistance(weights, head, config);
     return Number.isNaN(distance) ? "–" : distance.toFixed(1);
-}
-
-/** A random order of n things. */
-function shuffled(n) {
-    const order = Array.from({ length: n }, (_, i) => i);
-    for (let i = n - 1; i > 0; i--) {
-        const j = Math.floor(Math.random() * (i + 1));
-        [order[i], order[j]] = [order[j], order[i]];
-    }
-    return order;
 }
 
 whenNear(".vit-photo", (place, model) => new Photo(place, model));

@@ -3,6 +3,7 @@
 execution   when chapters are run again, and in which environment
 runner      chapters that have to run, as many at a time as there are cores
 drawings    {drawing} NAME: inline SVG with a caption
+widgets     {widget} NAME: something to touch, and what stands there on paper
 figures     the narrow picture of a figure on a phone
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
@@ -39,9 +40,9 @@ from sphinx.application import Sphinx
 # The tools know the repository's address and the measured minutes; the book reads them from the same place.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
-MODULES = """execution runner figures numbering drawings roles citations docstrings reference recipes glance
-assigned peers tried claims reproduced terms letters cards side_notes quiz opener page descriptions site_files
-finishing"""
+MODULES = """execution runner figures numbering drawings widgets roles citations docstrings reference
+recipes glance assigned peers tried claims reproduced terms letters cards side_notes quiz opener page
+descriptions site_files finishing"""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
