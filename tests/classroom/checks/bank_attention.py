@@ -360,7 +360,7 @@ WRONG = {
         ),
         (
             lambda q, k, v: attention_by_einsum(q, k, v[0, 0, 0]),
-            "reaches for a place.*stopped with IndexError",
+            "a place is not there.*stopped with IndexError",
         ),
         (lambda q, k, v: (q @ k.mT).softmax(-1) @ v.long(), "two types of number meet.*RuntimeError"),
         (lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "not divided"),
