@@ -33,7 +33,7 @@ TROUBLES = {
     "^(IndexError|KeyError)": "a place is not there: an index too large, or an axis missing",
     r"^RuntimeError.*numpy\(\)": "it leaves PyTorch for NumPy, where gradients end",
     "^RuntimeError.*(dtype|scalar type)": "two types of number meet: look at .dtype there",
-    "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print those of all in that line",
+    "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "^TypeError": "something gets a kind of value there that it cannot take",
     "": "it cannot be computed for this input",
 }
