@@ -1,15 +1,23 @@
 """Checks of chapter 3: scaled dot-product attention and its multi-head form."""
 
+import functools
 import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
 from vit_classroom.checks.judging import class_check, function_check
 from vit_classroom.checks.report import Case, randomise
 from vit_from_scratch.model import attention as ours
+
+CAUSAL = "a causal mask hides later tokens, as in a language model; patches look at all others"
+
+
+def _later(count: int) -> Tensor:
+    return torch.ones(count, count, dtype=torch.bool).triu(1)
 
 
 @function_check(
@@ -27,6 +35,7 @@ def attention(shape: tuple[int, ...]) -> Case:
     weights = right.softmax(-1)
     late, by_count = scores.softmax(-1) / math.sqrt(width), (scores / math.sqrt(count)).softmax(-1)
     scale, axis = "the scores are", "rows must sum to 1, so take dim=-1"
+    along = _plain(*(part.transpose(0, -2) for part in (q, k, v))).transpose(0, -2)
     of_values = {
         f"{scale} not divided by sqrt(Dh)": scores.softmax(-1),
         f"{scale} multiplied by sqrt(Dh); equation 6 divides": (scores * math.sqrt(width)).softmax(-1),
@@ -46,8 +55,24 @@ def attention(shape: tuple[int, ...]) -> Case:
             (q @ k.reshape(*shape[:-2], width, count) / math.sqrt(width)).softmax(-1)
         ),
         "a sigmoid stands in place of the softmax": right.sigmoid(),
+        "a log-softmax stands in place of the softmax": right.log_softmax(-1),
+        "the softmax is taken twice": weights.softmax(-1),
+        "the softmax is taken over all scores of a matrix at once; each row has its own": (
+            right.flatten(-2).softmax(-1).view_as(right)
+        ),
+        "the scores are divided by 8, which is right for heads of 64 values; take sqrt(Dh)": (
+            scores / 8
+        ).softmax(-1),
+        "no token looks at itself: the diagonal is hidden, and it belongs to the scores": right.masked_fill(
+            torch.eye(count, dtype=torch.bool), -math.inf
+        ).softmax(-1),
+        CAUSAL: right.masked_fill(_later(count), -math.inf).softmax(-1),
+        f"{CAUSAL}. And the mask comes after the softmax": weights.tril(),
     }
     mistakes = {sentence: wrong @ v for sentence, wrong in of_values.items()} | {
+        "tokens of different images look at each other; attention stays within the last two axes": along,
+        "the queries are added; the residual is the block's part, equation 2": weights @ v + q,
+        "the values are added; the residual is the block's part, equation 2": weights @ v + v,
         "the keys stand where the values belong: equation 7 is A v": weights @ k,
         "the queries stand where the values belong: equation 7 is A v": weights @ q,
         "these are the weights A; equation 7 applies them to the values": weights,
@@ -61,8 +86,8 @@ def attention(shape: tuple[int, ...]) -> Case:
     "(B, T, D)",
     'chapter 3, "Many heads"',
     lambda dim, heads: randomise(ours.MultiHeadSelfAttention(dim, heads)),
-    (12, 3),
-    [(2, 5), (3, 7)],
+    [(12, 3), (8, 2)],
+    [(2, 5), (1, 7)],
     pair=True,
 )
 def multi_head_attention(reference: ours.MultiHeadSelfAttention, batch: int, count: int) -> Case:
@@ -71,8 +96,9 @@ def multi_head_attention(reference: ours.MultiHeadSelfAttention, batch: int, cou
     It is called as ``cls(dim, heads)``; linear layers ``qkv`` (D to 3 D: all queries, all keys, all values)
     and ``projection``; it returns the result (B, T, D), or a pair that begins with it.
     """
-    tokens = torch.randn(batch, count, 12)
-    return Case((tokens,), reference(tokens)[0], _multi_head_mistakes(reference, tokens, 3))
+    tokens = torch.randn(batch, count, reference.qkv.in_features)
+    mistakes = functools.partial(_multi_head_mistakes, reference, tokens, reference.heads)
+    return Case((tokens,), reference(tokens)[0], mistakes)
 
 
 def _multi_head_mistakes(
@@ -94,6 +120,8 @@ def _multi_head_mistakes(
         part.reshape(len(tokens), heads, -1, dim // heads) for part in (reference.qkv(tokens).chunk(3, -1))
     ]
     sliced = _plain(*cut)
+    across = _plain(*(part.movedim(0, 2) for part in (q, k, v))).movedim(2, 0)
+    causal = (q @ k.mT * right).masked_fill(_later(tokens.shape[1]), -math.inf).softmax(-1) @ v
     among = _plain(*(part.transpose(1, 2) for part in (q, k, v))).flatten(2)
     by_reshape = (
         "queries, keys and values are cut into heads by reshape alone, which mixes tokens; make them "
@@ -116,6 +144,10 @@ def _multi_head_mistakes(
         f"the softmax runs over the heads; {axis}": gather(axis=1),
         "queries and keys have changed places": (k @ q.mT * right).softmax(-1) @ v,
         "the keys stand where the values belong": (q @ k.mT * right).softmax(-1) @ k,
+        CAUSAL: causal,
+        "the tokens of one image look at those of others, for attention runs over the batch (as in "
+        "nn.MultiheadAttention without batch_first=True); move no axis but the heads'": across,
+        "the softmax is missing": q @ k.mT * right @ v,
         "the values come before the keys; the order is q, k, v": (q @ v.mT * right).softmax(-1) @ k,
     }
     return {sentence: join(gathered) for sentence, gathered in wrong.items()} | {
@@ -127,6 +159,9 @@ def _multi_head_mistakes(
         f"{by_reshape}. They are joined in the same way": reference.projection(sliced.reshape(tokens.shape)),
         "the heads of a token attend to each other, and no token to another; move the heads' axis in front "
         "of the tokens', (B, h, T, Dh)": reference.projection(among),
+        "the input is normalised; that is the block's part, equation 2": reference(
+            F.layer_norm(tokens, (dim,))
+        )[0],
         "the output projection (U_msa of equation 8) is missing": gather().transpose(1, 2).flatten(2),
         "the input is added; that is the block's part, equation 2": result + tokens,
         "the heads are averaged; equation 8 puts them side by side": reference.projection(mean),
@@ -146,10 +181,10 @@ def _masked(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> Tensor:
     "(B, h, T, Dh)",
     'chapter 3, exercise "Images of different sizes in one batch"',
     _masked,
-    [(2, 3, 5, 4), (3, 1, 7, 6), (2, 2, 4, 8)],
+    [(2, 3, 5, 4, False), (3, 1, 7, 6, False), (2, 2, 6, 4, True)],
     answers=[ours.explicit_attention, ours.fused_attention],
 )
-def masked_attention(batch: int, heads: int, count: int, width: int) -> Case:
+def masked_attention(batch: int, heads: int, count: int, width: int, low: bool) -> Case:
     """Check attention that leaves padding out: ``(q, k, v, real)``.
 
     q, k and v are (B, h, T, Dh); ``real`` (B, T) is True for tokens of the image and False for padding, to
@@ -158,8 +193,11 @@ def masked_attention(batch: int, heads: int, count: int, width: int) -> Case:
     q, k, v = torch.randn(3, batch, heads, count, width).unbind()
     real = torch.arange(count) < torch.randint(2, count, (batch, 1))  # one token of padding or more
     real = real.gather(1, torch.rand(batch, count).argsort(1))
+    if low:  # by whole quarters, which no order of adding rounds: scores of -150, and of -85 where padding is
+        q, k = ((4 * part).round() / 4 for part in (q, k))
+        q[0, ..., 0], k[0, ..., 0] = 10.0, torch.where(real[0], -30.0, -17.0)
     right = _masked(q, k, v, real)
-    return Case((q, k, v, real), right, _mask_mistakes(q, k, v, real))
+    return Case((q, k, v, real), right, _mask_mistakes(q, k, v, real), "scores of -150" if low else "")
 
 
 def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, Tensor]:
@@ -170,9 +208,28 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     def hidden(mask: Tensor, value: float = -math.inf) -> Tensor:
         return scores.masked_fill(~mask, value).softmax(-1) @ v
 
+    numbers = {
+        f"the padding's scores become a number, such as {value}": hidden(keys, value) for value in (-10, -50)
+    }
+    numbers |= {
+        f"a number is taken from the padding's scores, such as {value}": torch.where(
+            keys, scores, scores - value
+        ).softmax(-1)
+        @ v
+        for value in (10, 30)
+    }
+    few = "a real token's score can be lower, and padding is looked at again: put -inf"
+    by_length = torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
     zero, added = hidden(keys, 0.0), (scores + keys).softmax(-1) @ v
     on_queries = "the mask falls on the queries; hide the keys, the last axis of the scores"
-    return {
+    return {f"{said}; {few}": wrong for said, wrong in numbers.items()} | {
+        "the padding is taken to stand at the end; `real` says where it stands": hidden(
+            by_length[:, None, None]
+        ),
+        "all images get the first one's mask": hidden(keys[:1]),
+        "a causal mask hides later tokens as well; only padding is hidden": hidden(
+            keys & ~_later(real.shape[1]) | torch.eye(real.shape[1], dtype=torch.bool)
+        ),
         "the mask is not used: the padding is looked at like any token": scores.softmax(-1) @ v,
         "the mask is upside down: True stands for a token of the image": hidden(~keys),
         "the padding is taken away after the softmax, which has given it a share: the rows that are left no "
@@ -212,6 +269,7 @@ def streamed_attention(shape: tuple[int, ...], size: int) -> Case:
         q = size / 2 + torch.randint(-4, 5, shape)
         factors = 1 + torch.arange(len(k)) / 4
         k = (factors if size < 0 else factors.flip(0))[:, None].repeat(1, shape[-1])
+        q[0] *= 0.01  # a query whose scores lie far from the others'
     mistakes = _stream_mistakes(q, k, v) | (_low_mistakes(q, k, v) if size < 0 else {})
     if size > 1:
         mistakes |= _overflow(q, k, v)
@@ -227,12 +285,14 @@ def _stream(
     start: float = -math.inf,
     scale: float | None = None,
     upside_down: bool = False,
+    shared: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return the sums of weighted values and of weights after the last key, with a mistake or without."""
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     highest, gathered, total = torch.full(q.shape[:-1], start), torch.zeros_like(v), torch.zeros(q.shape[:-1])
     for j in range(k.shape[-2]):
         higher = torch.maximum(highest, scores[..., j])
+        higher = higher.max().expand_as(higher) if shared else higher
         shrink, share = (highest - higher).exp(), (scores[..., j] - higher).exp()
         shrink = 1 / shrink if upside_down and j else shrink
         gathered = (
@@ -259,7 +319,13 @@ def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
         f"the sum of weights is not rescaled {grown}; the gathered values are": ratio(rescale=(True, False)),
         f"the gathered values are not rescaled {grown}; the sum of weights is": ratio(rescale=(False, True)),
         f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": ratio(upside_down=True),
+        "one maximum serves all queries; each has its own, or far below it all weights become 0": ratio(
+            shared=True
+        ),
         "the gathered values are not divided by the sum of the weights": gathered,
+        "every token looks at the keys up to its own alone; there is no causal mask here": (
+            scores.masked_fill(_later(k.shape[-2]), -math.inf).softmax(-1) @ v
+        ),
         "the sum of the weights is not returned, it divides": total.expand_as(v),
         "the scores are not divided by sqrt(Dh)": ratio(scale=1.0),
         "the last key is left out": scores[..., :-1].softmax(-1) @ v[..., :-1, :],

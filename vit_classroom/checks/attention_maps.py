@@ -1,5 +1,7 @@
 """Checks of chapter 13: rollout, the share on an object, hidden patches, and what a map points at."""
 
+import dataclasses
+
 import torch
 import torch.nn.functional as F
 from einops import reduce
@@ -103,7 +105,7 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
     "(B,)",
     'chapter 13, "Is it on the object?"',
     attention_maps.object_share,
-    [(3, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
+    [(1, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
     gradients=False,
 )
 def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
@@ -155,21 +157,39 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
     return Case((maps, mask), right, mistakes)
 
 
+TIES = "where two scores are equal, another number of patches is hidden than `count`"
+
+
 @function_check(
     "(B, C, H, W)",
     'chapter 13, exercise "Hide what a map points at"',
     masking.mask_patches,
-    [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (3, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
+    [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (1, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
     gradients=False,
 )
 def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.masking.mask_patches`.
 
     It is called as ``function(images, scores, count, patch_size)``: images (B, C, H, W), scores (B, gh, gw);
-    it returns the images with the ``count`` patches of highest score in the image's mean colour.
+    it returns the images with the ``count`` patches of highest score in the image's mean colour. Of equal
+    scores either may go.
     """
     images = torch.randn(batch, 3, rows * size, columns * size) + torch.randn(batch, 3, 1, 1)
     scores = torch.randn(batch, rows, columns)
+    order = scores.flatten(1).argsort(descending=True)
+    if not count:
+        return _hidden(images, scores, order, count, size)
+    last, next_ = order[0, count - 1 : count + 1].clone()
+    scores[0].view(-1)[next_] = scores[0].view(-1)[last]
+    swapped = order.clone()
+    swapped[0, count - 1 : count + 1] = torch.stack([next_, last])
+    case, other = (_hidden(images, scores, each, count, size) for each in (order, swapped))
+    return dataclasses.replace(case, others=[other], note="two of the scores equal")
+
+
+def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int) -> Case:
+    """What comes of hiding the first patches of an order, (B, N), and of mistakes."""
+    batch, rows, columns = scores.shape
     mean = images.mean((2, 3), keepdim=True)
 
     def patches(numbers: Tensor, width: int = columns) -> Tensor:
@@ -183,7 +203,7 @@ def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> 
         pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)
         return torch.where(pixels[:, None], colour, images)
 
-    order, every = (z.argsort(descending=True) for z in (scores.flatten(1), scores.flatten()))
+    every = scores.flatten().argsort(descending=True)
     chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
     together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True).view_as(chosen)
     last, divided = patches(order[:, rows * columns - count :]), patches(order[:, :count], rows)
@@ -202,7 +222,11 @@ def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> 
         "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": own,
         "the colour is the mean of what stays visible; take it over the whole photo": visible,
     }
+    least = scores.flatten(1).gather(1, order[:, max(count, 1) - 1, None])[..., None] if count else torch.inf
     hidden = {
+        f"{TIES}: `scores >= least` takes both": scores >= least,
+        f"{TIES}: `scores > next` takes neither": scores
+        > scores.flatten(1).gather(1, order[:, count, None])[..., None],
         "the patches of lowest score are hidden; hide those of the highest": last,
         "the chosen patches are kept, and all others hidden": ~chosen,
         f"{axes}; i // gh is another place": divided,
@@ -228,7 +252,7 @@ def _centre_of_mass(maps: Tensor, patch_size: int) -> Tensor:
     "(B, 2)",
     'chapter 13, exercise "Does the map follow the cup?"',
     _centre_of_mass,
-    [(3, 4, 6, 8), (2, 5, 5, 16), (4, 7, 3, 4)],
+    [(3, 4, 6, 8), (1, 5, 5, 16), (4, 7, 3, 4)],
     gradients=False,
 )
 def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:

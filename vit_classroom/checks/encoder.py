@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_classroom.checks.judging import class_check, function_check, judge_function
-from vit_classroom.checks.report import Case, Piece, normalised, randomise
+from vit_classroom.checks.report import Case, Piece, normalised, randomise, same
 from vit_classroom.checks.starts import spread_like_linear
 from vit_from_scratch.model import encoder as ours
 from vit_from_scratch.model.config import ViTConfig
@@ -30,6 +31,7 @@ OTHERS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "leaky ReLU": F.leaky_relu,
     "ELU": F.elu,
+    "softplus": F.softplus,
     "softmax": lambda hidden: hidden.softmax(-1),
 }
 """What may stand where the GELU belongs."""
@@ -51,6 +53,7 @@ def with_eps(module: nn.Module, eps: float) -> nn.Module:
     lambda *sizes: randomise(ours.Mlp(*sizes)),
     (6, 10),
     [3.0, 0.3],
+    may_drop=True,
     starts=[spread_like_linear("hidden.weight", "output.weight")],
 )
 def mlp(reference: ours.Mlp, scale: float) -> Case:
@@ -59,7 +62,7 @@ def mlp(reference: ours.Mlp, scale: float) -> Case:
     It is called as ``cls(dim, mlp_dim)``; linear layers ``hidden`` and ``output``.
     """
     tokens = scale * torch.randn(2, 5, 6)
-    return Case((tokens,), reference(tokens), _mlp_mistakes(reference, tokens))
+    return Case((tokens,), reference(tokens), functools.partial(_mlp_mistakes, reference, tokens))
 
 
 def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
@@ -84,8 +87,8 @@ def _mlp_mistakes(reference: ours.Mlp, tokens: Tensor) -> dict[str, Tensor]:
     }
 
 
-def _block(*_: object) -> ours.Block:
-    return randomise(ours.Block(ViTConfig(image_size=4, patch_size=2, dim=12, depth=1, heads=3, mlp_dim=20)))
+def _block(dim: int, heads: int, mlp_dim: int, *_: object) -> ours.Block:
+    return randomise(ours.Block(ViTConfig(4, 2, dim=dim, depth=1, heads=heads, mlp_dim=mlp_dim)))
 
 
 @class_check(
@@ -93,19 +96,21 @@ def _block(*_: object) -> ours.Block:
     "(B, T, D)",
     'chapter 4, "The block"',
     _block,
-    (12, 3, 20),
-    [(1.0, 5), (1e-3, 7), (1e-3, 5)],  # small tokens show the eps of the norms
+    [(12, 3, 20), (16, 2, 10)],
+    [(1.0, 1, 5), (1e-3, 2, 7)],  # small tokens show the eps of the norms
+    may_drop=True,
     pair=True,
 )
-def block(reference: ours.Block, scale: float, count: int) -> Case:
+def block(reference: ours.Block, scale: float, batch: int, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Block`.
 
     It is called as ``cls(dim, heads, mlp_dim)``; submodules ``attention_norm``, ``attention``,
     ``mlp_norm`` and ``mlp``; it returns (B, T, D), or a pair that begins with it.
     """
-    tokens = scale * torch.randn(2, count, 12)
+    tokens = scale * torch.randn(batch, count, reference.attention.qkv.in_features)
     note = f"values of about {scale:g}"
-    return Case((tokens,), reference(tokens)[0], _block_mistakes(reference, tokens), note)
+    mistakes = functools.partial(_block_mistakes, reference, tokens)
+    return Case((tokens,), reference(tokens)[0], mistakes, note)
 
 
 def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
@@ -159,9 +164,9 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
     return mistakes | {sentence: with_eps(reference, eps)(tokens)[0] for eps, sentence in EPS.items()}
 
 
-def _encoder(*_: object) -> ours.Encoder:
+def _encoder(dim: int, depth: int, heads: int, mlp_dim: int) -> ours.Encoder:
     """Make an encoder whose quiet blocks leave quiet tokens quiet, so that the eps of the last norm shows."""
-    config = ViTConfig(image_size=4, patch_size=2, dim=12, depth=3, heads=2, mlp_dim=20)
+    config = ViTConfig(4, 2, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
     reference = randomise(ours.Encoder(config))
     with torch.no_grad():
         for name, parameter in reference.blocks.named_parameters():
@@ -175,18 +180,20 @@ def _encoder(*_: object) -> ours.Encoder:
     "(B, T, D)",
     'chapter 4, "Stack them"',
     _encoder,
-    (12, 3, 2, 20),
-    [(1.0, 5), (0.03, 7), (0.03, 5)],
+    [(12, 3, 2, 20), (16, 2, 4, 10)],
+    [(1.0, 1, 5), (0.03, 2, 7)],
+    may_drop=True,
 )
-def encoder(reference: ours.Encoder, scale: float, count: int) -> Case:
+def encoder(reference: ours.Encoder, scale: float, batch: int, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Encoder`.
 
     It is called as ``cls(dim, depth, heads, mlp_dim)``; submodules ``blocks``, a list of blocks as
     :func:`block` wants them, and ``norm``; it maps (B, T, D) to (B, T, D).
     """
-    tokens = scale * torch.randn(2, count, 12)
+    tokens = scale * torch.randn(batch, count, len(reference.norm.get_parameter("weight")))
     note = f"values of about {scale:g}"
-    return Case((tokens,), reference(tokens), _encoder_mistakes(reference, tokens), note)
+    mistakes = functools.partial(_encoder_mistakes, reference, tokens)
+    return Case((tokens,), reference(tokens), mistakes, note)
 
 
 def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tensor]:
@@ -204,7 +211,7 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
         added_again = added_again + block(added_again)[0]
     weights = norm.get_parameter("weight"), norm.get_parameter("bias")
     own_eps = {
-        sentence.replace("LayerNorm", "the last norm"): F.layer_norm(last, (12,), *weights, eps)
+        sentence.replace("LayerNorm", "the last norm"): F.layer_norm(last, weights[0].shape, *weights, eps)
         for eps, sentence in EPS.items()
     }
     normed_after = {
@@ -222,6 +229,9 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
             through(blocks[-1:])
         ),
         "every block's residual is added by the encoder as well; the blocks do that themselves": added_again,
+        "every block reads z_0, and the results are added; each reads the result of the one before": sum(
+            (block(tokens)[0] for block in blocks), torch.zeros_like(tokens)
+        ),
         "the encoder's input is added at the end; the residuals are inside the blocks": last + tokens,
     }
     return {sentence: norm(z) for sentence, z in normed_after.items()} | {
@@ -242,7 +252,7 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     "(..., D)",
     'chapter 4, exercise "LayerNorm from scratch"',
     lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps),
-    [((3, 8), 1.0, 1e-6), ((2, 5, 6), 3.0, 1e-5), ((2, 3, 4, 7), 1e-3, 1e-6)],
+    [((3, 8), 1.0, 0.1), ((2, 5, 6), 3.0, 1e-5), ((2, 3, 4, 7), 1e-3, 1e-6)],  # small values show an eps
 )
 def layer_norm(shape: tuple[int, ...], scale: float, eps: float) -> Case:
     """Check a function ``(x, weight, bias, eps)`` that normalises the last axis of x, (..., D).
@@ -272,6 +282,18 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "the mean is not taken off (that is another layer, RMSNorm)": x / (mean_square + eps).sqrt(),
         "the mean is taken off, and nothing divides": centred,
         "the mean is not taken off before the standard deviation divides": x / (variance + eps).sqrt(),
+        **{
+            f"eps is always {other:g}; take the one that is handed in": normalised(x, -1, other)
+            for other in (1e-5, 1e-6, 1e-8, 1e-12)
+            if other != eps
+        },
+        "eps is a floor of the variance; it is added to it": centred / variance.clamp(min=eps).sqrt(),
+        "the root is taken of eps as well; it stands with the variance under one root": centred
+        / (variance.sqrt() + eps**0.5),
+        "the deviations are averaged by size; take the root of their mean square": centred
+        / (centred.abs().mean(-1, keepdim=True) + eps),
+        "the values are scaled to length 1, as F.normalize does": F.normalize(centred, dim=-1),
+        f"{taken} axis 1, which is another one for each number of axes; take dim=-1": normalised(x, 1, eps),
         f"{taken} all values; each token has its own": normalised(x, everywhere, eps),
         f"{taken} the first axis; take the last, dim=-1": normalised(x, 0, eps),
         f"{taken} the tokens; take the last axis, dim=-1": normalised(x, -2, eps),
@@ -283,7 +305,12 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "the bias is added before the weight multiplies": (normal + bias) * weight,
         "weight and bias have changed places": normal * bias + weight,
         "the weight is added to 1; it multiplies as it is": normal * (1 + weight) + bias,
+        "weight and bias come before the norm; they follow it": normalised(x * weight + bias, -1, eps),
     }
+
+
+DROPPED = 0.25
+"""Not a half: what is dropped and what is kept have to differ."""
 
 
 def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
@@ -292,22 +319,71 @@ def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Bl
     z = torch.randn(2, 5, 12)
     case = Case((z,), z, _dropout_mistakes(reference, z), "in training, dropout nearly 1: nothing to add")
     judge_function(piece, everything, lambda z: z, [case], [])
+    _judge_results_dropped(piece, cls, reference)
+    _judge_hidden_dropped(piece, cls, reference)
+
+
+def _silenced(reference: ours.Block, attended: float, fed: float) -> ours.Block:
+    """Copy a block, of which attention and MLP return nothing but these numbers."""
     quiet = copy.deepcopy(reference)
     with torch.no_grad():
-        quiet.attention.projection.weight.zero_()
-        quiet.attention.projection.bias.zero_()
-        z = torch.randn(2, 50, 12)
-        full = 2 * quiet.mlp(quiet.mlp_norm(z))
-        result = _in_training(cls, quiet, 0.5)(z)
-        added = (result[0] if isinstance(result, tuple) else result) - z
-    kept = added != 0
-    share = 1 - kept.float().mean().item()
-    if not 0.4 < share < 0.6:
-        raise piece.failed(
-            f"with dropout=0.5 it drops {share:.0%} of the MLP's results: does the argument arrive?"
-        )
-    if (added - full)[kept].abs().max() < 1e-4 * full.abs().max():  # else sums differ, too
+        for layer, value in ((quiet.attention.projection, attended), (quiet.mlp.output, fed)):
+            layer.weight.zero_()
+            layer.bias.fill_(value)
+    return quiet
+
+
+def _judge_results_dropped(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """Look at each value that is dropped, or not, of attention that returns 1 and an MLP that returns 3."""
+    result = _added(cls, _silenced(reference, 1.0, 3.0), torch.zeros(4, 60, 12))
+    if len(result.unique()) == 2:
+        raise piece.failed("one mask is used twice: draw a new one for the MLP's result")
+    kept_one = result[result > 0].min()
+    found = (result / kept_one).round()
+    attended, fed = ((found == one) | (found == 4) for one in (1, 3))
+    for name, kept in (("attention's", attended), ("MLP's", fed)):
+        share = 1 - kept.float().mean().item()
+        if (kept == kept[..., :1]).all():
+            raise piece.failed(
+                f"of the {name} result whole tokens are dropped: each value has its own chance"
+            )
+        if (kept == kept[:1]).all() or (kept == kept[:, :1]).all():
+            raise piece.failed(f"of the {name} result all tokens lose the same values: each has its own mask")
+        if abs(share - DROPPED) > 0.06:
+            raise piece.failed(
+                f"with dropout={DROPPED} {share:.0%} of the {name} results go: does the argument arrive?"
+            )
+    if same(result, result.round()):
+        raise piece.failed("what is not dropped stays as it is; divide it by 1 - dropout")
+    if not same(result, (attended + 3.0 * fed) / (1 - DROPPED)):
+        raise piece.failed("what is not dropped has to be divided by 1 - dropout, and only once")
+
+
+def _judge_hidden_dropped(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """Look at the values after the GELU, which a second layer hands on one by one."""
+    quiet, z = _silenced(reference, 0.0, 0.0), torch.randn(4, 60, 12)
+    with torch.no_grad():
+        quiet.mlp.output.weight.copy_(torch.eye(12, 20))
+        hidden = quiet.mlp.hidden(quiet.mlp_norm(z))[..., :12]
+    added, kept = _added(cls, quiet, z), 1 / (1 - DROPPED)
+    seen = (added.abs() > 1e-4) & (F.gelu(hidden).abs() > 1e-2)
+    if same(added[seen], kept * F.gelu(hidden)[seen]):
         raise piece.failed("the values after the GELU are not dropped: the MLP has two places")
+    if same(added[seen], kept * F.gelu(kept * hidden)[seen]):
+        raise piece.failed("the dropout stands before the GELU; it follows it")
+    if (added == 0).all(-1).float().mean() > DROPPED / 2:
+        raise piece.failed("after the GELU whole tokens are dropped: each value has its own chance")
+    if not same(added[seen], kept**2 * F.gelu(hidden)[seen]):
+        raise piece.failed(
+            "what is not dropped after the GELU has to be divided by 1 - dropout, and only once"
+        )
+
+
+def _added(cls: Callable[..., Any], reference: nn.Module, z: Tensor) -> Tensor:
+    """What a reader's block adds to z in training."""
+    with torch.no_grad():
+        result = _in_training(cls, reference, DROPPED)(z)
+    return (result[0] if isinstance(result, tuple) else result) - z
 
 
 def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) -> nn.Module:
@@ -324,6 +400,7 @@ def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) 
     _block,
     (12, 3, 20, 0.5),
     [5, 7],
+    may_drop=True,
     also=_judge_in_training,
     pair=True,
 )
@@ -334,7 +411,8 @@ def block_with_dropout(reference: ours.Block, count: int) -> Case:
     after the GELU, and the MLP's result; in evaluation nothing is.
     """
     z = torch.randn(2, count, 12)
-    return Case((z,), reference(z)[0], _block_mistakes(reference, z), "in evaluation")
+    mistakes = functools.partial(_block_mistakes, reference, z)
+    return Case((z,), reference(z)[0], mistakes, "in evaluation")
 
 
 def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:

@@ -48,6 +48,12 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
         .sum(1)
         .mean(),
     }
+    for little in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
+        said = (
+            f"{little:g} is added to the probabilities, or their least, which caps a loss; take log_softmax"
+        )
+        mistakes[said] = -(shares[picked] + little).log().mean()
+        mistakes[f"{said} (of all classes)"] = -shares.clamp(min=little)[picked].log().mean()
     if scale > 100:
         mistakes |= {
             "large logits end in no number: exp overflows, or 0 meets the logarithm of 0; log_softmax "
@@ -66,12 +72,15 @@ def _smoothed(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     "(), one number",
     'chapter 8, "Label smoothing"',
     _smoothed,
-    [((5, 4), 0.1), ((6, 10), 0.3), ((4, 7), 0.0)],
+    [((5, 4), 0.1, 2.0), ((6, 10), 0.3, 200.0), ((4, 7), 0.0, 2.0)],
 )
-def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float) -> Case:
-    """Check a function ``(logits, labels, smoothing)`` that gives the mean loss of smoothed labels."""
+def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: float) -> Case:
+    """Check a function ``(logits, labels, smoothing)`` that gives the mean loss of smoothed labels.
+
+    Some logits are too large for `exp`.
+    """
     batch, classes = shape
-    logits, labels = 2 * torch.randn(batch, classes), torch.randint(classes, (batch,))
+    logits, labels = scale * torch.randn(batch, classes), torch.randint(classes, (batch,))
     hot = F.one_hot(labels, classes).float()
     logs = logits.log_softmax(1)
     right = _smoothed(logits, labels, smoothing)
@@ -98,6 +107,12 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float) -> Case:
             right - torch.special.entr(smooth).sum(1).mean()
         ),
     }
+    if scale > 100:
+        mistakes |= {
+            "large logits end in an infinite loss: a probability rounds to 0; take log_softmax": logits.sum()
+            + torch.inf,
+            "large logits end in no number: exp overflows; take log_softmax": logits.sum() * torch.nan,
+        }
     return Case((logits, labels, smoothing), right, mistakes)
 
 
@@ -113,17 +128,18 @@ def _half_wave(angles: Tensor) -> Tensor:
     "(S,)",
     'chapter 8, "The loop"',
     _schedule,
-    [(20, 5), (37, 10), (12, 0)],
+    [(20, 5, True), (37, 10, False), (12, 0, True)],
     answers=[schedule_factor],
     gradients=False,
 )
-def schedule(total: int, warmup: int) -> Case:
+def schedule(total: int, warmup: int, every: bool) -> Case:
     """Check a function ``(steps, total, warmup)``: a linear warm-up, then half a cosine down to 0.
 
-    Steps are (S,) floats, counted from 0; the result is (S,), what the base rate is multiplied by. Like
-    ``schedule_factor`` for each of them.
+    Steps are (S,) floats, counted from 0, in any order; the result is (S,), what the base rate is multiplied
+    by. Like ``schedule_factor`` for each of them.
     """
     steps = torch.arange(float(total))
+    steps = steps if every else steps[torch.randperm(total)[: total // 2 + 1]]
     right = _schedule(steps, total, warmup)
     first, length = max(warmup, 1), total - warmup
     turn, whole = torch.pi * (steps - warmup), _half_wave(torch.pi * steps / total)
@@ -152,12 +168,18 @@ def schedule(total: int, warmup: int) -> Case:
         "the cosine begins at 2; take half of it": fall(2 * _half_wave(turn / length)),
         "a quarter of a wave; it is half a wave, from top to bottom": fall((turn / length / 2).cos()),
         "the fall is linear; it follows a cosine": _schedule(steps, total, warmup, "linear"),
-        "the factor stays at 1 after the warm-up": fall(torch.ones(total)),
+        "the factor stays at 1 after the warm-up": fall(torch.ones(len(steps))),
         "the cosine reaches 0 in the last step; it would do so at step `total`, one later": fall(early),
         "the cosine rises; it begins at 1 and falls": fall(1 - _half_wave(turn / length)),
         "the cosine is taken of degrees; torch.cos and math.cos take radians": fall(
             _half_wave(180 / torch.pi * turn / length)
         ),
+    }
+    counted = _schedule(torch.arange(total), total, warmup)
+    mistakes |= {
+        "the factors are those of all steps from 0 on; give those of `steps`": counted,
+        "the factors are those of the first steps; `steps` may be any": counted[: len(steps)],
+        "the fall is a root's; it follows a cosine": fall((first / (steps + 1)).clamp(max=1).sqrt()),
     }
     return Case((steps, total, warmup), right, mistakes)
 
@@ -309,11 +331,17 @@ def _votes(train_images: Tensor, train_labels: Tensor, images: Tensor, k: int, c
     return F.one_hot(train_labels[nearest], classes).float().mean(dim=1)
 
 
+def _weighted(distances: Tensor, labels: Tensor, k: int, classes: int) -> Tensor:
+    near, nearest = distances.topk(k, largest=False)
+    weights = (1 / near) / (1 / near).sum(1, keepdim=True)
+    return (weights[..., None] * F.one_hot(labels[nearest], classes)).sum(1)
+
+
 @function_check(
     "(B, classes)",
     'chapter 8, exercise "The vote of the neighbours"',
     _votes,
-    [(30, 4, 3, 3), (40, 5, 6, 5), (25, 3, 1, 4)],
+    [(30, 4, 3, 3), (40, 1, 6, 5), (25, 3, 1, 4)],
     gradients=False,
 )
 def votes(count: int, batch: int, k: int, classes: int) -> Case:
@@ -323,7 +351,7 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
     two integers; the result is (B, classes), the share of the k votes that each class gets.
     """
     train_images, images = torch.randn(count, 2, 3, 4), 1.5 * torch.randn(batch, 2, 3, 4)
-    train_labels = torch.randint(classes, (count,))
+    train_labels = torch.randint(classes - (batch == 1), (count,))  # once, nothing is of the last class
     flat, seen = images.flatten(1), train_images.flatten(1)
     distances = torch.cdist(flat, seen)
 
@@ -350,5 +378,12 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
         "the images with the smallest dot product vote; take distances": shares(flat @ seen.T),
         "the differences are added up with their signs; square them first": shares(signed),
         "all training images vote": shares(distances, count),
+        "the classes are counted by the labels; one of them may have no image here": right[
+            :, : int(train_labels.max()) + 1
+        ],
+        "this is the class with most votes; return the share of each": right.argmax(1).float(),
+        "a nearer image has more to say; all k votes weigh the same": _weighted(
+            distances, train_labels, k, classes
+        ),
     }
     return Case((train_images, train_labels, images, k, classes), right, mistakes)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.judging import Arguments, class_check, function_check
 from vit_classroom.checks.report import Case, normalised, randomise
 from vit_classroom.checks.starts import starts_at_zero
 from vit_from_scratch.model import hybrid as ours
@@ -22,7 +22,7 @@ from vit_from_scratch.model.stem_config import StemConfig
     "(B, C, H, W)",
     'chapter 7, "A norm that minds its own image"',
     lambda features, groups, eps: F.group_norm(features, groups, eps=eps),
-    [((2, 6, 3, 5), 2, 1e-6), ((3, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3)],
+    [((2, 6, 3, 5), 2, 1e-6), ((1, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3)],
 )
 def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Case:
     """Check a function ``(features, groups, eps)`` that normalises (B, C, H, W) as GroupNorm, unscaled."""
@@ -62,6 +62,13 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "`groups` is taken for the channels of a group; it is how many groups there are": as_size,
         "the variance divides by n - 1; take the mean square (unbiased=False)": over(2, 3, 4, correction=1),
         "eps is added to the standard deviation; it belongs to the variance, under the root": outside,
+        **{
+            f"eps is always {other:g}; take the one that is handed in": (
+                centred / (variance + other).sqrt()
+            ).view(shape)
+            for other in (1e-5, 1e-6)
+            if other != eps
+        },
         "eps is left out": (centred / variance.sqrt()).view(shape),
         "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
         "the mean is not taken away": (blocks / divisor).view(shape),
@@ -114,6 +121,8 @@ def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
     }
 
 
+UNITS: list[Arguments] = [(32, 8, 1), (16, 8, 2), (16, 8, 1), (32, 8, 2)]
+"""Channels, width and stride of a unit: neither the channels nor the stride changes, both, or one of them."""
 CONFIG = StemConfig("resnet", layers=(1, 1), width=8)
 """For the eps of the reference code."""
 
@@ -122,7 +131,7 @@ CONFIG = StemConfig("resnet", layers=(1, 1), width=8)
     "(B, C, H', W')",
     'chapter 7, "A border with two sides"',
     ours.same_padding,
-    [(8, 8, 3, 2), (14, 9, 7, 2), (7, 7, 3, 1), (9, 6, 1, 2), (7, 8, 5, 3)],
+    [(8, 8, 3, 2), (14, 9, 7, 2), (8, 6, 3, 1), (9, 6, 1, 2), (7, 8, 5, 3)],
     exact=True,
 )
 def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
@@ -159,23 +168,24 @@ def _small_conv(*sizes: int) -> ours.StandardisedConv:
     "(B, features, H', W')",
     'chapter 7, "Standardised weights"',
     _small_conv,
-    (3, 6, 3, 2),
-    [8, 7],
+    [(3, 6, 3, 2), (2, 4, 5, 1)],
+    [(2, 8, 7), (1, 7, 6)],
 )
-def standardised_conv(reference: ours.StandardisedConv, side: int) -> Case:
+def standardised_conv(reference: ours.StandardisedConv, batch: int, height: int, width: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.hybrid.StandardisedConv`.
 
     It is called as ``cls(channels, features, kernel, stride)``; one parameter, ``weight``.
     """
-    images = torch.randn(2, 3, side, side)
-    padded, filters = ours.same_padding(images, 3, 2), reference.standardised()
-    alike = F.conv2d(images, filters, stride=2, padding=1)
+    images, filters = torch.randn(batch, reference.in_channels, height, width), reference.standardised()
+    kernel, stride = reference.kernel_size[0], reference.stride[0]
+    padded = ours.same_padding(images, kernel, stride)
+    alike = F.conv2d(images, filters, stride=stride, padding=kernel // 2)
     wrong = {"the filters are used as they are; standardise them each time": reference.weight}
     wrong |= _wrong_filters(reference.weight, reference.eps)
-    mistakes = {sentence: F.conv2d(padded, each, stride=2) for sentence, each in wrong.items()} | {
+    mistakes = {sentence: F.conv2d(padded, each, stride=stride) for sentence, each in wrong.items()} | {
         "the padding is the same on both sides; the reference code pads as SAME (see same_padding)": alike,
-        "the images are not padded": F.conv2d(images, filters, stride=2),
-        "the stride is 1": F.conv2d(ours.same_padding(images, 3, 1), filters),
+        "the images are not padded": F.conv2d(images, filters, stride=stride),
+        "the stride is 1": F.conv2d(ours.same_padding(images, kernel, 1), filters),
     }
     return Case((images,), reference(images), mistakes)
 
@@ -185,7 +195,7 @@ def standardised_conv(reference: ours.StandardisedConv, side: int) -> Case:
     "(B, 4 width, H', W')",
     'chapter 7, "The bottleneck"',
     lambda *sizes: randomise(ours.Bottleneck(CONFIG, *sizes)),
-    [(32, 8, 1), (16, 8, 2)],
+    UNITS,
     [()],
     starts=[starts_at_zero("norm3.weight", why="a new unit hands on what it got")],
 )
@@ -195,8 +205,9 @@ def bottleneck(reference: ours.Bottleneck) -> Case:
     It is called as ``cls(channels, width, stride)``; submodules ``conv1`` to ``conv3``, ``norm1`` to
     ``norm3``, ``shortcut`` and ``shortcut_norm``, the last two `nn.Identity()` where nothing changes.
     """
-    features = torch.randn(2, reference.conv1.in_channels, 6, 6)
-    return Case((features,), reference(features), _bottleneck_mistakes(reference, features))
+    features = torch.randn(2, reference.conv1.in_channels, 6, 4)
+    mistakes = partial(_bottleneck_mistakes, reference, features)
+    return Case((features,), reference(features), mistakes)
 
 
 def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[str, Tensor]:
@@ -241,7 +252,7 @@ def resnet_stem(reference: ours.ResNetStem, shape: tuple[int, int, int, int]) ->
     `nn.Sequential`, one a stage) and ``projection``, a linear layer.
     """
     images = torch.randn(shape)
-    return Case((images,), reference(images), _stem_mistakes(reference, images))
+    return Case((images,), reference(images), partial(_stem_mistakes, reference, images))
 
 
 def _stem_mistakes(reference: ours.ResNetStem, images: Tensor) -> dict[str, Tensor]:
@@ -447,7 +458,7 @@ class _PreActivation(nn.Module):
     "(B, 4 width, H', W')",
     'chapter 7, exercise "A unit that norms first"',
     lambda *sizes: randomise(_PreActivation(*sizes)),
-    [(32, 8, 1), (16, 8, 2)],
+    UNITS,
     [()],
 )
 def pre_activation(reference: _PreActivation) -> Case:
@@ -456,7 +467,7 @@ def pre_activation(reference: _PreActivation) -> Case:
     It is called as ``cls(channels, width, stride)``; submodules ``norm1``, ``conv1`` to ``norm3``, ``conv3``,
     and ``shortcut``, a convolution where stride or width changes and `nn.Identity()` where nothing does.
     """
-    features = torch.randn(2, reference.conv1.in_channels, 6, 6)
+    features = torch.randn(2, reference.conv1.in_channels, 6, 4)
     normed = reference.norm1(features)
     start = F.relu(normed)
     inner = reference.branch(start)

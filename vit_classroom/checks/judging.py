@@ -3,6 +3,7 @@
 import functools
 import inspect
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,21 @@ from vit_classroom.checks.sandbox import (
 )
 from vit_classroom.checks.starts import Start
 
+TROUBLES = {
+    "^RecursionError": "it calls itself without an end",
+    "^NotImplementedError": "it is not written yet",
+    "^(NameError|UnboundLocalError)": "a name is not known there: mistyped, or from a cell that was not run",
+    "^AttributeError.*NoneType": "something is None there: a return is missing, or a layer was not made",
+    "^AttributeError": "what it asks for is not there: it is mistyped, or not made in __init__",
+    "^ZeroDivisionError": "it divides by 0 for this input",
+    "^(IndexError|KeyError)": "a place is not there: an index too large, or an axis missing",
+    r"^RuntimeError.*numpy\(\)": "it leaves PyTorch for NumPy, where gradients end",
+    "^RuntimeError.*(dtype|scalar type)": "two types of number meet: look at .dtype there",
+    "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
+    "^TypeError": "something gets a kind of value there that it cannot take",
+    "": "it cannot be computed for this input",
+}
+"""What is said before an error: the first whose pattern fits it."""
 Check = Callable[..., None]
 """A check is called with what a reader wrote, `seed=N` to draw the same again, and `name=` for messages."""
 Arguments = tuple[Any, ...] | Mapping[str, Any]
@@ -110,6 +126,7 @@ def class_check(
     settings: Sequence[object],
     *,
     starts: Sequence[Start] = (),
+    may_drop: bool = False,
     also: Callable[[Piece, Any, Any], None] | None = None,
     pair: bool = False,
 ) -> Callable[[Draw], Check]:
@@ -121,16 +138,24 @@ def class_check(
         arguments: what the class is called with; of a list each is tried.
         settings: what an input is drawn for.
         starts: how a module begins, with its own first weights.
+        may_drop: whether it may drop values while it trains.
         also: judges further, given the piece, the class and our module.
     """
     piece = Piece(call, result, where, pair=pair)
 
     def decorated(draw: Draw) -> Check:
         def judge(cls: object) -> None:
+            tried: list[Arguments] = []
             for given in arguments if isinstance(arguments, list) else [arguments]:
                 ours = reference(**given) if isinstance(given, Mapping) else reference(*given)
                 cases = functools.partial(_all_drawn, draw, settings, ours)
-                judge_module(piece, cls, given, ours, cases, starts)
+                hint = (
+                    f"they are right for {tried[0]} and not for {given}, so an argument is not used"
+                    if tried
+                    else ""
+                )
+                judge_module(piece, cls, given, ours, cases, starts, may_drop, hint)
+                tried.append(given)
                 if also is not None:
                     also(piece, cls, ours)
 
@@ -168,10 +193,13 @@ def judge_module(
     reference: nn.Module,
     cases: Callable[[], Sequence[Case]],
     starts: Sequence[Start] = (),
+    may_drop: bool = False,
+    hint: str = "",
 ) -> None:
     """Judge a reader's class, called with `arguments`, with the weights of our `reference`.
 
-    `starts` look at the reader's module as it was made, with its own first weights.
+    `starts` look at the reader's module as it was made, with its own first weights. Unless it `may_drop`
+    values, it has to give the same while it trains. A `hint` is said when nothing else is known.
     """
     if isinstance(cls, nn.Module):
         raise piece.failed(
@@ -192,11 +220,19 @@ def judge_module(
     tried = cases()
     before = {name: value.clone() for name, value in theirs.state_dict().items()}
     _judge_values(
-        piece, box, theirs, tried, list(inspect.signature(reference.forward).parameters), twice=True
+        piece, box, theirs, tried, list(inspect.signature(reference.forward).parameters), True, hint
     )
     moved = [name for name, value in theirs.state_dict().items() if not torch.equal(value, before[name])]
     if moved:
         raise piece.failed(f"a call changes its own weights ({moved[0]}): only the optimiser may")
+    if not may_drop:
+        trained = first_of(piece, box.call(theirs.train(), *_copies(tried[0].inputs)).value)
+        if not isinstance(trained, Tensor) or not same(trained, tried[0].expected):
+            raise piece.failed(
+                "while it trains it gives something else than in evaluation: leave dropout out, "
+                f"{piece.name} has none"
+            )
+        theirs.eval()
     of_theirs, of_ours = (dict(module.named_parameters()) for module in (theirs, reference))
     for case in tried[:2]:
         _judge_gradients(piece, box, theirs, reference, case, of_theirs, of_ours)
@@ -216,6 +252,7 @@ def _value_of(
     function: Callable[..., Any],
     arguments: Sequence[object],
     named: Mapping[str, object],
+    label: str = "",
 ) -> object:
     """Return what a call returned; put into words what it did instead."""
     if outcome.late:
@@ -233,8 +270,10 @@ def _value_of(
         raise piece.failed(f"it cannot be called as {piece.call} ({error})") from None
     if "before Module.__init__" in str(error):
         raise piece.failed("__init__ must call super().__init__() first, before it keeps any layer") from None
-    place = place_of(error)
-    raise piece.failed(f"it stopped with {type(error).__name__}: {error}{place}") from None
+    raised = f"{type(error).__name__}: {error}"
+    why = next(said for pattern, said in TROUBLES.items() if re.search(pattern, raised))
+    told = f"{why}. It stopped with {raised}{place_of(error)}"
+    raise piece.failed(told, label=label) from None
 
 
 def _copies(inputs: Sequence[object]) -> list[Any]:
@@ -255,6 +294,7 @@ def _judge_values(
     cases: Sequence[Case],
     names: Sequence[str],
     twice: bool = False,
+    hint: str = "",
 ) -> None:
     """Hold the results for all inputs against ours, and see that inputs stay what they were."""
     found: list[tuple[Case, Verdict]] = []
@@ -262,16 +302,16 @@ def _judge_values(
     for case in cases:
         given = _copies(case.inputs)
         outcome = box.call(function, *given)
-        got = first_of(piece, _value_of(piece, outcome, function, given, {}))
+        got = first_of(piece, _value_of(piece, outcome, function, given, {}, case.label(names)))
         changed |= any(
             isinstance(old, Tensor) and not torch.equal(value, old)
             for value, old in zip(given, case.inputs, strict=True)
         )
         seen = verdict(piece, got, case, outcome.printed)
-        if twice and isinstance(got, Tensor):
+        if twice:
             again = _copies(case.inputs)
             second = first_of(piece, box.call(function, *again).value)
-            if isinstance(second, Tensor) and not torch.equal(got.nan_to_num(), second.nan_to_num()):
+            if _differ(got, second):
                 raise piece.failed(
                     "two calls in evaluation differ: is dropout still on? nn.Dropout is off after eval(), "
                     "and F.dropout needs training=self.training",
@@ -288,15 +328,55 @@ def _judge_values(
         return
     case, first = found[0]
     fitting = set.intersection(*(seen.sentences for _, seen in found))
+    wrong = [case for case, _ in found]
     if not fitting:
-        case, first = next((pair for pair in found if pair[1].plain), found[0])
-        fitting = first.sentences or {first.plain}
+        plain = [pair for pair in found if pair[1].plain]
+        case, first = (plain or found)[0]
+        hints = [hint for hint in first.hints if all(hint in seen.hints for _, seen in plain)]
+        if _differ(*(first_of(piece, box.call(function, *_copies(case.inputs)).value) for _ in range(2))):
+            hints = ["two calls with one input differ: something in it is random, as a dropout is"]
+        known = [*_only_where(cases, wrong, names), hint, *hints]
+        fitting = first.sentences or {first.described([one for one in known if one])}
     sentences = sorted(fitting)
     if changed:
-        sentences = [f"{in_place}. The result is wrong as well: {sentences[0]}"]
+        named = f": {sentences[0]}" if first.sentences else ""
+        sentences = [f"{in_place}. The result is wrong as well{named}"]
     right = len(cases) - len(found)
     label = case.label(names) + (f"; {right} of {len(cases)} inputs came out right" if right else "")
     raise piece.failed(*sentences, label=label)
+
+
+def _differ(one: object, other: object) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or not one.is_cpu:
+        return False
+    return not torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _only_where(cases: Sequence[Case], wrong: Sequence[Case], names: Sequence[str]) -> list[str]:
+    """Say what the inputs that came out right have in common, and no other input has."""
+    apart = [_facts(case, names) for case in wrong]
+    alike = [_facts(case, names) for case in cases if not any(case is one for one in wrong)]
+    if not alike:
+        return []
+    single = [fact for fact in set.intersection(*apart) - set.union(*alike) if fact.endswith("has length 1")]
+    if single:
+        return [f"they are wrong where {' and '.join(sorted(single))}, and right elsewhere"]
+    facts = sorted(set.intersection(*alike) - set.union(*apart))
+    return (
+        [f"they are right only where {' and '.join(facts[:3])}, which is taken for granted"] if facts else []
+    )
+
+
+def _facts(case: Case, names: Sequence[str]) -> set[str]:
+    facts = set()
+    for name, value in zip(names, case.inputs, strict=False):
+        if isinstance(value, Tensor):
+            facts |= {f"{name} has {value.ndim} axes"} if value.ndim else set()
+            facts |= {f"axis {n} of {name} has length 1" for n, count in enumerate(value.shape) if count == 1}
+            facts |= {f"{name} is square"} if value.ndim > 2 and value.shape[-1] == value.shape[-2] else set()
+        else:
+            facts.add(f"{name} is {value}")
+    return facts
 
 
 def _judge_gradients(

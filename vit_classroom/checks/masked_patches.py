@@ -144,15 +144,18 @@ def _masked_loss(logits: Tensor, targets: Tensor, chosen: Tensor) -> Tensor:
 
 
 @function_check(
-    "a single number", 'chapter 11, "What counts"', _masked_loss, [(2, 10, 7), (3, 8, 5), (4, 12, 9)]
+    "a single number",
+    'chapter 11, "What counts"',
+    _masked_loss,
+    [(2, 10, 7, 2.0), (1, 8, 5, 2.0), (4, 12, 9, 200.0)],
 )
-def masked_loss(batch: int, count: int, classes: int) -> Case:
+def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
     """Check a function ``(logits, targets, chosen)``: the mean cross-entropy of the chosen patches alone.
 
     Logits are (B, N, K), targets (B, N) class numbers, `chosen` (B, N) is true for as many patches of each
     image; the result is a single number.
     """
-    logits = 2 * torch.randn(batch, count, classes)
+    logits = scale * torch.randn(batch, count, classes)  # some are too large for `exp`
     targets = torch.randint(classes, (batch, count))
     chosen = torch.rand(batch, count).argsort(1) < count // 3 + 1  # not half: more of one kind
     each = F.cross_entropy(logits.mT, targets, reduction="none")
@@ -175,6 +178,12 @@ def masked_loss(batch: int, count: int, classes: int) -> Case:
         "the loss is in bits; it is in nats, with the natural logarithm": right / torch.tensor(2.0).log(),
         "the first half of the patches counts; those that `chosen` marks do": each[:, : count // 2].mean(),
     }
+    if scale > 100:
+        mistakes |= {
+            "large logits end in an infinite loss: a probability rounds to 0; take log_softmax": right
+            + torch.inf,
+            "large logits end in no number: exp overflows; take log_softmax": right * torch.nan,
+        }
     return Case((logits, targets, chosen), right, mistakes)
 
 
@@ -298,6 +307,7 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "1e-6 is added to the standard deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
         "the sum of squares is divided by one less than their number (torch's usual); divide by their "
         "number": normalised(patches, -1, 1e-6, correction=1),
+        "1e-5 is added, PyTorch's own; add 1e-6": normalised(patches, -1, 1e-5),
         "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),
         "it is scaled to 0 to 1; take mean and variance": (patches - low) / (high - low),
         "it has length 1 and not variance 1": centred / centred.norm(dim=-1, keepdim=True),

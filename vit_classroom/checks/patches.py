@@ -100,24 +100,32 @@ def unpatchify(batch: int, channels: int, rows: int, columns: int, size: int) ->
     "(B, N, D)",
     'chapter 1, "The finished class"',
     lambda *sizes: randomise(patches.PatchEmbedding(*sizes)),
-    (4, 3, 10),
-    [(2, 3), (3, 2)],
+    [(4, 3, 10), (3, 1, 7)],
+    [(2, 2, 3), (1, 3, 2)],
     starts=[spread_like_linear("projection.weight")],
 )
-def patch_embedding(reference: patches.PatchEmbedding, rows: int, columns: int) -> Case:
+def patch_embedding(reference: patches.PatchEmbedding, batch: int, rows: int, columns: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.patches.PatchEmbedding`.
 
     It is called as ``cls(patch_size, channels, dim)``; its linear layer is named ``projection``.
     """
-    images = _scale() * torch.randn(2, 3, 4 * rows, 4 * columns)
-    layer, right = reference.projection, reference(images)
-    wrong = _wrong_cuts(images, 4) | _reshaped(images, 4)
+    layer, size = reference.projection, reference.patch_size
+    channels = layer.in_features // size**2
+    images = _scale() * torch.randn(batch, channels, size * rows, size * columns)
+    right = reference(images)
+    wrong = _wrong_cuts(images, size) | _reshaped(images, size)
     mistakes = {sentence: layer(cut) for sentence, cut in wrong.items()} | {
+        "the images are divided by 255; that is left to the caller": layer(
+            patches.patchify(images / 255, size)
+        ),
+        "the colours are turned round, blue first; keep their order": layer(
+            patches.patchify(images.flip(1), size)
+        ),
         "a ReLU follows the projection; equation 1 is linear": right.relu(),
         "a GELU follows the projection; equation 1 is linear": F.gelu(right),
         "the bias is not added": right - layer.bias,
         "the bias is added twice": right + layer.bias,
-        "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, (10,)),
+        "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, right.shape[-1:]),
         "the last two axes are swapped: one row for each patch, (B, N, D)": right.mT,
     }
     return Case((images,), right, mistakes)

@@ -1,6 +1,7 @@
 """Compare a reader's result with the expected one, and put the difference into words."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -67,14 +68,17 @@ class Case:
     Attributes:
         inputs: what the piece is called with.
         expected: ours.
-        mistakes: what well-known mistakes would have given, by a sentence that names each.
+        mistakes: what well-known mistakes would have given, by a sentence that names each; or what works that
+            out when a result is wrong.
         note: what its shapes do not say of the input.
+        others: of the same inputs, where something else is as good.
     """
 
     inputs: tuple[object, ...]
     expected: Tensor
-    mistakes: Mapping[str, Tensor] = field(default_factory=dict)
+    mistakes: Mapping[str, Tensor] | Callable[[], Mapping[str, Tensor]] = field(default_factory=dict)
     note: str = ""
+    others: Sequence["Case"] = ()
 
     def label(self, names: Sequence[str]) -> str:
         """Describe the input in words."""
@@ -91,10 +95,27 @@ def _described(name: str, value: object) -> str:
 
 @dataclass
 class Verdict:
-    """What one result looks like: `sentences` of mistakes that fit, or a `plain` description."""
+    """What one result looks like: `sentences` of mistakes that fit, or a `plain` description.
+
+    Attributes:
+        sentences: of the mistakes that give this result.
+        plain: what is wrong, where no mistake is known.
+        hints: how the result is related to the right one, the most telling first.
+        lead: what stands before a hint.
+        bare: what stands in the place of a hint where there is none.
+        end: what follows.
+    """
 
     sentences: set[str] = field(default_factory=set)
     plain: str = ""
+    hints: list[str] = field(default_factory=list)
+    lead: str = "; "
+    bare: str = ""
+    end: str = ""
+
+    def described(self, hints: Sequence[str]) -> str:
+        """The plain description, with the first of these hints."""
+        return self.plain + (self.lead + hints[0] if hints else self.bare) + self.end
 
 
 def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
@@ -129,28 +150,111 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
         got = got.to(expected.dtype)
     if got.dtype != expected.dtype:
         return Verdict(plain=f"it returned {got.dtype}: expected {expected.dtype}, the type of its input.")
-    if same(got, expected, piece.exact):
+    either = (case, *case.others)
+    if any(same(got, one.expected, piece.exact) for one in either):
         return None
-    fitting = {sentence for sentence, wrong in case.mistakes.items() if same(got, wrong, piece.exact)}
+    known = [one.mistakes() if callable(one.mistakes) else one.mistakes for one in either]
+    fitting = {said for each in known for said, wrong in each.items() if same(got, wrong, piece.exact)}
     if fitting:
         return Verdict(fitting)
     if got.shape != expected.shape:
-        return Verdict(
-            plain=f"it returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}, {piece.result}."
-        )
+        shapes = f"it returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}, {piece.result}"
+        return Verdict(plain=shapes, hints=list(_of_shape(got, expected)))
     if not got.isfinite().all():
         count, kind = (~got.isfinite()).sum().item(), "NaN" if got.isnan().any() else "infinite"
-        return Verdict(plain=f"{count} of {got.numel()} values are {kind}: expected finite ones.")
-    if not expected.ndim:
-        return Verdict(plain=f"it returned {got.item():,.10g}: expected {expected.item():,.10g}.")
+        why = "it comes of 0 / 0, of inf - inf, or of a root or logarithm of less than 0"
+        return Verdict(plain=f"{count} of {got.numel()} values are {kind}: expected finite ones ({why}).")
     difference = (got - expected).abs()
+    hints = list(_likeness(got, expected, case.inputs))
+    if not expected.ndim:
+        numbers = f"it returned {got.item():,.10g}: expected {expected.item():,.10g}"
+        return Verdict(plain=numbers, hints=hints)
     place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
     right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()
     return Verdict(
-        plain=f"the shape is right, the values are not: {right:.0%} of them agree, and at {place} it has "
-        f"{got[place].item():.5g} where {expected[place].item():.5g} is expected. Compare the two "
-        "step by step on a small input."
+        plain="the shape is right, the values are not: ",
+        hints=hints,
+        lead="",
+        bare=f"{right:.0%} of them agree",
+        end=f". At {place} it has {got[place].item():.5g} where {expected[place].item():.5g} is expected. "
+        "Compare the two step by step on a small input.",
     )
+
+
+def _of_shape(got: Tensor, expected: Tensor) -> Iterator[str]:
+    """Say how a result of another shape is related to the right one."""
+    if got.ndim == expected.ndim < 6:
+        for axes in itertools.permutations(range(got.ndim)):
+            if got.permute(axes).shape == expected.shape and same(got.permute(axes), expected):
+                yield f"its axes stand in another order: permute{axes} puts them right"
+    if got.numel() == expected.numel() and same(got.reshape(expected.shape), expected):
+        yield "its values are right: reshape them"
+    for axis in range(expected.ndim):
+        for how, less in (("the mean", expected.mean), ("the sum", expected.sum)):
+            if expected.is_floating_point() and same(got.squeeze(), less(axis).squeeze()):
+                yield f"it is {how} over axis {axis}, which has to stay"
+        count = expected.shape[axis]
+        for which, kept in (("first", slice(1)), ("last", slice(count - 1, count))):
+            rest = slice(1, None) if which == "first" else slice(count - 1)
+            if same(got.squeeze(), expected.movedim(axis, 0)[kept].movedim(0, axis).squeeze()):
+                yield f"it holds the {which} of axis {axis} alone"
+            if same(got, expected.movedim(axis, 0)[rest].movedim(0, axis)):
+                yield f"the {which} of axis {axis} is missing"
+
+
+def _likeness(got: Tensor, expected: Tensor, inputs: Sequence[object]) -> Iterator[str]:
+    """Say how a wrong result of the right shape is related to the right one, the most telling first."""
+    if any(isinstance(given, Tensor) and same(got, given.to(got.dtype)) for given in inputs):
+        yield "an input comes back as it was"
+    if not got.is_floating_point():
+        got, expected = got.double(), expected.double()
+    if got.numel() > 1 and (got - expected).abs().max() < 0.01 * expected.abs().max():
+        yield "they are close, and differ by more than rounding (another constant, or less precise numbers)"
+    axes = range(got.ndim)
+    for axis in axes:
+        if same(got.flip(axis), expected):
+            yield f"axis {axis} is turned round"
+        for step in (1, -1):
+            if same(got.roll(step, axis), expected):
+                yield f"everything lies one place beside where it belongs, along axis {axis}"
+    for one, other in itertools.combinations(axes, 2):
+        if got.shape[one] == got.shape[other] and same(got.transpose(one, other), expected):
+            yield f"axes {one} and {other} have changed places"
+    factor = (got * expected).sum() / expected.square().sum().clamp(min=1e-30)
+    shift = (got - expected).mean()
+    if not got.any():
+        yield "all is 0"
+    elif same(got, expected.abs()):
+        yield "their signs are lost"
+    elif same(got, -expected):
+        yield "the sign is turned"
+    elif got.numel() > 2 and same(got, factor * expected):
+        yield f"all are {factor.item():.4g} times as large"
+        yield "all are off by one factor, which is another for other inputs"
+    elif got.numel() > 2 and same(got, expected + shift):
+        yield f"to each the same is added, {shift.item():.4g}"
+    elif got.numel() == 1 and expected.any():
+        for times, what in ((got / expected, "as large"), (expected / got, "too small")):
+            if times.abs().round() > 1 and same(times, times.round()):
+                yield f"it is {times.item():.0f} times {what}"
+    for axis in axes if got.ndim > 1 else ():
+        others = [other for other in axes if other != axis]
+        if got.numel() < 3 * got.shape[axis]:
+            continue
+        factors = (got * expected).sum(others, keepdim=True) / expected.square().sum(others, keepdim=True)
+        if same(got, factors * expected):
+            yield f"they are off by factors, one for each place along axis {axis}"
+        if same(got, expected + (got - expected).mean(others, keepdim=True)):
+            yield f"something is added that changes along axis {axis} alone"
+    if got.numel() > 2 and same(got.flatten().sort().values, expected.flatten().sort().values):
+        yield "every one is there, at another place: the axes come in another order"
+    close = (got - expected).abs() <= TOLERANCE * expected.abs().max()
+    for axis in axes:
+        whole = close.movedim(axis, 0).reshape(got.shape[axis], -1).all(1)
+        few = whole if 2 * whole.sum() <= len(whole) else ~whole
+        if whole.any() and len(whole) > 1:
+            count, first, kind = int(few.sum()), int(few.int().argmax()), "right" if few is whole else "wrong"
+            yield f"along axis {axis} only {count} of {len(whole)} are {kind}, first of all number {first}"
 
 
 def _other_kind(piece: Piece, got: object, printed: str) -> str:

@@ -18,7 +18,9 @@ def starts_at_zero(*names: str, why: str) -> Start:
     def look(piece: Piece, module: nn.Module) -> None:
         for name in names:
             if module.get_parameter(name).any():
-                raise piece.failed(f"{name} has to begin at 0 and does not: {why}")
+                raise piece.failed(
+                    f"{name} does not begin at 0, as it must: use nn.init.zeros_ in __init__, for {why}"
+                )
 
     return look
 

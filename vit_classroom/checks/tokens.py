@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
@@ -54,7 +55,24 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
         ),
         "only the class token gets its position": (class_token + position[:, :1], embeddings),
     }
+    right = plain + position
     return {sentence: torch.cat(parts, 1) for sentence, parts in apart.items()} | {
+        "a LayerNorm follows; the blocks bring their own, equation 2": F.layer_norm(right, right.shape[-1:]),
+        "the patches are multiplied by sqrt(D), as in the Transformer for words; equation 1 does not": (
+            torch.cat([class_token, embeddings * embeddings.shape[-1] ** 0.5], 1) + position
+        ),
+        "only the first image gets the class token": torch.cat(
+            [torch.cat([class_token[:1], zero[1:]]), embeddings], 1
+        )
+        + position,
+        "the class token is added a second time, to every patch": torch.cat(
+            [class_token, embeddings + first], 1
+        )
+        + position,
+        "the class token is the mean of the patches; it is the parameter": torch.cat(
+            [embeddings.mean(1, keepdim=True), embeddings], 1
+        )
+        + position,
         "the class token stands last; equation 1 puts it first": (
             torch.cat([embeddings, class_token], 1) + position
         ),

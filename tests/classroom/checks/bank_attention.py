@@ -218,10 +218,94 @@ def streamed_without_maximum(q, k, v):
     return gathered / total
 
 
+def attention_over(axis):
+    """Attention along another axis than the tokens'."""
+    return lambda q, k, v: attention_by_einsum(*(x.transpose(axis, -2) for x in (q, k, v))).transpose(
+        axis, -2
+    )
+
+
+def causal(count):
+    return torch.ones(count, count).tril().bool()
+
+
+def batch_first_forgotten(self, x):
+    """The layer of PyTorch with these weights, which takes (T, B, D) unless told otherwise."""
+    layer = nn.MultiheadAttention(x.shape[-1], self.heads)
+    layer.in_proj_weight, layer.in_proj_bias = self.qkv.weight, self.qkv.bias
+    layer.out_proj.weight, layer.out_proj.bias = self.projection.weight, self.projection.bias
+    return layer(x, x, x, need_weights=False)[0]
+
+
+class AttentionOfTheLayer(Attention):
+    def forward(self, tokens):
+        return batch_first_forgotten(self, tokens.transpose(0, 1)).transpose(0, 1)
+
+
+def attention_by_logarithms(q, k, v):
+    logs = torch.log_softmax((q / q.shape[-1] ** 0.25) @ (k / k.shape[-1] ** 0.25).mT, dim=-1)
+    return logs.exp() @ v
+
+
+def masked_by_minimum(q, k, v, real):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return torch.where(real[:, None, None], scores, torch.finfo(scores.dtype).min).softmax(-1) @ v
+
+
+def streamed_by_two(q, k, v):
+    """Over the keys in pairs, each pair shared out first."""
+    highest = torch.full((*q.shape[:-1], 1), -math.inf)
+    total, gathered = torch.zeros_like(highest), torch.zeros_like(v)
+    for keys, values in zip(k.split(2, -2), v.split(2, -2), strict=True):
+        parts = scores(q, keys)
+        higher = torch.maximum(highest, parts.amax(-1, keepdim=True))
+        shares, shrink = (parts - higher).exp(), (highest - higher).exp()
+        total = total * shrink + shares.sum(-1, keepdim=True)
+        gathered = gathered * shrink + shares @ values
+        highest = higher
+    return gathered / total
+
+
+def streamed_with_one_maximum(q, k, v):
+    highest, total, gathered = torch.tensor(-math.inf), torch.zeros(*q.shape[:-1], 1), torch.zeros_like(v)
+    for j in range(k.shape[-2]):
+        score = scores(q, k[..., j : j + 1, :])
+        higher = torch.maximum(highest, score.max())
+        total = total * (highest - higher).exp() + (score - higher).exp()
+        gathered = gathered * (highest - higher).exp() + (score - higher).exp() * v[..., j : j + 1, :]
+        highest = higher
+    return gathered / total
+
+
+class AttentionOfThreeHeads(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, 3 if dim % 3 == 0 else 4)
+
+
+class AttentionThatDrops(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, tokens):
+        return self.dropout(super().forward(tokens))
+
+
+class AttentionWithANorm(Attention):
+    def forward(self, tokens):
+        return super().forward(F.layer_norm(tokens, tokens.shape[-1:]))
+
+
 RIGHT = {
-    checks.attention: (attention_by_einsum, attention_in_loops, F.scaled_dot_product_attention),
-    checks.multi_head_attention: (Attention, AttentionHeadByHead, AttentionOfTorch),
+    checks.attention: (
+        attention_by_logarithms,
+        attention_by_einsum,
+        attention_in_loops,
+        F.scaled_dot_product_attention,
+    ),
+    checks.multi_head_attention: (AttentionOfTheLayer, Attention, AttentionHeadByHead, AttentionOfTorch),
     checks.masked_attention: (
+        masked_by_minimum,
         masked_by_filling,
         masked_by_torch,
         masked_image_by_image,
@@ -229,6 +313,7 @@ RIGHT = {
         masked_by_adding,
     ),
     checks.streamed_attention: (
+        streamed_by_two,
         streamed,
         streamed_from_the_first,
         streamed_query_by_query,
@@ -238,6 +323,46 @@ RIGHT = {
 
 WRONG = {
     checks.attention: [
+        (attention_over(0), "different images look at each other"),
+        (
+            lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+            "a causal mask hides later tok",
+        ),
+        (
+            lambda q, k, v: (scores(q, k).softmax(-1) * causal(q.shape[-2])) @ v,
+            "causal mask .*after the softmax",
+        ),
+        (lambda q, k, v: scores(q, k).softmax(-1).softmax(-1) @ v, "softmax is taken twice"),
+        (lambda q, k, v: (q @ k.mT / 8).softmax(-1) @ v, "divided by 8"),
+        (
+            lambda q, k, v: scores(q, k).flatten(-2).softmax(-1).view_as(scores(q, k)) @ v,
+            "over all scores of a matrix at once",
+        ),
+        (
+            lambda q, k, v: (
+                scores(q, k).masked_fill(torch.eye(q.shape[-2]).bool(), -math.inf).softmax(-1) @ v
+            ),
+            "no token looks at itself",
+        ),
+        (lambda q, k, v: q + attention_by_einsum(q, k, v), "the queries are added"),
+        (lambda q, k, v: v + attention_by_einsum(q, k, v), "the values are added"),
+        (lambda q, k, v: 2 * attention_by_einsum(q, k, v), "all are 2 times as large"),
+        (lambda q, k, v: -attention_by_einsum(q, k, v), "the sign is turned"),
+        (lambda q, k, v: attention_by_einsum(q, k, v)[None], "its values are right: reshape them"),
+        (
+            lambda q, k, v: attention_by_einsum(q.half(), k.half(), v.half()).float(),
+            "differ by more than rounding",
+        ),
+        (lambda q, k, v: attention_by_einsum(q, k, v).flip(-2), "every one is there, at another place"),
+        (
+            lambda q, k, v: attention_by_einsum(q, keys, v),  # noqa: F821 - a name that is mistyped
+            "a name is not known there.*stopped with NameError",
+        ),
+        (
+            lambda q, k, v: attention_by_einsum(q, k, v[0, 0, 0]),
+            "a place is not there.*stopped with IndexError",
+        ),
+        (lambda q, k, v: (q @ k.mT).softmax(-1) @ v.long(), "two types of number meet.*RuntimeError"),
         (lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "not divided"),
         (lambda q, k, v: (q @ k.mT * q.shape[-1] ** 0.5).softmax(-1) @ v, "equation 6 divides"),
         (lambda q, k, v: (q @ k.mT / q.shape[-1]).softmax(-1) @ v, "divided by Dh"),
@@ -259,10 +384,10 @@ WRONG = {
         (lambda q, k, v: scores(q, k).softmax(-1), "these are the weights A"),
         (lambda q, k, v: v, "values come out as they went in"),
         (lambda q, k, v: scores(q, k).sigmoid() @ v, "a sigmoid stands"),
-        (lambda q, k, v: scores(q, k).log_softmax(-1) @ v, ""),
+        (lambda q, k, v: scores(q, k).log_softmax(-1) @ v, "a log-softmax stands"),
         (lambda q, k, v: scores(q, k).softmax(-1) @ v.mT, "RuntimeError|returned shape"),
         (lambda q, k, v: q @ k.T, "RuntimeError|returned shape|UserWarning"),
-        (lambda q, k, v: F.dropout(attention_by_einsum(q, k, v)), ""),
+        (lambda q, k, v: F.dropout(attention_by_einsum(q, k, v)), "two calls with one input differ"),
         (lambda q, k, v: attention_by_einsum(q, k, v).detach(), "no gradient can flow back"),
         (lambda q, k, v: attention_by_einsum(q.detach(), k, v), "input 1 receives no gradient"),
         (lambda q, k, v: attention_by_einsum(q, k, v.clone().data), "input 3 receives no gradient"),
@@ -270,6 +395,35 @@ WRONG = {
         (model.attention.explicit_attention, "the package's own"),
     ],
     checks.masked_attention: [
+        *[
+            (
+                masking(lambda s, real, v, n=n: s.masked_fill(~real, n).softmax(-1) @ v),
+                "become a number.*put -inf",
+            )
+            for n in (-10.0, -20.0, -50.0, -100.0)
+        ],
+        *[
+            (
+                masking(lambda s, real, v, n=n: (s - n * ~real).softmax(-1) @ v),
+                "a number is taken from the padding's scores.*put -inf",
+            )
+            for n in (10, 30, 50)
+        ],
+        (
+            lambda q, k, v, real: masked_by_filling(
+                q, k, v, torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
+            ),
+            "taken to stand at the end",
+        ),
+        (lambda q, k, v, real: masked_by_filling(q, k, v, real[:1]), "the first one's mask"),
+        (
+            lambda q, k, v, real: masked_by_filling(q, k, v, real)[:, :1].expand_as(q),
+            "along axis 1 only 1 of|right only",
+        ),
+        (
+            lambda q, k, v, real: masked_by_filling(q[:, :, real[0]], k, v, real),
+            "expected",
+        ),
         (lambda q, k, v, real: attention_by_einsum(q, k, v), "the mask is not used"),
         (masking(lambda s, real, v: s.masked_fill(real, -math.inf).softmax(-1) @ v), "upside down"),
         (masking(lambda s, real, v: (s.softmax(-1) * real) @ v), "taken away after the softmax"),
@@ -309,6 +463,43 @@ WRONG = {
         (lambda q, k, v, real: model.attention.explicit_attention(q, k, v), "the package's own"),
     ],
     checks.multi_head_attention: [
+        (attention_class(batch_first_forgotten), "runs over the batch"),
+        (
+            attention_class(
+                lambda self, x: joined(
+                    self, F.scaled_dot_product_attention(*heads_of(self, x), is_causal=True)
+                )
+            ),
+            "a causal mask hides later tokens",
+        ),
+        (AttentionOfThreeHeads, "an argument is not used"),
+        (AttentionThatDrops, "while it trains it gives something else"),
+        (AttentionWithANorm, "the input is normalised"),
+        (
+            attention_class(
+                lambda self, x: joined(
+                    self,
+                    F.dropout(scores(*heads_of(self, x)[:2]).softmax(-1), 0.1, self.training)
+                    @ heads_of(self, x)[2],
+                )
+            ),
+            "while it trains it gives something else",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(self, scores(*heads_of(self, x)[:2]) @ heads_of(self, x)[2])
+            ),
+            "the softmax is missing",
+        ),
+        (
+            attention_class(lambda self, x: Attention.forward(self, x).squeeze()),
+            "wrong where axis 0 of tokens has length 1",
+        ),
+        (
+            attention_class(lambda self, x: Attention.forward(self, x[:1]).expand_as(x)),
+            "right only where axis 0 of tokens has length 1",
+        ),
+        (attention_class(lambda self, x: self.project(x)), "not made in __init__.*AttributeError"),
         (scaled_by(lambda dim, width: dim**-0.5), r"divided by sqrt\(D\)"),
         (scaled_by(lambda dim, width: 1.0), "not divided"),
         (scaled_by(lambda dim, width: 1 / width), "divided by Dh"),
@@ -397,6 +588,13 @@ WRONG = {
         (model.MultiHeadSelfAttention, "the package's own"),
     ],
     checks.streamed_attention: [
+        (streamed_with_one_maximum, "one maximum serves all queries"),
+        (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), "no causal mask"),
+        (lambda q, k, v: streamed(q, k - k.mean(-2, keepdim=True), v).detach(), "gradient"),
+        (
+            lambda q, k, v: scores(q, k).clamp(max=80).softmax(-1) @ v,
+            "the values are not: along axis 0|right only",
+        ),
         (
             streaming(shrink_total=False, shrink_gathered=False),
             "is not rescaled when a larger score arrives: mul",

@@ -241,6 +241,7 @@ WRONG = {
         (strongest_only, "the largest weight"),
     ],
     checks.patch_distances: [
+        (lambda g, p: distances_by_norm(g, 16.0), "right only where.*patch_size is 16"),
         (packaged_distances, "the package's own"),
         (then(distances_by_norm, lambda d: None), "returned None"),
         (lambda grid, size: distances_by_norm(grid, 1), "counted in patches"),
@@ -287,6 +288,7 @@ WRONG = {
         (then(reach_by_rollout, lambda d: d.mT), "the axes are swapped"),
     ],
     checks.share_by_ring: [
+        (lambda a, g: 100 * rings_by_mask(a, g), "all are 100 times as large"),
         (rings_by(lambda r, c: r + c), "rows and columns are added"),
         (rings_by(min), "the smaller of the two"),
         (rings_by(lambda r, c: round(math.hypot(r, c))), r"straight distance.*\(rounded\)"),

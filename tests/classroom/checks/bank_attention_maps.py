@@ -195,10 +195,30 @@ def skip_at_the_end(attentions):
     return result / result.sum(-1, keepdim=True)
 
 
+def at_least(images, scores, count, size):
+    """Hides what is at least as high as the last of the chosen."""
+    kth = scores.flatten(1).topk(max(count, 1)).values[:, -1, None, None]
+    return hide(images, scores, count, size, choose=lambda s, n: (s >= kth) & (n > 0))
+
+
+def above(images, scores, count, size):
+    """Hides what is higher than the first of the rest."""
+    kth = scores.flatten(1).sort(descending=True).values[:, count, None, None]
+    return hide(images, scores, count, size, choose=lambda s, n: s > kth)
+
+
+def hide_last_of_equals(images, scores, count, size):
+    """Of equal scores the later patch goes first."""
+    places = scores.flatten(1).flip(1).argsort(dim=1, descending=True, stable=True)[:, :count]
+    numbers = scores[0].numel() - 1 - places
+    chosen = torch.zeros_like(scores).flatten(1).scatter(1, numbers, 1.0).view_as(scores).bool()
+    return hide(images, scores, count, size, choose=lambda s, n: chosen)
+
+
 RIGHT = {
     checks.rollout: [rollout, rollout_by_einsum, rollout_by_chain, rollout_in_loops],
     checks.share_on_object: [share_by_reduce, share_by_pixels, share_by_pooling, share_in_loops],
-    checks.hide_patches: [hide, hide_in_loops, hide_by_patches, hide_by_rank],
+    checks.hide_patches: [hide_last_of_equals, hide, hide_in_loops, hide_by_patches, hide_by_rank],
     checks.centre_of_mass: [centre_by_places, centre_by_margins, centre_by_pixels, centre_in_loops],
     checks.best_head: [best_by_means, best_by_mask, best_by_sorting],
 }
@@ -232,6 +252,8 @@ WRONG = {
         (lambda s: -best_by_means(-s), "the worst head"),
     ],
     checks.centre_of_mass: [
+        (lambda m, p: centre_by_places(m, p).squeeze(0), "the photos are averaged"),
+        (lambda m, p: centre_by_places(m, p).round(), "of them agree"),
         (variant(centre_by_places, start=0), "counted at their corner"),
         (variant(centre_by_places, start=1), "counted from 1"),
         (lambda m, p: centre_by_places(m, p, start=0) + 0.5, "half a pixel"),
@@ -254,6 +276,10 @@ WRONG = {
         ),
     ],
     checks.hide_patches: [
+        (at_least, "another number of patches is hidden.*takes both"),
+        (above, "another number of patches is hidden.*takes neither"),
+        (lambda i, s, n, p: hide(i, s, n, p).squeeze(0), "wrong where axis 0 of images has length 1"),
+        (lambda i, s, n, p: hide(i, s, n, p).flip(0), "right only where|turned round|along axis"),
         (mask_patches, "the package's own"),
         (lambda i, s, n, p: hide(i, -s, n, p), "of lowest score"),
         (variant(hide, choose=lambda s, n: ~chosen_by_topk(s, n)), "are kept, and all others"),
@@ -277,6 +303,8 @@ WRONG = {
         (lambda i, s, n, p: hide(i, s, n / s[0].numel(), p), "stopped with TypeError"),
     ],
     checks.rollout: [
+        (lambda a: rollout(a)[:, 1:, 1:], "expected"),
+        (then(rollout, lambda r: r / r.amax(-1, keepdim=True)), "of them agree"),
         (attention_rollout, "the package's own"),
         (lambda a: rollout(a).numpy(), "a NumPy array"),
         (variant(rollout, join=lambda step, result: result @ step), "later one belongs on the left"),
@@ -302,6 +330,8 @@ WRONG = {
         (then(rollout, lambda r: r[:, 0, 1:]), "class token, without itself"),
     ],
     checks.share_on_object: [
+        (lambda maps, mask: share_by_reduce(maps, mask).squeeze(), "one share for each"),
+        (lambda maps, mask: share_by_reduce(maps, mask.mT), "right only where|values are not|shapes do not"),
         (object_share, "the package's own"),
         (variant(share_by_reduce, whole=lambda maps: 1), "not divided by all of the attention"),
         (

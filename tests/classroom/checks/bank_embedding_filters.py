@@ -225,7 +225,7 @@ WRONG = {
         (variant(components_by_svd, centre=lambda w: (w - w.mean(0)) / w.std(0)), "divided by their spread"),
         (
             variant(components_by_svd, rows=lambda found, k: found.Vh.flip(0)[:k]),
-            "the weakest components|values are not",
+            "of them agree",
         ),
         (
             variant(components_by_svd, rows=lambda found, k: found.Vh[:k].flip(0)),
@@ -252,6 +252,7 @@ WRONG = {
         ),
     ],
     checks.redraw: [
+        (lambda x, p: 2 * redraw_by_qr(x, p), "all are 2 times as large"),
         (lambda x, p: x @ p.T @ p, "taken for orthonormal ones"),
         (lambda x, p: x @ F.normalize(p).T @ F.normalize(p), "brought to length 1, and"),
         (lambda x, p: x @ torch.linalg.pinv(p), "these are the coordinates"),

@@ -431,12 +431,88 @@ class DropsByPostNorm(DroppingBlock):
         return self.mlp_norm(z + self.dropout(self.mlp(z)))
 
 
+def norm_with_eps(eps):
+    return lambda x, weight, bias, _: norm_by_moments(x, weight, bias, eps)
+
+
+class BlockOfThreeHeads(Block):
+    def __init__(self, dim, heads, mlp_dim):
+        super().__init__(dim, 4 if dim % 3 else 3, mlp_dim)
+
+
+class EncoderOfTwoHeads(Encoder):
+    def __init__(self, dim, depth, heads, mlp_dim):
+        super().__init__(dim, depth, 2, mlp_dim)
+
+
+class EncoderThatCountsThree(Encoder):
+    def forward(self, z):
+        for layer in range(min(3, len(self.blocks))):
+            z = self.blocks[layer](z)
+        return self.norm(z) if len(self.blocks) > 2 else z
+
+
+def drop_here(before_gelu=False, scaled=True, masks=lambda x: x.shape, again=False):
+    """A block with a dropout of the reader's own in the three places."""
+
+    class Dropping(BlockWithMasks):
+        def dropped(self, x, old=None):
+            if not self.training:
+                return x
+            self.mask = (torch.rand(masks(x)) >= self.share) if old is None else old
+            return x * self.mask / ((1 - self.share) if scaled else 1)
+
+        def forward(self, z):
+            z = z + self.dropped(self.attention(self.attention_norm(z)))
+            mask = getattr(self, "mask", None) if again else None
+            hidden = self.mlp.hidden(self.mlp_norm(z))
+            hidden = F.gelu(self.dropped(hidden)) if before_gelu else self.dropped(F.gelu(hidden))
+            return z + self.dropped(self.mlp.output(hidden), mask)
+
+    return Dropping
+
+
+class DropsHiddenTokens(BlockWithMasks):
+    def forward(self, z):
+        z = z + self.dropped(self.attention(self.attention_norm(z)))
+        hidden = F.gelu(self.mlp.hidden(self.mlp_norm(z)))
+        tokens = F.dropout(torch.ones_like(hidden[..., :1]), self.share, self.training)
+        return z + self.dropped(self.mlp.output(hidden * tokens))
+
+
+class DropsTwice(BlockThatDropsByFunction):
+    def forward(self, z):
+        def drop(x):
+            return F.dropout(F.dropout(x, self.share, self.training), self.share, self.training)
+
+        z = z + drop(self.attention(self.attention_norm(z)))
+        return z + drop(self.mlp.output(drop(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class BlockWithThreeLayersOfDropout(Block):
+    def __init__(self, dim, heads, mlp_dim, dropout=0.1):
+        super().__init__(dim, heads, mlp_dim)
+        self.drop = nn.ModuleList(nn.Dropout(dropout) for _ in range(3))
+
+    def forward(self, z):
+        middle = z + self.drop[0](self.attention(self.attention_norm(z)))
+        hidden = self.drop[1](nn.functional.gelu(self.mlp.hidden(self.mlp_norm(middle))))
+        return torch.add(middle, self.drop[2](self.mlp.output(hidden)))
+
+
+class BlockByBernoulli(BlockWithMasks):
+    def dropped(self, x):
+        return x * torch.full_like(x, 1 - self.share).bernoulli() / (1 - self.share) if self.training else x
+
+
 RIGHT = {
     checks.mlp: (Mlp, MlpByFormula, MlpWithDropout),
     checks.block: (Block, BlockOfThePackagesPieces, BlockWithNormsByHand),
     checks.encoder: (Encoder, EncoderAsSequence, EncoderOfBlocksThatReturnPairs, EncoderWithNormByHand),
     checks.layer_norm: (norm_by_moments, norm_by_var_mean, norm_by_sums, norm_of_torch),
     checks.block_with_dropout: (
+        BlockWithThreeLayersOfDropout,
+        BlockByBernoulli,
         DroppingBlock,
         BlockWithADroppingMlp,
         BlockThatDropsByFunction,
@@ -446,6 +522,23 @@ RIGHT = {
 
 WRONG = {
     checks.block: [
+        (BlockOfThreeHeads, "an argument is not used"),
+        (
+            block(lambda self, z: Block.forward(self, z).squeeze()),
+            "wrong where axis 0 of tokens has length 1",
+        ),
+        (block(lambda self, z: Block.forward(self, z)[:, 1:]), "the first of axis 1 is missing"),
+        (block(lambda self, z: Block.forward(self, z) / 2), "all are 0.5 times as large"),
+        (
+            block(lambda self, z: Block.forward(self, z[:1]).expand_as(z)),
+            "right only where axis 0 of tokens has len",
+        ),
+        (block(lambda self, z: Block.forward(self, z.flip(1))), "axis 1 is turned round|every one is there"),
+        (block(lambda self, z: z + self.dropout(self.attention(z))), "not made in __init__.*AttributeError"),
+        (
+            block(lambda self, z: z + self.attention(self.attention_norm(z))[0]),
+            "of them agree",
+        ),
         (block(post_norm), "post-norm"),
         (block(norm_after_the_layer), "after the layers, before the additions"),
         (block(from_the_normalised), "both residuals start from the normalised"),
@@ -508,6 +601,17 @@ WRONG = {
         (BlockWithOneNorm, "one and the same parameter"),
     ],
     checks.block_with_dropout: [
+        (drop_here(before_gelu=True), "stands before the GELU"),
+        (drop_here(scaled=False), "stays as it is; divide it by 1 - dropout"),
+        (drop_here(masks=lambda x: x[..., :1].shape), "whole tokens are dropped"),
+        (drop_here(masks=lambda x: x[:1].shape), "lose the same values"),
+        (drop_here(masks=lambda x: x[:, :1].shape), "lose the same values"),
+        (drop_here(again=True), "one mask is used twice"),
+        (DropsHiddenTokens, "after the GELU whole tokens"),
+        (DropsTwice, "does the argument arrive"),
+        (dropping(share=lambda p: p / 2 if p < 0.9 else p), "does the argument arrive"),
+        (dropping(share=lambda p: 1 - p if p < 0.9 else p), "75% of the attention's results go"),
+        (dropping(share=lambda p: 0.1), "nothing|not|expected"),
         (dropping(attended=False), "the attention's result is not dropped"),
         (dropping(output=False), "the MLP's result is not dropped"),
         (dropping(hidden=False), "the values after the GELU are not dropped"),
@@ -523,6 +627,22 @@ WRONG = {
         (Block, "cannot be called as BlockWithDropout"),
     ],
     checks.encoder: [
+        (EncoderOfTwoHeads, "an argument is not used"),
+        (EncoderThatCountsThree, "last norm is missing"),
+        (
+            encoder(lambda self, z: self.norm(run(self.blocks, z)).squeeze()),
+            "wrong where axis 0 of tokens has length 1",
+        ),
+        (encoder(lambda self, z: [run(self.blocks, z)]), "returned a list of 1"),
+        (
+            encoder(lambda self, z: self.norm(run(self.blocks, z.clone().add_(0)))[:, 1:]),
+            "first of axis 1 is mis",
+        ),
+        (encoder(lambda self, z: self.norm(run(self.layers, z))), "not made in __init__"),
+        (
+            encoder(lambda self, z: self.norm(sum(block(z) for block in self.blocks))),
+            "the results are added",
+        ),
         (encoder(lambda self, z: run(self.blocks, z)), "last norm is missing, or never called"),
         (encoder(norm_after_each), "the last norm follows every block; it comes once"),
         (encoder(lambda self, z: self.norm(norm_after_each(self, z))), "and once more the last of them"),
@@ -553,6 +673,18 @@ WRONG = {
         (lambda d, depth, h, m: model.Encoder(package_sizes(d, depth, h, m)), "the package's own"),
     ],
     checks.layer_norm: [
+        (norm_with_eps(1e-6), "eps is always 1e-06; take the one"),
+        (norm_with_eps(1e-5), "eps is always 1e-05; take the one"),
+        (lambda x, w, b, eps: F.layer_norm(x, x.shape[-1:], w, b), "eps is always 1e-05; take the one"),
+        (norm_with_eps(1e-12), "eps is always 1e-12; take the one"),
+        (norm(lambda x, c, v, eps: c / v.clamp(min=eps).sqrt()), "eps is a floor"),
+        (norm(lambda x, c, v, eps: c / (v.sqrt() + eps**0.5)), "taken of eps as well"),
+        (norm(lambda x, c, v, eps: c / (c.abs().mean(-1, keepdim=True) + eps)), "averaged by size"),
+        (norm(lambda x, c, v, eps: F.normalize(c, dim=-1)), "scaled to length 1"),
+        (norm_over(1), "over axis 1, which is another"),
+        (lambda x, w, b, eps: norm_by_moments(x * w + b, 1, 0, eps), "come before the norm"),
+        (lambda x, w, b, eps: norm_by_moments(x, w, b, eps).clamp(-1, 1), "of them agree"),
+        (lambda x, w, b, eps: norm_by_moments(x, w, b, eps).T, "expected"),
         (norm(lambda x, c, v, eps: c / (x.var(-1, keepdim=True) + eps).sqrt()), "divides by D - 1; take"),
         (
             norm(lambda x, c, v, eps: c / (x.std(-1, keepdim=True) + eps)),
@@ -583,6 +715,15 @@ WRONG = {
         ),
     ],
     checks.mlp: [
+        (mlp_with(F.softplus), "softplus"),
+        (mlp_with(F.relu6), "ReLU"),
+        (mlp_with(lambda x: F.gelu(x) + x), "of them agree"),
+        (mlp_with(F.hardtanh), "of them agree"),
+        (
+            with_forward(Mlp, lambda self, x: self.hidden(self.output(x))),
+            "shapes do not fit there.*RuntimeError",
+        ),
+        (with_forward(Mlp, lambda self, x: Mlp.forward(self, x).mean(1)), "the mean over axis 1"),
         (mlp_with(torch.relu), "ReLU"),
         (mlp_with(lambda x: F.gelu(x, approximate="tanh")), "tanh approximation"),
         (mlp_with(lambda x: x * (1.702 * x).sigmoid()), "1.702 x"),

@@ -146,6 +146,7 @@ RIGHT = {
 
 WRONG = {
     checks.decay_to_start: [
+        (lambda w, s, r, d: towards_by_difference(w, s, 0.1, d), "right only where.*rate is 0.1"),
         (lambda w, s, r, d: w - r * d * w, "a decay towards zero"),
         (lambda w, s, r, d: w + r * d * (w - s), "away from the start"),
         (lambda w, s, r, d: w - d * (w - s), "the learning rate is missing"),
@@ -184,6 +185,7 @@ WRONG = {
         (lambda w, p: None, "is a return missing"),
     ],
     checks.least_squares: [
+        (lambda x, y, p: squares_by_inverse(x, y, 2.0), "right only where.*penalty is 2.0"),
         (squares_with(lambda x, y, p, e: torch.linalg.pinv(x) @ y), "the penalty is missing"),
         (lambda x, y, p: squares_by_inverse(x, y, p**2), "the penalty is squared"),
         (lambda x, y, p: squares_by_inverse(x, y, p * len(x)), "the mean of the errors"),
@@ -202,6 +204,7 @@ WRONG = {
         (lambda x, y, p: squares_by_inverse(x.sub_(0.0).mul_(2), y, p), "changes its input"),
     ],
     checks.nearest_mean: [
+        (lambda f, y, q: nearest_by_cdist(f, y, q) + 1, "to each the same is added, 1"),
         (lambda f, y, q: y[torch.cdist(q, f).argmin(1)], "the nearest single image decides"),
         (lambda f, y, q: torch.cdist(q, means_of(f, y)).argmax(1), "farthest is taken"),
         (lambda f, y, q: (q @ means_of(f, y).T).argmax(1), "the largest dot product"),
@@ -225,6 +228,7 @@ WRONG = {
         (lambda f, y, q: None, "is a return missing"),
     ],
     checks.polyak: [
+        (lambda w, d: polyak_by_loop(w, 0.9), "right only where.*decay is 0.9"),
         (lambda w, d: polyak_by_loop(w, 1 - d), "the shares have changed places"),
         (from_zero, "the mean begins at zero; it begins"),
         (lambda w, d: from_zero(w, d) / (1 - d ** len(w)), "as in Adam"),

@@ -74,7 +74,7 @@ def schedule_in_a_loop(steps, total, warmup):
 def schedule_by_masks(steps, total, warmup):
     factors = torch.empty_like(steps)
     rising = steps < warmup
-    factors[rising] = torch.linspace(0, 1, warmup + 1)[1:] if warmup else factors[rising]
+    factors[rising] = (steps[rising] + 1) / max(warmup, 1)
     factors[~rising] = 0.5 + 0.5 * torch.cos((steps[~rising] - warmup) * torch.pi / (total - warmup))
     return factors
 
@@ -251,8 +251,41 @@ def cosine(x, y):
     return F.normalize(x, dim=1) @ F.normalize(y, dim=1).T
 
 
+def schedule_of_all(steps, total, warmup):
+    return schedule_by_where(torch.arange(float(total)), total, warmup)
+
+
+def schedule_in_order(steps, total, warmup):
+    """Fills in the warm-up as if the steps came one after the other."""
+    factors = torch.empty_like(steps)
+    rising = steps < warmup
+    factors[rising] = torch.linspace(0, 1, warmup + 1)[1:] if warmup else factors[rising]
+    factors[~rising] = 0.5 + 0.5 * torch.cos((steps[~rising] - warmup) * torch.pi / (total - warmup))
+    return factors
+
+
+def votes_of_labels(train_images, train_labels, images, k, classes):
+    return votes_by_cdist(train_images, train_labels, images, k, int(train_labels.max()) + 1)
+
+
+def votes_by_weight(train_images, train_labels, images, k, classes):
+    near = torch.cdist(images.flatten(1), train_images.flatten(1)).topk(k, largest=False)
+    hot = F.one_hot(train_labels[near.indices], classes)
+    return (hot / near.values[..., None]).sum(1) / (1 / near.values).sum(1, keepdim=True)
+
+
+def entropy_by_two_parts(logits, labels):
+    return (torch.logsumexp(logits, 1) - (logits * F.one_hot(labels, logits.shape[1])).sum(1)).mean()
+
+
 RIGHT = {
-    checks.cross_entropy: (entropy_by_indexing, entropy_by_gather, entropy_in_loops, F.cross_entropy),
+    checks.cross_entropy: (
+        entropy_by_two_parts,
+        entropy_by_indexing,
+        entropy_by_gather,
+        entropy_in_loops,
+        F.cross_entropy,
+    ),
     checks.smoothed_cross_entropy: (smoothed_by_target, smoothed_in_two_parts, smoothed_by_torch),
     checks.schedule: (schedule_by_where, schedule_in_a_loop, schedule_by_masks),
     checks.adamw: (adamw_by_formula, adamw_in_place, adamw_by_weighted_sums, by_optimiser(torch.optim.AdamW)),
@@ -262,6 +295,8 @@ RIGHT = {
 
 WRONG = {
     checks.adamw: [
+        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, 0.01), "of them agree"),
+        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, eps=1e-6), "of them agree"),
         (by_optimiser(torch.optim.Adam), "Adam with L2"),
         (by_optimiser(torch.optim.SGD), "as SGD does"),
         (
@@ -308,6 +343,8 @@ WRONG = {
         (adamw_on_the_callers_weight, "changes its input"),
     ],
     checks.clipped: [
+        (lambda g, limit: F.normalize(g, dim=0) * limit, "is made longer"),
+        (lambda g, limit: g * min(1.0, 1.0 / max(g.norm().item(), 1e-12)), "length 1|right only where"),
         (lambda g, limit: g.clamp(-limit, limit), "each value is cut off for itself"),
         (lambda g, limit: g * limit / g.norm(), "shorter than the limit is made longer"),
         (lambda g, limit: g / g.norm(), "the result has length 1;"),
@@ -322,6 +359,13 @@ WRONG = {
         (lambda g, limit: g, "nothing is shortened"),
     ],
     checks.cross_entropy: [
+        *[
+            (lambda x, y, e=e: -of_labels((x.softmax(1) + e).log(), y).mean(), "which caps a loss")
+            for e in (1e-12, 1e-9, 1e-7)
+        ],
+        (lambda x, y: -of_labels(x.softmax(1).clamp(min=1e-8).log(), y).mean(), "which caps a loss"),
+        (lambda x, y: F.cross_entropy(x.clamp(-50, 50), y), "right only|it returned|values"),
+        (lambda x, y: F.nll_loss(x.softmax(1), y), "the logarithm is missing"),
         (lambda x, y: -of_labels(x.log_softmax(1), y).sum(), "the losses are added"),
         (lambda x, y: -of_labels(x.log_softmax(1), y), "no mean over the batch"),
         (lambda x, y: -(x.log_softmax(1) * F.one_hot(y, x.shape[1])).mean(), "over all B x K values"),
@@ -350,6 +394,17 @@ WRONG = {
         (lambda x, y: (x.argmax(1) == y).float().mean(), "it returned .*: expected"),
     ],
     checks.schedule: [
+        (schedule_of_all, "those of all steps from 0 on"),
+        (
+            lambda steps, total, warmup: schedule_of_all(steps, total, warmup)[: len(steps)],
+            "those of the first steps",
+        ),
+        (schedule_in_order, "shapes do not fit there.*RuntimeError"),
+        (lambda steps, total, warmup: schedule_by_where(steps, total, 5), "right only where.*warmup is 5"),
+        (
+            lambda steps, total, warmup: schedule_by_where(steps, len(steps), warmup),
+            "total - warmup|right|values",
+        ),
         (schedule_with(lambda step, total, warmup: step / warmup), "wastes a step"),
         (schedule_with(lambda step, total, warmup: step / (warmup - 1)), "reaches 1 in its last step"),
         (schedule_with(until=lambda step, warmup: step <= warmup), "one step too long"),
@@ -389,6 +444,21 @@ WRONG = {
         (schedule_by_the_packages, "the package's own"),
     ],
     checks.smoothed_cross_entropy: [
+        (
+            lambda x, y, s: (
+                -(((1 - s) * F.one_hot(y, x.shape[1]) + s / x.shape[1]) * x.softmax(1).log()).sum(1).mean()
+            ),
+            "infinite loss|no number",
+        ),
+        (
+            lambda x, y, s: (
+                (1 - s) * (x.exp().sum(1).log() - of_labels(x, y)).mean()
+                + s * (x.exp().sum(1).log() - x.mean(1)).mean()
+            ),
+            "infinite loss|no number",
+        ),
+        (lambda x, y, s: (1 - s) * F.cross_entropy(x, y), "the wrong classes get nothing"),
+        (lambda x, y, s: F.cross_entropy(x, y, label_smoothing=0.1), "is always 0.1"),
         (smoothed_with(lambda hot, s, k: (1 - s) * hot + s / (k - 1) * (1 - hot)), "wrong classes alone"),
         (smoothed_with(lambda hot, s, k: hot), "labels are not smoothed"),
         (smoothed_with(lambda hot, s, k: (1 - s) * hot + s), "the whole smoothing"),
@@ -413,6 +483,10 @@ WRONG = {
         ),
     ],
     checks.votes: [
+        (votes_of_labels, "the classes are counted by the labels"),
+        (votes_by_weight, "all k votes weigh the same"),
+        (lambda *given: votes_by_cdist(*given).squeeze(0), "wrong where axis 0 of images has length 1"),
+        (lambda *given: votes_by_cdist(*given[:3], 3, given[4]), "right only where.*k is 3"),
         (votes_with(lambda x, y: -torch.cdist(x, y)), "the k farthest images"),
         (votes_with(torch.cdist, count=lambda shares, k, classes: shares.sum(1)), "divide by k"),
         (
@@ -441,7 +515,7 @@ WRONG = {
             lambda train_images, train_labels, images, k, classes: votes_by_cdist(
                 train_images, train_labels, images, k, classes
             ).argmax(1),
-            "it returned shape",
+            "the class with most votes",
         ),
     ],
 }

@@ -464,6 +464,48 @@ class PreActivationWithANormTooMany(PreActivation):
         self.shortcut_norm = hybrid.norm(CONFIG, 4 * width)
 
 
+class ConvolutionOfThree(Convolution):
+    def __init__(self, channels, features, kernel, stride):
+        super().__init__(channels, features, kernel, 2)
+
+
+class BottleneckOfStride(Bottleneck):
+    """Its shortcut is changed only where the map is halved."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
+        if stride == 1:
+            self.shortcut, self.shortcut_norm = nn.Identity(), nn.Identity()
+
+
+class BottleneckOfChannels(Bottleneck):
+    """Its shortcut is changed only where the channels are others."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
+        if channels == 4 * width:
+            self.shortcut, self.shortcut_norm = nn.Identity(), nn.Identity()
+
+
+class BottleneckThatDrops(Bottleneck):
+    def forward(self, features):
+        return F.dropout(super().forward(features), 0.1, self.training)
+
+
+class UnitOfStride(PreActivation):
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
+        if stride == 1:
+            self.shortcut = nn.Identity()
+
+
+class UnitOfChannels(PreActivation):
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
+        if channels == 4 * width:
+            self.shortcut = nn.Identity()
+
+
 RIGHT = {
     checks.same_padding: (padding_by_formula, padding_by_copying, padding_by_concatenation),
     checks.standardised_conv: (Convolution, ConvolutionWithVarMean, ConvolutionFilterByFilter),
@@ -478,9 +520,12 @@ RIGHT = {
 
 WRONG = {
     checks.bottleneck: [
+        (BottleneckOfStride, "it has other parameters.*missing +shortcut"),
+        (BottleneckOfChannels, "it has other parameters.*missing +shortcut"),
+        (BottleneckThatDrops, "while it trains it gives something else"),
         (
             with_start(Bottleneck, lambda unit: nn.init.ones_(unit.norm3.weight)),
-            "norm3.weight has to begin at 0 and does not",
+            "norm3.weight does not begin at 0",
         ),
         (bottleneck(lambda self, inner, past, short: short + inner()), "last ReLU is missing"),
         (
@@ -520,6 +565,14 @@ WRONG = {
         (cost_by_sorted_interp, "in order of cost"),
     ],
     checks.group_norm: [
+        (lambda x, groups, eps: norm_by_einops(x, groups, 1e-5), "eps is always 1e-05"),
+        (lambda x, groups, eps: norm_by_einops(x, groups, 1e-6), "eps is always 1e-06"),
+        (lambda x, groups, eps: F.group_norm(x, groups), "eps is always 1e-05"),
+        (
+            lambda x, groups, eps: norm_by_einops(x, groups, eps).squeeze(0),
+            "wrong where axis 0 of features has length 1",
+        ),
+        (lambda x, groups, eps: norm_by_einops(x, 2, eps), "2 of 3 inputs came out right"),
         (norm_over(2), "each place is normalised for itself"),
         (norm_over(1, 2), "as in LayerNorm"),
         (norm_over(3, 4), "each channel is normalised for itself"),
@@ -555,6 +608,8 @@ WRONG = {
         ),
     ],
     checks.pre_activation: [
+        (UnitOfStride, "it has other parameters.*missing +shortcut"),
+        (UnitOfChannels, "it has other parameters.*missing +shortcut"),
         (
             pre_activation(lambda self, x, n, z, branch, path: F.relu(path + branch(z))),
             "a ReLU follows the sum",
@@ -614,6 +669,11 @@ WRONG = {
         (StemInAList, "layers in a Python list are not seen"),
     ],
     checks.same_padding: [
+        (
+            lambda images, kernel, stride: padding_by_formula(images, kernel, 2),
+            "right only where|pads|returned",
+        ),
+        (lambda images, kernel, stride: padding_by_formula(images, 3, stride), "right only where|returned"),
         (pads_alike, "pads both sides alike"),
         (pads_before, "stand before the image"),
         (pads_with_the_border, "repeats the border"),
@@ -628,6 +688,7 @@ WRONG = {
         (hybrid.same_padding, "the package's own"),
     ],
     checks.standardised: [
+        (lambda w, eps: filters_by_formula(w, eps).clamp(-3, 3) * 0.5, "of them agree"),
         (filters_with(lambda w, centred, variance, eps: w), "come back as they are"),
         (
             filters_with(lambda w, centred, variance, eps: w / (variance.sqrt() + eps)),
@@ -664,6 +725,11 @@ WRONG = {
         (lambda w, eps: filters_by_formula(w.detach(), eps), "no gradient can flow back"),
     ],
     checks.standardised_conv: [
+        (ConvolutionOfThree, "expected|an argument is not used"),
+        (
+            convolution_of(standardised, lambda x, *_: padding_by_formula(x, 3, 2)),
+            "right for .* and not for|expected",
+        ),
         (convolution_of(same), "used as they are"),
         (convolution_of(centred), "not divided by their standard deviation"),
         (convolution_of(lambda w: w / (deviation(w) + 1e-5)), "mean of the filters"),
@@ -693,6 +759,8 @@ WRONG = {
         (convolution_of(lambda w: centred(w) / (deviation(w).detach() + 1e-5)), "gradient of weight is not"),
     ],
     checks.window: [
+        (lambda places, layers: window_by_steps(places + 1, layers), "values are not"),
+        (lambda places, layers: window_by_steps(places, layers[:1]), "right only where|values are not"),
         (lambda places, layers: window_by_steps(places, layers[::-1]), "followed from the photo on"),
         (window_with(lambda a, b, k, s, p: (a * s - p, b * s - p + k)), "one too far"),
         (window_with(lambda a, b, k, s, p: (a * s + p, b * s + p + k - 1)), "the padding is added"),

@@ -306,6 +306,12 @@ WRONG = {
         (lambda x, p: None, "is a return missing"),
     ],
     checks.masked_loss: [
+        (lambda z, t, c: -z.softmax(-1).log().gather(-1, t[..., None])[c].mean(), "infinite loss"),
+        (
+            lambda z, t, c: (z.exp().sum(-1).log() - z.gather(-1, t[..., None])[..., 0])[c].mean(),
+            "infinite loss|no number",
+        ),
+        (lambda z, t, c: loss_by_index(z[:1], t[:1], c[:1]), "right only where|it returned"),
         (lambda z, t, c: each_loss(z, t).mean(), "all patches count"),
         (lambda z, t, c: F.cross_entropy(z.flatten(0, 1), t.flatten()), "all patches count"),
         (lambda z, t, c: loss_by_index(z, t, ~c), "the patches that the model sees count"),
@@ -324,6 +330,8 @@ WRONG = {
         (lambda z, t, c: loss_by_index(z, t, c).item(), "returned float"),
     ],
     checks.standardised_patches: [
+        (lambda x: F.layer_norm(x, x.shape[-1:]), "1e-5 is added"),
+        (lambda x: 2 * standard_by_norm(x), "all are 2 times as large"),
         (lambda x: x / (var_of(x) + 1e-6).sqrt(), "the mean is not taken away"),
         (centred_of, "not divided by the standard deviation"),
         (lambda x: centred_of(x) / (var_of(x) + 1e-6), "divide by its root"),
@@ -340,6 +348,8 @@ WRONG = {
         (lambda x: standard_by_norm(x.sub_(1.0)), "changes its input"),
     ],
     checks.visible_only: [
+        (lambda x, h: visible_by_index(x, h)[:, :2], "expected"),
+        (lambda x, h: visible_by_index(x, h).flip(-1), "axis 2 is turned round"),
         (lambda x, h: visible_by_index(x, ~h), "these are the hidden patches"),
         (lambda x, h: x * ~h[..., None], "set to zero"),
         (lambda x, h: x.masked_fill(h[..., None], 0.0), "set to zero"),

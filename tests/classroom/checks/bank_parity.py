@@ -86,6 +86,8 @@ RIGHT = {
 
 WRONG = {
     checks.qkv_from_jax: [
+        (lambda q, k, v: qkv_by_transposing(q, k, v) / len(q) ** 0.5, "all are off by one factor"),
+        (lambda q, k, v: qkv_by_transposing(q, k, v)[: 2 * len(q)], "expected"),
         (lambda q, k, v: torch.cat([one.flatten(1) for one in (q, k, v)]), "are not transposed: JAX has"),
         (lambda q, k, v: torch.cat([one.reshape(len(one), -1) for one in (q, k, v)]), "are not transposed"),
         (lambda q, k, v: torch.cat([one.flatten(1) for one in (q, k, v)], dim=1), "the result is transposed"),
@@ -106,6 +108,13 @@ WRONG = {
         (lambda q, k, v: qkv_by_transposing(q, k, v).data, "no gradient can flow back"),
     ],
     checks.stretch_positions: [
+        (then(stretched_by_matrix, lambda x: x[:-1]), "the last of axis 0 is missing"),
+        (then(stretched_by_matrix, lambda x: x.roll(1, 0)), "one place beside"),
+        (then(stretched_by_matrix, lambda x: x[None]), "its values are right: reshape"),
+        (
+            then(stretched_by_matrix, lambda x: F.normalize(x, dim=-1)),
+            "off by factors, one for each place along axis 0",
+        ),
         (
             lambda table, count: F.interpolate(table.T[None], size=count, mode="linear")[0].T,
             "the areas lie on each other",

@@ -280,10 +280,28 @@ ORDERS = (
     ("b (gw gh) (p2 p1 c)", "column by column, and inside a patch columns"),
 )
 
+
+class EmbeddingThatDrops(Embedding):
+    def forward(self, images):
+        return F.dropout(super().forward(images), 0.1, self.training)
+
+
+class EmbeddingOfPatchesOfFour(Embedding):
+    def forward(self, images):
+        return self.projection(patchify_by_permute(images, 4))
+
+
+class EmbeddingByUnfold(Embedding):
+    def forward(self, images):
+        size = self.patch_size
+        windows = images.unfold(2, size, size).unfold(3, size, size).permute(0, 2, 3, 4, 5, 1)
+        return F.linear(windows.flatten(3).flatten(1, 2), self.projection.weight, self.projection.bias)
+
+
 RIGHT = {
     checks.patchify: (patchify_in_loops, patchify_by_permute, patchify_by_unfold, patchify_by_convolution),
     checks.unpatchify: (unpatchify_in_loops, unpatchify_by_permute, unpatchify_by_fold),
-    checks.patch_embedding: (Embedding, EmbeddingByConvolution, EmbeddingByEinsum),
+    checks.patch_embedding: (EmbeddingByUnfold, Embedding, EmbeddingByConvolution, EmbeddingByEinsum),
     checks.overlapping_patches: (
         overlapping_by_unfold,
         overlapping_by_views,
@@ -294,6 +312,18 @@ RIGHT = {
 
 WRONG = {
     checks.overlapping_patches: [
+        (
+            lambda images, size, stride: overlapping_by_views(images, size, size // 2),
+            "3 of 4 inputs came out right",
+        ),
+        (
+            then(overlapping_by_views, lambda x: x.squeeze(0)),
+            "they are wrong where axis 0 of images has length 1",
+        ),
+        (
+            lambda images, size, stride: overlapping_by_views(images.mT, size, stride),
+            "column by column",
+        ),
         (overlapping_in_order("b (gh gw) (c p1 p2)"), "channels come first"),
         (overlapping_in_order("b (gw gh) (p1 p2 c)"), "column by column"),
         (overlapping_in_order("b (gh gw) (p2 p1 c)"), "columns run before rows"),
@@ -317,6 +347,17 @@ WRONG = {
         ),
     ],
     checks.patch_embedding: [
+        (EmbeddingThatDrops, "while it trains it gives something else"),
+        (EmbeddingOfPatchesOfFour, "shapes do not fit|an argument is not used"),
+        (embedding_then(lambda x: x.squeeze()), "wrong where axis 0 of images has length 1"),
+        (embedding_then(lambda x: x[:1].expand_as(x)), "right only where axis 0|along axis 0"),
+        (embedding_then(lambda x: x.flip(1)), "axis 1 is turned round"),
+        (embedding_then(lambda x: x * 0.5), "all are 0.5 times"),
+        (embedding(lambda images, size: patchify_by_permute(images / 255, size)), "divided by 255"),
+        (
+            embedding(lambda images, size: patchify_by_permute(images.flip(1), size)),
+            "colours are turned round",
+        ),
         (embedding(cut("b (gh gw) (c p1 p2)")), "channels come first"),
         (embedding(cut("b (gh gw) (p2 p1 c)")), "columns run before rows"),
         (embedding(cut("b (gw gh) (p1 p2 c)")), "column by column"),
@@ -367,6 +408,37 @@ WRONG = {
         (with_start(Embedding, lambda m: m.double()), "is torch.float64"),
     ],
     checks.patchify: [
+        (
+            lambda images, size: patchify_by_permute(images.flip(1), size),
+            "right only where.*axis 1 of images has",
+        ),
+        (lambda images, size: patchify_by_permute(images / 255, size), "all are 0.003922 times"),
+        (lambda images, size: patchify_by_permute(images[:1], size).expand(len(images), -1, -1), "axis 0"),
+        (
+            lambda images, size: patchify_by_permute(images, size).squeeze(0),
+            "wrong where axis 0 of images has length 1",
+        ),
+        (lambda images, size: patchify_by_permute(images, size)[0], "its values are right|first of axis 0"),
+        (lambda images, size: patchify_by_permute(images, size).abs(), "their signs are lost"),
+        (
+            lambda images, size: patchify_by_permute(images, size).flip(0),
+            "axis 0 is turned round|right only where",
+        ),
+        (lambda images, size: patchify_by_permute(images, 2), "right only where.*patch_size is 2"),
+        (
+            lambda images, size: rearrange(images, "b c (h p) (w q) -> b (h w) (p q c)", p=size, q=size, c=3),
+            "shapes do not fit there.*EinopsError",
+        ),
+        (
+            lambda images, size: (
+                images.reshape(*images.shape[:2], *[images.shape[2] // size, size] * 2)
+                .permute(0, 2, 4, 3, 5, 1)
+                .flatten(3)
+                .flatten(1, 2)
+            ),
+            "shapes do not fit there.*RuntimeError",
+        ),
+        (lambda images, size: patchify_by_permute(images, (size, size)), "kind of value|shapes do not"),
         (None, "it got None: hand in `patchify` itself"),
         (torch.zeros(2), "it got a tensor: hand in `patchify` itself, not its result"),
         ("patchify", "it got a str"),
@@ -407,12 +479,35 @@ WRONG = {
         (lambda images, size: F.unfold(images, size, stride=size), "last two axes|F.unfold"),
         (lambda images, size: F.unfold(images, size, stride=size).mT, "channels come first"),
         (forgets_a_row, "returned shape"),
-        (first_channel, ""),
+        (first_channel, "right only where.*axis 1 of images has length 1"),
         (then(patchify_by_permute, lambda x: x + 1), "the values are not"),
         (then(patchify_by_permute, lambda x: x + 5e-6), "the values are not"),
         (square_grids_only, "inputs came out right|returned shape"),
     ],
     checks.unpatchify: [
+        (
+            lambda patches, size, grid: unpatchify_by_permute(
+                patches, size, [math.isqrt(patches.shape[1])] * 2
+            ),
+            "shapes do not fit there",
+        ),
+        (
+            lambda patches, size, grid: unpatchify_by_permute(patches, size, grid[::-1]),
+            "2 of 4 inputs came out right",
+        ),
+        (
+            lambda patches, size, grid: unpatchify_by_permute(patches, size, grid).flip(1),
+            "axis 1 is turned|right only",
+        ),
+        (
+            lambda patches, size, grid: unpatchify_by_permute(patches, size, grid).squeeze(),
+            "wrong where axis 0 of patches has length 1",
+        ),
+        (
+            lambda patches, size, grid: unpatchify_by_permute(patches, size, grid)[:1],
+            "right only|along|first of",
+        ),
+        (lambda patches, size, grid: -unpatchify_by_permute(patches, size, grid), "sign is turned"),
         *[(glued(order), sentence) for order, sentence in ORDERS],
         (glued_strided, "lie a grid apart"),
         (glued_by_reshape, "reshape alone"),
@@ -420,7 +515,7 @@ WRONG = {
         (then(unpatchify_by_permute, lambda x: x.permute(0, 2, 3, 1)), "channels come last"),
         (then(unpatchify_by_permute, lambda x: x.flip(2)), "the values are not"),
         (then(unpatchify_by_permute, lambda x: x + 5e-6), "the values are not"),
-        (then(unpatchify_by_permute, lambda x: x.clamp(0, 1)), "the values are not"),
+        (then(unpatchify_by_permute, lambda x: x.clamp(0, 1)), "of them agree"),
         (lambda patches, size, grid: patches, "returned shape"),
         (then(unpatchify_by_permute, torch.Tensor.detach), "no gradient"),
     ],

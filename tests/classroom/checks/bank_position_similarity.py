@@ -156,6 +156,7 @@ RIGHT = {
 
 WRONG = {
     checks.additive_share: [
+        (lambda v, grid: 100 * additive_by_means(v, grid), "it is 100 times as large"),
         (additive_not_centred, "counted twice"),
         (additive_half_centred, "still in it: centre first"),
         (variant(additive, parts=lambda rows, columns: rows), "the columns are left out"),
@@ -168,6 +169,7 @@ WRONG = {
         (lambda v, grid: additive(v - v.mean(1, keepdim=True), grid), "each vector's own mean"),
     ],
     checks.centred_similarity: [
+        (lambda v: 2 * centred_by_unit(v), "all are 2 times as large"),
         (cosines, "the mean vector is not taken away"),
         (torch.corrcoef, r"each vector's own mean is taken away \(dim=1\)"),
         (lambda v: cosines(v - v.mean()), "one number is taken away"),

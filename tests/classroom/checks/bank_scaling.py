@@ -176,6 +176,7 @@ RIGHT = {
 
 WRONG = {
     checks.attention_bytes: [
+        (weights_with(lambda r, t, h, n, b, s: 3 * r), "it is 3 times as large"),
         (weights_with(lambda r, t, h, n, b, s: r // h), "there is one head only"),
         (weights_with(lambda r, t, h, n, b, s: r // n), "there is one block only"),
         (weights_with(lambda r, t, h, n, b, s: r // b), "there is one image only"),
@@ -194,6 +195,8 @@ WRONG = {
         (weights_with(lambda r, t, h, n, b, s: None), "is a return missing"),
     ],
     checks.block_flops: [
+        (lambda t, d, m: flops_by_formula(t, d, m) / 1e9, "all are 1e-09 times as large"),
+        (flops_with(lambda a, b, c, t, d, m: [a, b]), "the last of axis 0 is missing"),
         (lambda t, d, m: flops_by_formula(t, d, m) // 2, "a multiply-add counts once"),
         (lambda t, d, m: flops_by_formula(t, d, m) * 2, "they count twice"),
         (flops_with(lambda a, b, c, t, d, m: [a / 2, b, c]), "queries, keys and values are one product"),

@@ -266,6 +266,8 @@ RIGHT = {
 
 WRONG = {
     checks.erase: [
+        (lambda x, centres, share: erase_by_mask(x, centres, 0.4), "right only where.*share is 0.4"),
+        (lambda x, centres, share: erase_by_mask(x, centres, share) / 255, "all are 0.003922 times"),
         (
             lambda x, centres, share: erase_by_mask(x, centres[:1].expand_as(centres), share),
             "the same square",
@@ -289,6 +291,7 @@ WRONG = {
         (erases_in_place, "changes its input"),
     ],
     checks.mixup: [
+        (mixup_with(lambda x, y, s, p: (s * x + (1 - s) * y) / 2), "all are 0.5 times as large"),
         (mixup_with(lambda x, y, s, p: (1 - s) * x + s * y), "the shares have changed places"),
         (mixup_with(lambda x, y, s, p: s[0] * x + (1 - s[0]) * y), "share of the first pair"),
         (mixup_with(lambda x, y, s, p: s.mean() * x + (1 - s.mean()) * y), "mean of all shares"),
@@ -326,6 +329,7 @@ WRONG = {
         (lambda w, g, rate, parts: w.copy_(muon_by_chunks(w, g, rate, parts)), "changes its input"),
     ],
     checks.neighbours: [
+        (lambda *given: local_by_rearrange(*given).mT, "its axes stand in another order"),
         (
             lambda hidden, kernel, bias, rows: local_by_rearrange(
                 hidden, kernel, bias, hidden.shape[1] // rows
@@ -403,7 +407,7 @@ WRONG = {
         (exactly_orthogonal, "the exact U V"),
         (orthogonal_with(count=lambda rounds: 0), "only divided by its norm"),
         (lambda g, rounds: g.norm() * orthogonal_by_loop(g, rounds), "multiplied by the norm again"),
-        (lambda g, rounds: orthogonal_by_loop(g.bfloat16(), rounds), "the values are not"),
+        (lambda g, rounds: orthogonal_by_loop(g.bfloat16(), rounds), "of them agree"),
         (lambda g, rounds: orthogonalise(g[None], rounds)[0], "the package's own"),
     ],
 }

@@ -225,14 +225,55 @@ class UsesATokenThatIsNotThere(SequenceWithOption):
 FALSE = r"class_token=False\): "
 
 
+class SequenceThatDrops(Sequence):
+    def __init__(self, num_patches, dim):
+        super().__init__(num_patches, dim)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, embeddings):
+        return self.dropout(super().forward(embeddings))
+
+
+class SequenceThatDropsPatches(Sequence):
+    def forward(self, embeddings):
+        return super().forward(F.dropout(embeddings, 0.1, self.training))
+
+
+class SequenceThatShufflesInTraining(Sequence):
+    def forward(self, embeddings):
+        return super().forward(embeddings[:, torch.randperm(36)] if self.training else embeddings)
+
+
+class SequenceByIndex(Sequence):
+    def forward(self, embeddings):
+        z = embeddings.new_empty(len(embeddings), embeddings.shape[1] + 1, embeddings.shape[2])
+        z[:, 0], z[:, 1:] = self.class_token[:, 0], embeddings
+        return torch.add(z, self.position)
+
+
+class OptionThatDrops(SequenceWithOption):
+    def forward(self, z):
+        return F.dropout(super().forward(z), 0.1, self.training)
+
+
 RIGHT = {
-    checks.token_sequence: (Sequence, SequenceInParts, SequenceByPadding),
+    checks.token_sequence: (SequenceByIndex, Sequence, SequenceInParts, SequenceByPadding),
     checks.grid_position: (GridPosition, GridPositionByRepeating, GridPositionInLoops, GridPositionByIndex),
     checks.optional_class_token: (SequenceWithOption, SequenceOfAList, SequenceWithAnEmptyToken),
 }
 
 WRONG = {
     checks.grid_position: [
+        (
+            grid(lambda self: GridPosition.forward(self) + F.dropout(self.row[0], 0.5, self.training)),
+            "values are not|tr",
+        ),
+        (grid(lambda self: GridPosition.forward(self).flip(1)), "axis 1 is turned round"),
+        (grid(lambda self: GridPosition.forward(self).mT), "in another order"),
+        (
+            grid(lambda self: F.layer_norm(GridPosition.forward(self), self.row.shape[-1:])),
+            "of them agree",
+        ),
         (grid(lambda self: (self.column[:, None] + self.row).flatten(0, 1)[None]), "column by column"),
         (
             grid(lambda self: (self.row[:, None] + 0 * self.column).flatten(0, 1)[None]),
@@ -259,6 +300,8 @@ WRONG = {
         ),
     ],
     checks.optional_class_token: [
+        (OptionThatDrops, "while it trains it gives something else"),
+        (option(lambda self, z: SequenceWithOption.forward(self, z).transpose(0, 1)), "in another order"),
         (AlwaysAToken, FALSE + r"it has other parameters(.|\n)*unexpected class_token"),
         (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 128\)"),
         (SkipsPlaceZero, FALSE + "the first patch is lost"),
@@ -266,12 +309,51 @@ WRONG = {
         (FirstPatchWithoutPosition, FALSE + "the first patch gets no position"),
         (AveragesAtOnce, FALSE + "the tokens are averaged"),
         (NoPositionsWithoutAToken, FALSE + "the positions are not added"),
-        (UsesATokenThatIsNotThere, FALSE + "it stopped with AttributeError"),
+        (UsesATokenThatIsNotThere, FALSE + "something is None there.*stopped with AttributeError"),
         (TokenLast, "TokenSequenceWithOption: the class token stands last"),
         (option(lambda self, z: z), "TokenSequenceWithOption: "),
         (SequenceWithOption(25, 32), "hand in the class itself, as `TokenSequenceWithOption`"),
     ],
     checks.token_sequence: [
+        (SequenceThatDrops, "while it trains it gives something else"),
+        (SequenceThatDropsPatches, "while it trains it gives something else"),
+        (SequenceThatShufflesInTraining, "while it trains it gives something else"),
+        (
+            sequence(lambda self, x: F.layer_norm(Sequence.forward(self, x), x.shape[-1:])),
+            "a LayerNorm follows",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), 8 * x], 1) + self.position),
+            r"multiplied by sqrt\(D\)",
+        ),
+        (
+            sequence(
+                lambda self, x: (
+                    F.pad(self.class_token, (0, 0, 0, 36, 0, len(x) - 1))
+                    + F.pad(x, (0, 0, 1, 0))
+                    + self.position
+                )
+            ),
+            "only the first image gets the class token",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([first_of(self, x), x + self.class_token], 1) + self.position),
+            "a second time",
+        ),
+        (
+            sequence(lambda self, x: torch.cat([x.mean(1, keepdim=True), x], 1) + self.position),
+            "the mean of the patches; it is",
+        ),
+        (
+            sequence(lambda self, x: Sequence.forward(self, x).squeeze(0)),
+            "wrong where axis 0 of embeddings has length 1",
+        ),
+        (
+            sequence(lambda self, x: Sequence.forward(self, x)[:, 1:]),
+            "the first of axis 1 is missing|no class tok",
+        ),
+        (sequence(lambda self, x: Sequence.forward(self, x).flip(1)), "axis 1 is turned round"),
+        (sequence(lambda self, x: Sequence.forward(self, x).half().float()), "more than rounding"),
         (
             sequence(lambda self, x: torch.cat([x, first_of(self, x)], 1) + self.position),
             "class token stands last",
@@ -331,7 +413,7 @@ WRONG = {
         (with_start(Sequence, repeat_one_row), "values that repeat|deviation"),
         (
             with_start(Sequence, lambda m: nn.init.normal_(m.class_token, std=0.02)),
-            "class_token has to begin at 0 and does not",
+            "class_token does not begin at 0",
         ),
     ],
 }

@@ -254,9 +254,21 @@ class ClassesFirst(ViT):
         self.head = nn.Linear(fields["num_classes"], fields["dim"])
 
 
+class HeadsAndDepthSwapped(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.encoder = Encoder(fields["dim"], fields["depth"], fields["depth"], fields["mlp_dim"])
+
+
+class ViTByModules(ViT):
+    def forward(self, images):
+        first = nn.Sequential(self.patch_embedding, self.tokens, self.encoder)(images).unbind(1)[0]
+        return first @ self.head.weight.T + self.head.bias
+
+
 RIGHT = {
     checks.trained_weights: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
-    checks.vision_transformer: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
+    checks.vision_transformer: (ViTByModules, ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
     checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
     checks.predicted_operations: (operations_by_formula, operations_of_products, operations_of_tensors),
     checks.mean_vit: (MeanViT, MeanOfAnswers, MeanBySubtraction, MeanByPooling),
@@ -281,6 +293,13 @@ WRONG = {
         (lambda **fields: load_pretrained("tiny-imagenet"), "the package's own"),
     ],
     checks.mean_vit: [
+        (
+            vit(lambda self, x: MeanViT.forward(self, x).squeeze()),
+            "wrong where axis 0 of images has length 1",
+        ),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].mean(0))), "expected"),
+        (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].sum(1) / 17)), "of them agree"),
+        (vit(lambda self, x: MeanViT.forward(self, x[:1]).expand(len(x), -1)), "right only where axis 0"),
         (ViT, "the head reads the class token"),
         (vit(lambda self, x: self.head(encoded(self, x).mean(1))), "the class token is in the mean"),
         (vit(lambda self, x: self.head(encoded(self, x)[:, :-1].mean(1))), "leaves the last patch out"),
@@ -306,6 +325,8 @@ WRONG = {
         (MeanWithoutClassToken, r"missing +tokens.class_token"),
     ],
     checks.predicted_operations: [
+        (then(operations_by_formula, lambda x: 10 * x), "it is 10 times as large"),
+        (lambda *sizes: operations_by_formula(*sizes[:-1], sizes[-1] // 0), "it divides by 0"),
         (operations(without_class_token), "class token is missing: T = N"),
         (then(operations_by_formula, lambda x: x // 2), "a multiply-add counts once"),
         (then(operations_by_formula, lambda x: 2 * x), "here they count twice"),
@@ -329,6 +350,16 @@ WRONG = {
         (operations_of_the_package, "the package's own"),
     ],
     checks.predicted_parameters: [
+        (
+            lambda size, patch, c, d, depth, m, k: (
+                parameters_by_formula(size, patch, c, d, depth, m, k)
+                + (size // patch - (size // patch) ** 2) * d
+            ),
+            "as many patches as along one side",
+        ),
+        (then(parameters_by_formula, lambda x: 4 * x), "it is 4 times as large"),
+        (then(parameters_by_formula, lambda x: x / 2), "it is 2 times too small"),
+        (then(parameters_by_formula, str), "it returned str"),
         (
             counted(lambda n, p, c, d, depth, m, k: -d),
             "the class token is missing.*class token's position is missing",
@@ -361,6 +392,19 @@ WRONG = {
         (12, "it got a int"),
     ],
     checks.vision_transformer: [
+        (HeadsAndDepthSwapped, "of them agree"),
+        (vit_then(torch.squeeze), "wrong where axis 0 of images has length 1"),
+        (vit_then(lambda x: x[:1].expand_as(x)), "along axis 0 only 1 of 2 are right"),
+        (vit_then(lambda x: x.mT), "its axes stand in another order"),
+        (vit_then(lambda x: x / x.shape[-1] ** 0.5), "all are 0.4472 times as large"),
+        (
+            vit_then(lambda x: x - x.amax(-1, keepdim=True)),
+            "something is added that changes along axis 0 alone",
+        ),
+        (vit(lambda self, x: ViT.forward(self, x.flip(1))), "colours of the images are turned round"),
+        (vit(lambda self, x: self.head(self.encode(x)[:, 0])), "not made in __init__.*AttributeError"),
+        (vit(lambda self, x: self.head(encoded(self, x)[0])), "expected"),
+        (vit_then(lambda x: x.softmax(-1).log()), "log-softmax"),
         (vit(lambda self, x: self.head(encoded(self, x).mean(1))), "mean of all tokens"),
         (vit(lambda self, x: self.head(encoded(self, x)[:, 1:].mean(1))), "mean of the patches"),
         (vit(lambda self, x: self.head(encoded(self, x)[:, -1])), "the last token"),
@@ -413,7 +457,7 @@ WRONG = {
         (EncoderOfOne, r"missing +encoder.blocks.1"),
         (
             with_start(ViT, lambda m: nn.init.xavier_uniform_(m.head.weight)),
-            "head.weight has to begin at 0 and does not",
+            "head.weight does not begin at 0",
         ),
         (lambda image_size, patch_size: None, "cannot be called as"),
         (lambda **fields: model.VisionTransformer(model.ViTConfig(**fields)), "the package's own"),

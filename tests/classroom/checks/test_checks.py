@@ -20,6 +20,11 @@ from project_facts import ROOT
 
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
+from vit_classroom.checks.judging import judge_function
+from vit_classroom.checks.report import Case, Piece
+
+BARE = "of them agree"
+"""What is said of a result of the right shape about which nothing is known."""
 
 
 @pytest.mark.parametrize(("check", "piece"), [(check, piece) for check in RIGHT for piece in RIGHT[check]])
@@ -38,8 +43,11 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
         monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.3)
     with pytest.raises(checks.CheckFailed) as failure:
         check(piece, seed=0)
-    assert re.search(message, str(failure.value), re.DOTALL)
-    assert "Read again: chapter" in str(failure.value)
+    said = str(failure.value)
+    assert re.search(message, said, re.DOTALL)
+    assert "Read again: chapter" in said
+    assert BARE not in said or BARE in message
+    assert re.search(r": .+\. It stopped with", said) or "stopped with" not in said
     assert capsys.readouterr().out == ""
 
 
@@ -52,11 +60,13 @@ def test_the_bank_has_what_every_check_needs():
     assert min(len(pieces) for pieces in RIGHT.values()) >= 3
 
 
+def test_nearly_every_wrong_answer_in_the_bank_is_known():
+    """A bare share of values is said of no answer whose pattern does not have it; see above."""
+    assert sum(BARE in message for _, _, message in WRONG) <= 0.05 * len(WRONG)
+
+
 def test_of_two_sentences_that_fit_both_are_said():
     """With one head the two scales are the same number."""
-    from vit_classroom.checks.judging import judge_function
-    from vit_classroom.checks.report import Case, Piece
-
     x = torch.randn(3, 4)
     piece = Piece("double(x)", "(3, 4)", "chapter 0")
     case = Case((x,), 2 * x, {"it is squared": x + 1, "it is one more": x + 1, "it is half": x / 2})
@@ -65,6 +75,43 @@ def test_of_two_sentences_that_fit_both_are_said():
         match="it gives what each of these mistakes would give:\n  · it is one more\n  · it is squared",
     ):
         judge_function(piece, lambda x: x + 1, lambda x: 2 * x, [case], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda y: y / 2, "an input comes back as it was"),
+        (lambda y: y.flip(1), "axis 1 is turned round"),
+        (lambda y: y.roll(1, 0), "one place beside where it belongs, along axis 0"),
+        (lambda y: y.mT, "axes 0 and 1 have changed places"),
+        (lambda y: 0 * y, "all is 0"),
+        (lambda y: y.abs(), "their signs are lost"),
+        (lambda y: -y, "the sign is turned"),
+        (lambda y: 3 * y, "all are 3 times as large"),
+        (lambda y: y * y.norm(), "all are off by one factor"),
+        (lambda y: y + 2, "to each the same is added, 2"),
+        (lambda y: y * torch.arange(1, 5), "off by factors, one for each place along axis 1"),
+        (lambda y: y + torch.arange(4)[:, None], "added that changes along axis 0 alone"),
+        (lambda y: y[torch.tensor([0, 2, 1, 3])][:, torch.tensor([3, 1, 2, 0])], "at another place"),
+        (
+            lambda y: torch.cat([y[:3], y[3:] ** 3]),
+            "along axis 0 only 1 of 4 are wrong, first of all number 3",
+        ),
+        (lambda y: y + 0.001 * y.sin(), "differ by more than rounding"),
+        (lambda y: y.flatten(), "its values are right: reshape them"),
+        (lambda y: y.mean(0), "it is the mean over axis 0, which has to stay"),
+        (lambda y: y.sum(1), "it is the sum over axis 1, which has to stay"),
+        (lambda y: y[:, 0], "it holds the first of axis 1 alone"),
+        (lambda y: y[:-1], "the last of axis 0 is missing"),
+        (lambda y: y + torch.rand(()), "two calls with one input differ"),
+        (lambda y: y * torch.randn(4, 4, generator=torch.Generator().manual_seed(0)), "0% of them agree"),
+    ],
+)
+def test_an_unknown_mistake_is_held_against_what_is_expected(change, said):
+    piece = Piece("double(x)", "(4, 4)", "chapter 0")
+    cases = [Case((x,), 2 * x) for x in torch.randn(2, 4, 4)]
+    with pytest.raises(checks.CheckFailed, match=re.escape(said)):
+        judge_function(piece, lambda x: change(2 * x), lambda x: 2 * x, cases, [])
 
 
 def test_what_fits_only_some_of_the_inputs_is_not_said():
