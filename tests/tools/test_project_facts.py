@@ -99,5 +99,5 @@ def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
     prose = chapter.read_text(encoding="utf-8").partition("\n# ")[2]
     for kind, end in (("code-cell", "```"), ("solution-start", "```{solution-end}\n```")):
         prose = re.sub(rf"^```{{{kind}}}.*?^{re.escape(end)}$", "", prose, flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r" :: .*$", "", prose, flags=re.MULTILINE)  # reasons in a quiz are folded, as solutions are
+    prose = re.sub(r" :: .*$", "", prose, flags=re.MULTILINE)  # reasons in a quiz are folded, too
     assert 1_000 < len(prose.split()) <= 3_500
