@@ -16,10 +16,8 @@ BOOK = "the book"
 class Measure(NamedTuple):
     """How answers of one kind are held against each other: by the runs of words, or signs, that they share.
 
-    Attributes:
-        run: words in a row.
-        share: from which on two answers are alike: runs in both, of those in either.
-        least: runs that an answer has to have.
+    A `run` is so many words in a row. Two answers are alike from this `share` on, of runs in both among those
+    in either, if each has the `least` number of runs.
     """
 
     run: int
