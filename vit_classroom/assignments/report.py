@@ -16,8 +16,8 @@ from vit_classroom.assignments.tables import Row, harmless
 from vit_from_scratch.files import write_atomically
 
 STATES = ("right", "not right", "to do", "to read")
+# A number, or a shape, in what a check says.
 NUMBER = re.compile(r"\([\d, ]+\)|(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?%?")
-"""A number, or a shape, in what a check says."""
 SAVE = """<p><button>Save these marks</button></p>
 <script>
 document.querySelector("button").onclick = () => {

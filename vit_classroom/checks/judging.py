@@ -23,6 +23,7 @@ from vit_classroom.checks.sandbox import (
 )
 from vit_classroom.checks.starts import Start
 
+# What is said before an error: the first whose pattern fits it.
 TROUBLES = {
     "^RecursionError": "it calls itself without an end",
     "^NotImplementedError": "it is not written yet",
@@ -37,7 +38,6 @@ TROUBLES = {
     "^TypeError": "something gets a kind of value there that it cannot take",
     "": "it cannot be computed for this input",
 }
-"""What is said before an error: the first whose pattern fits it."""
 Check = Callable[..., None]
 """A check is called with what a reader wrote, `seed=N` to draw the same again, and `name=` for messages."""
 Arguments = tuple[Any, ...] | Mapping[str, Any]
