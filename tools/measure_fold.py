@@ -101,7 +101,7 @@ def main() -> None:
         files = {
             file.parent.relative_to(folder): file for folder in given.runs for file in folder.rglob(MODEL)
         }
-        found = {str(name): fold_of(load_checkpoint(file).eval(), images) for name, file in files.items()}
+        found = {str(name): fold_of(load_checkpoint(file), images) for name, file in files.items()}
         write_result("inspection_fold_causes", {"images": len(images), "models": found})
         return
     torch.manual_seed(0)

@@ -59,6 +59,15 @@ def test_neighbours_are_compared_with_all_others_patch_by_patch():
     assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "above", "alike"), [(-1, 2, False, True), (0.1, 2, True, False), (-2, -0.1, False, False)]
+)
+def test_what_is_said_to_be_alike_holds_zero_and_all_else_lies_above_it(low, high, above, alike):
+    found = evidence.Difference("", (low + high) / 2, low, high)
+    assert found.seen == above
+    assert replace(found, alike=True).seen == alike
+
+
 def test_evidence_of_an_unknown_kind_stops_the_build():
     with pytest.raises(ExtensionError, match="evidence of kind 'head'"):
         evidence.differences({"kind": "head", "of": "depth"})
