@@ -35,7 +35,7 @@ class ViTConfig:
         patch_size: side P of a patch in pixels; it must divide H and W.
         channels: channels C of the input.
         dim: width D of a token.
-        depth: number L of encoder blocks.
+        depth: number L of encoder blocks; 0 leaves the stem, its mean over all places and the head.
         heads: attention heads h; they must divide ``dim``.
         mlp_dim: hidden width M of the MLP.
         num_classes: classes K.
@@ -101,8 +101,9 @@ class ViTConfig:
         for name, most in LARGEST.items():
             value = getattr(self, name)
             sizes = value if isinstance(value, tuple) else (value,)
-            fits = all(size is None or 1 <= size <= most for size in sizes)
-            require(fits, f"model.{name}", value, f"at least 1, at most {most:,}")
+            least = 0 if name == "depth" else 1  # without a block, a ResNet's stem alone classifies
+            fits = all(size is None or least <= size <= most for size in sizes)
+            require(fits, f"model.{name}", value, f"at least {least}, at most {most:,}")
         for name in ("dropout", "stochastic_depth"):
             value = getattr(self, name)
             require(0 <= value < 1, f"model.{name}", value, "a probability from 0 to below 1")
