@@ -37,6 +37,13 @@ def test_a_difference_of_seeds_is_paired_with_students_interval():
     )
 
 
+def test_a_best_rate_at_an_end_is_told():
+    assert "at an end" not in evidence.told(STUDY | {"result": "positions"})
+    assert evidence.told(STUDY | {"result": "transfer_adamw"}).endswith(
+        "the best rate lies at an end of those tried in: 100 scans, from scratch"
+    )
+
+
 def test_single_seeds_are_blurred_by_counting_test_photos():
     (found,) = evidence.differences({"kind": "runs", "better": "poster-local", "worse": "poster"})
     first, second = (load_result(name)["test_accuracy_mean"] for name in ("poster-local", "poster"))

@@ -211,7 +211,7 @@ WRONG = {
         (f"model.dim={2**62}", "model.dim = 4611686018427387904: expected"),
         (f"model.dim={LONG}", "--set model.dim holds a number of thousands of digits"),
         (f"model.dim={DEEP}", "--set model.dim is nested too deeply"),
-        ("model.depth=3000000", "model.depth = 3000000: expected at least 1, at most 1,000"),
+        ("model.depth=3000000", "model.depth = 3000000: expected at least 0, at most 1,000"),
         ("train.learning_rate=1e39", "learning_rate = 1e+39: expected a finite number"),
         (f"train.learning_rate=1{'0' * 400}", "expected a finite number below 3.4e38"),
         ("train.augmentation.mixup=1e-300", "mixup = 1e-300: expected 0, or 0.01 to 1000"),

@@ -5,7 +5,7 @@ import pytest
 import timm
 import torch
 
-from vit_from_scratch import InputError, ViTConfig, build_model
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.hybrid import ResNetStem, StandardisedConv, same_padding
@@ -109,3 +109,14 @@ def test_a_width_that_the_groups_cannot_share_is_refused(width):
             build_model("R50+B/16", dim=16, depth=1, heads=1, mlp_dim=8).config,
             stem={"kind": "resnet", "width": width},
         )
+
+
+def test_without_blocks_it_is_a_resnet():
+    torch.manual_seed(0)
+    alone = replace(SMALL, depth=0, class_token=False, pool="gap", position="none")
+    model = VisionTransformer(alone).eval()
+    images, head = torch.randn(2, 3, 32, 32), model.head
+    torch.nn.init.normal_(head.weight)
+    features = torch.nn.functional.layer_norm(model.patch_embedding(images), (16,), eps=1e-6).mean(1)
+    assert torch.allclose(model(images), features @ head.weight.T + head.bias, atol=1e-6)
+    assert count_parameters(model) == sum(p.numel() for p in model.parameters())

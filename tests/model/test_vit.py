@@ -197,7 +197,7 @@ WRONG = [
     ({"dim": 2**20 + 1}, "model.dim = 1048577: expected at least 1, at most 1,048,576"),
     ({"image_size": 2**16 + 1}, "model.image_size = 65537: expected at least 1, at most 65,536"),
     ({"representation_size": 2**21}, "model.representation_size = 2097152: expected at least 1, at most"),
-    ({"depth": 3_000_000}, "model.depth = 3000000: expected at least 1, at most 1,000"),
+    ({"depth": 3_000_000}, "model.depth = 3000000: expected at least 0, at most 1,000"),
     ({"stem": {"kind": "conv", "width": 2**17}}, "model.stem.width = 131072: expected at least 1, at most"),
     (
         {"stem": {"layers": [3] * 12}},
@@ -207,7 +207,7 @@ WRONG = [
     ({"pool": "mean"}, "unknown model.pool 'mean': expected one of 'cls', 'gap'"),
     ({"position": "learnt"}, "unknown model.position 'learnt'.*did you mean 'learned'"),
     ({"pool": "cls", "class_token": False}, "set pool='gap' or class_token=True"),
-    ({"depth": 0}, "model.depth = 0: expected at least 1"),
+    ({"depth": -1}, "model.depth = -1: expected at least 0"),
     ({"depth": 2.0}, "model.depth = 2.0: expected a whole number"),
     ({"heads": True}, "model.heads = True: expected a whole number"),
     ({"dropout": 1.0}, "model.dropout = 1.0: expected a probability"),

@@ -1,3 +1,4 @@
+from .ablations import average_worth, inner_best, interaction, paired_interval, seeds_needed
 from .attention import attention, masked_attention, multi_head_attention, streamed_attention
 from .attention_distance import attention_distance, mean_distance, patch_distances, reach, share_by_ring
 from .attention_maps import best_head, centre_of_mass, hide_patches, rollout, share_on_object
@@ -53,6 +54,7 @@ __all__ = [
     "attention",
     "attention_bytes",
     "attention_distance",
+    "average_worth",
     "best_head",
     "block",
     "block_flops",
@@ -77,6 +79,8 @@ __all__ = [
     "group_norm",
     "half_overlap",
     "hide_patches",
+    "inner_best",
+    "interaction",
     "layer_norm",
     "least_squares",
     "masked_attention",
@@ -92,6 +96,7 @@ __all__ = [
     "optional_class_token",
     "orthogonalised",
     "overlapping_patches",
+    "paired_interval",
     "participation_ratio",
     "patch_distances",
     "patch_embedding",
@@ -111,6 +116,7 @@ __all__ = [
     "roofline",
     "same_padding",
     "schedule",
+    "seeds_needed",
     "share_by_ring",
     "share_on_object",
     "similarity_maps",

@@ -18,8 +18,10 @@ from vit_from_scratch.inspection.embedding_filters import embedding_filter_compo
 from vit_from_scratch.inspection.position_similarity import position_similarity
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained import load_pretrained
+from vit_lab.experiments.comparing import inner_best, paired_interval
 from vit_lab.experiments.packaged import load_result
 from vit_lab.experiments.records import Row, read_rows
+from vit_lab.experiments.study import label_of
 
 MODEL = "tiny-imagenet"
 LOOKED = "inspection_tiny_imagenet"
@@ -101,8 +103,7 @@ def between_rows(label: str, better: Row, worse: Row) -> Difference:
     """Compare two rows: paired by seed where each has several, otherwise by counting the images measured."""
     ours, others = ([100 * value for value in row.values()] for row in (better, worse))
     if len(ours) == len(others) > 1:
-        interval = stats.ttest_rel(ours, others).confidence_interval()
-        return Difference(label, fmean(ours) - fmean(others), float(interval.low), float(interval.high))
+        return Difference(label, *paired_interval(ours, others))
     gap = fmean(ours) - fmean(others)
     images = [row.facts[row.measure.replace("accuracy", "images")] for row in (better, worse)]
     error = sqrt(sum(p * (100 - p) / n for p, n in zip((ours[0], others[0]), images, strict=True)))
@@ -213,4 +214,14 @@ def _ran(rows: Sequence[Row]) -> str:
     tried = [rate.seconds or 0 for row in rows for rate in row.rates]
     minutes = (sum(run.seconds for row in rows for run in row.runs) + sum(tried)) / 60
     measured = "test" if rows[0].measure == "test_accuracy" else "held-out"
-    return f": {data}, {parameters} parameters, {spoken}, {minutes:,.0f} minutes in all, {measured} accuracy"
+    said = f": {data}, {parameters} parameters, {spoken}, {minutes:,.0f} minutes in all, {measured} accuracy"
+    at_an_end = [escape(label_of(row.task, row.name)) for row in rows if row.rates and not _inside(row)]
+    ends = f"; the best rate lies at an end of those tried in: {', '.join(at_an_end)}" if at_an_end else ""
+    return said + ends
+
+
+def _inside(row: Row) -> bool:
+    """Whether the best learning rate has a neighbour on both sides that was tried (chapter 17)."""
+    tried = sorted(row.rates, key=lambda one: one.rate)
+    reached = torch.tensor([one.validation_accuracy or 0.0 for one in tried])
+    return bool(inner_best(torch.tensor([one.rate for one in tried]), reached))

@@ -21,6 +21,7 @@ PLACES = {
     14: (("attention",), "how far attention reaches"),
     15: (("positions",), "the position embeddings"),
     16: (("cut",), "the filters of the projection"),
+    17: (("positions", "class", "depth"), "parts that are left out, one at a time"),
 }
 """The parts of the drawing that a chapter is about, and what they are called."""
 
