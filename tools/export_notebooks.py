@@ -1,6 +1,7 @@
 """Write the notebooks that come from the chapters; --check only says which are stale.
 
 notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
+notebooks/run_a_claim.ipynb                           any comparison of book/claims.toml, in small
 exercises/NN_name.ipynb                               the same with stubs in place of the answers
 vit_classroom/assignments/chapters/NN_name.ipynb      the same with marked answers, for courses
 book/drawings/NAME.png                                the drawings that these notebooks hold
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from chapter_export import ExportError, export_assignment, export_chapter
 from chapter_export.catalogue import read_catalogue
+from chapter_export.claim_cells import CLAIMS, NOTEBOOK, export_claims
 from drawings import draw, stale_pictures
 from project_facts import ROOT, chapter_number, chapters
 
@@ -27,6 +29,8 @@ def refresh_notebooks(root: Path, check: bool) -> bool:
         name = f"{path.stem}.ipynb"
         wanted[path.with_suffix(".ipynb")] = export_chapter(path, catalogue)
         wanted[answers / name], wanted[stubs / name] = export_assignment(path, catalogue)
+    if (root / CLAIMS).exists():
+        wanted[root / NOTEBOOK] = export_claims(catalogue)
     for folder in (root / "notebooks", answers, stubs):
         for path in folder.glob("*.ipynb"):
             if chapter_number(path.stem) is not None:

@@ -6,7 +6,7 @@ given, every row is tuned alike: as many learning rates, and the runs of all see
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,3 +155,34 @@ def check_folders(names: Iterable[str]) -> None:
                 "expected names that differ in letters or digits. Rename one."
             )
         folders[folder] = name
+
+
+def miniature(study: Study, rates: Mapping[str, float], images: int = 2000, epochs: int = 3) -> Study:
+    """Cut a study down to some of its rows, its first task and few images, to be tried in minutes.
+
+    Args:
+        study: the whole one.
+        rates: names of rows, each with its learning rate, such as the one that a sweep chose.
+        images: training images, where there are more; 0 for all.
+        epochs: passes over them, where there are more; 0 for all.
+
+    Raises:
+        InputError: no such row, or a study whose rows build upon each other.
+    """
+    fits = bool(rates) and set(rates) <= set(study.rows)
+    require(fits, "rates", list(rates), f"names of rows: {', '.join(study.rows)}")
+    require(not study.cumulative, "cumulative", True, "a study whose rows stand for themselves")
+    task = next(iter(study.tasks), "")
+    recipes = {one.name: one.recipe for one in study.variants() if one.task == task}
+    rows = {}
+    for name, rate in rates.items():
+        config = recipes[name]
+        short: dict[str, Any] = {"train": {"learning_rate": rate}}
+        if images:
+            short["data"] = {"train_size": min(images, config.data.train_size or images)}
+        if epochs:
+            short["train"]["epochs"] = min(epochs, config.train.epochs)
+        own = {key: value for key, value in study.rows[name].items() if key != "rates"}
+        rows[name] = merged(own, short)
+    tasks = {task: study.tasks[task]} if task else {}
+    return replace(study, name=f"{study.name}-again", rows=rows, tasks=tasks, rates=())
