@@ -80,6 +80,9 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
             for key in evidence["at"]:
                 found = found[key]
             return [Difference(label, *(100 * value for value in found))]
+        case "beside":
+            sides = load_result(evidence["result"])["sides"].items()
+            return [_beside(f"{label}, {side} px", rows, evidence) for side, rows in sides]
         case "filters":
             return [spread_of(label, _smoothness(True), _smoothness(False), "correlation")]
         case "positions":
@@ -160,6 +163,15 @@ def _positions(label: str, of: str) -> Difference:
     return one_sample(label, np.array(gaps), "cosine")
 
 
+def _beside(label: str, rows: dict[str, Any], evidence: dict[str, Any]) -> Difference:
+    """Compare a ViT with a ResNet: its speed, less nine tenths of the other's, or how many more images fit."""
+    own, other = (rows[evidence[side]] for side in SIDES)
+    if evidence["of"] == "speed":
+        return one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "%")
+    more = 100 * (other["kept_bytes"] / own["kept_bytes"] - 1)  # counted, so without an interval
+    return Difference(label, more, more, more, "%")
+
+
 def _heads(label: str, of: str) -> Difference:
     """Compare attention distances, in pixels: over heads, or of a single one by its error over photos."""
     found = load_result(LOOKED)["distance"]["trained"]
@@ -191,6 +203,12 @@ def told(evidence: dict[str, Any]) -> str:
         case "stored":
             found = load_result(evidence["result"])
             return f"{_file(evidence['result'])}: {found['images']:,} test photos of Tiny-ImageNet, one model"
+        case "beside":
+            found = load_result(evidence["result"])
+            return (
+                f"{_file(evidence['result'])}: {found['rounds']} rounds, batches of {found['batch']}, "
+                f"{escape(found['hardware']['processor'])}"
+            )
         case "heads":
             name = "inspection_stem" if evidence["of"] == "stem" else LOOKED
             photos = load_result(name)["images"]
