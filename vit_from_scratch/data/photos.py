@@ -52,17 +52,18 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
     Raises:
         InputError: as for `open_photo`, or another number of channels was asked for.
     """
-    from torchvision.transforms import v2  # imported here: it takes seconds
+    import torch
+    import torch.nn.functional as F
 
     if channels not in (1, 3):
         raise InputError(f"channels = {channels}: expected 3 (colour) or 1 (grey) for a picture from a file.")
     upright = open_photo(path).convert("RGB" if channels == 3 else "L")
-    pixels = v2.functional.pil_to_tensor(upright)  # (C, h, w) uint8
-    height, width = pixels.shape[1:]
-    scale = max(size[0] / height, size[1] / width)
-    around = [max(size[0], round(height * scale)), max(size[1], round(width * scale))]
-    resized = v2.functional.resize(pixels, around, antialias=True)
-    return v2.functional.center_crop(resized, list(size)).float() / 255
+    pixels = torch.tensor(np.asarray(upright)).view(upright.height, upright.width, channels)  # uint8
+    scale = max(size[0] / upright.height, size[1] / upright.width)
+    around = [max(side, round(long * scale)) for side, long in zip(size, pixels.shape[:2], strict=True)]
+    resized = F.interpolate(pixels.permute(2, 0, 1)[None], around, mode="bilinear", antialias=True)[0]
+    top, left = (round((long - side) / 2) for side, long in zip(size, around, strict=True))
+    return resized[:, top : top + size[0], left : left + size[1]].float() / 255
 
 
 def open_photo(photo: PhotoFile) -> Image.Image:

@@ -76,7 +76,8 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
         raise InputError(problems)
     copies = {}
     for name, tensor in tensors.items():  # a file's own may be misaligned, and a stem has another layout
-        empty = torch.empty_like(own[name], dtype=tensor.dtype, device=tensor.device)
+        shape, strides = own[name].shape, own[name].stride()  # `empty_like` would load torch's compiler
+        empty = torch.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device)
         copies[name] = empty.copy_(tensor)
     model.load_state_dict(copies, assign=True)
     return model.eval()
