@@ -17,7 +17,7 @@ from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Lay attention (gh, gw) in colours over an image (C, H, W) in [0, 1], which turns grey and pale beneath it.
+    """Lay attention (gh, gw) in colours over an image (C, H, W) in [0, 1], which turns pale and grey.
 
     The colours of `ax.images[1]` are shares of the largest attention, from 0 to 1, for a colour bar.
     """
