@@ -157,12 +157,15 @@ def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_fi
     assert [line.get_linestyle() for line in ax.lines] == ["-"] * 3
 
 
-def test_an_overlay_is_bright_where_attention_is_and_dark_where_none_is():
+def test_an_overlay_shows_shares_of_the_largest_attention_over_a_photo_that_stays_visible():
     attention = torch.zeros(2, 2)
     attention[0, 1] = 0.3
-    shown = plots.attention_overlay(torch.ones(3, 8, 8), attention).images[0].get_array()
-    assert shown[0, -1].max() == pytest.approx(1)
-    assert shown[-1, 0].max() == 0
+    photo, heat = plots.attention_overlay(torch.zeros(3, 8, 8), attention).images
+    assert heat.get_array()[0, -1] == pytest.approx(1)
+    assert heat.get_array()[-1, 0] == 0
+    assert heat.get_clim() == (0, 1)
+    assert 0 < heat.get_alpha() < 1  # the photo can be seen through it
+    assert photo.get_array().min() > 0.2  # even a black one is not black
 
 
 def test_each_photo_has_a_row_with_what_was_seen_and_answered():

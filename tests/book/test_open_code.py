@@ -42,8 +42,18 @@ def test_the_first_thing_under_the_picture_is_the_picture(path):
     assert PICTURE.match(below.lstrip("\n")) or (not heading and path.stem == "06_parity")
 
 
-@pytest.mark.parametrize("path", chapters(ROOT)[:5], ids=lambda path: path.stem)
-def test_in_the_first_chapters_every_box_has_two_hints(path):
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_box_has_two_hints(path):
     boxes = BOX.findall(path.read_text(encoding="utf-8"))
-    assert boxes
+    assert boxes or path.stem == "06_parity"
     assert [len(HINT.findall(box)) for box in boxes] == [2] * len(boxes)
+
+
+@pytest.mark.parametrize("path", CHAPTERS[7:], ids=lambda path: path.stem)
+def test_the_verdict_stands_at_the_top(path):
+    text = path.read_text(encoding="utf-8").partition("\n## The picture\n")[2].partition("\n## ")[0]
+    assert text.count("\n\n**What we found.** ") == 1
+    folds = re.findall(
+        r"(?m)^:::+\{admonition\} For the careful reader", text.partition("**What we found.**")[0]
+    )
+    assert not folds

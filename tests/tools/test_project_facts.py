@@ -94,10 +94,53 @@ def test_writing_takes_what_the_boxes_say(tmp_path):
     assert time_text("99_page", tmp_path).startswith("0 minutes to read; it runs ")
 
 
+BLOCK = re.DOTALL | re.MULTILINE
+CODE = re.compile(r"^```\{code-cell\}.*?^```$", BLOCK)
+SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```$", BLOCK)
+HINT = re.compile(r"^:::\{admonition\} (?:Hint|A second hint)\n.*?^:::$", BLOCK)
+FOLD = re.compile(r"^(:{3,})\{(?:dropdown\}|admonition\} [^\n]*\n:class: [^\n]*\bdropdown\b).*?^\1$", BLOCK)
+OBJECTIVES = re.compile(r"^:::\{admonition\} [^\n]*\n:class: objectives$.*?^:::$", BLOCK)
+PRACTICE = re.compile(r"^## (?:Three questions|Exercises|Further reading)$.*?(?=^## |\Z)", BLOCK)
+ASIDE = re.compile(r"^(:{3,})\{(?:margin|widget|admonition\} Your turn).*?^\1$", BLOCK)
+DRAWN = re.compile(r"^```(?:\{drawing\}|bash|python).*?^```$", BLOCK)
+FORMULA = re.compile(r"^\$\$$.*?^\$\$.*?$", BLOCK)
+HEAD_LINE = re.compile(r"^\*\*Needs\*\*.*?\n\n", BLOCK)
+
+
+def words(text, *without):
+    """How many words of a chapter are left without these."""
+    prose = text.partition("\n# ")[2]
+    for kind in (SOLUTION, CODE, *without):
+        prose = kind.sub("", prose)
+    return len(re.sub(r" :: .*$", "", prose, flags=re.MULTILINE).split())  # reasons in a quiz are folded
+
+
+def open_words(text):
+    """How many words one reads who opens no fold, up to the questions."""
+    return words(text, FOLD, OBJECTIVES, PRACTICE)
+
+
+def argument_words(text):
+    """How many of the open words lead from the question to its answer, without tasks, asides and formulas."""
+    return words(text, FOLD, OBJECTIVES, PRACTICE, ASIDE, DRAWN, FORMULA, HEAD_LINE)
+
+
 @pytest.mark.parametrize("chapter", chapters(), ids=lambda path: path.stem)
 def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
-    prose = chapter.read_text(encoding="utf-8").partition("\n# ")[2]
-    for kind, end in (("code-cell", "```"), ("solution-start", "```{solution-end}\n```")):
-        prose = re.sub(rf"^```{{{kind}}}.*?^{re.escape(end)}$", "", prose, flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r" :: .*$", "", prose, flags=re.MULTILINE)  # reasons in a quiz are folded, too
-    assert 1_000 < len(prose.split()) <= 3_500
+    text = chapter.read_text(encoding="utf-8")
+    assert 1_000 < words(text, HINT) <= 3_500
+    assert open_words(text) <= 2_100
+    assert 500 < argument_words(text) <= 1_400
+
+
+def test_only_what_stands_open_counts():
+    fold = ":::{{admonition}} {}\n:class: {}\n{}\n:::\n\n"
+    closed = fold.format("For the careful reader", "dropdown", "f") + fold.format("Hint", "tip dropdown", "f")
+    cell = "```{code-cell} ipython3\nx = 1\n```\n\n"
+    nested = "::::{admonition} Both\n:class: deviation dropdown\n:::{margin} M\nm\n:::\nm\n::::\n\n"
+    end = "## Exercises\n\nno\n\n## Where\n\nthree"
+    text = f"---\nhead\n---\n\n# 99. Title\n\none two\n\n{closed}{nested}{cell}{end}"
+    assert open_words(text) == 7  # 99. Title one two ## Where three
+    aside = "\n\n" + fold.format("Your turn: `f`", "your-turn", "four") + "$$\nx\n$$ (eq-x)\n"
+    assert open_words(text + aside) == 19
+    assert argument_words(text + aside) == 7

@@ -17,13 +17,16 @@ from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Show an image (C, H, W) in [0, 1], darkened where little attention falls, as in the paper's Figure 6.
+    """Lay attention (gh, gw) in colours over an image (C, H, W) in [0, 1], which turns pale and grey.
 
-    Attention (gh, gw), of any scale of 0 or more, is stretched over the image, its largest value bright.
+    The colours of `ax.images[1]` are shares of the largest attention, from 0 to 1, for a colour bar.
     """
-    weights = attention.detach().cpu().float()[None, None]  # (1, 1, gh, gw)
-    mask = F.interpolate(weights, picture.shape[-2:], mode="bilinear", align_corners=False)[0]  # (1, H, W)
-    return image(picture.detach().cpu() * (mask / mask.max()), ax, title)
+    weights = attention.detach().cpu().float()[None, None]  # (1, 1, gh, gw), of any scale
+    heat = F.interpolate(weights, picture.shape[-2:], mode="bilinear", align_corners=False)[0, 0]  # (H, W)
+    pale = 0.3 + 0.7 * picture.detach().cpu().mean(dim=0).expand(3, -1, -1)  # a dark photo stays visible
+    ax = image(pale, ax, title)
+    ax.imshow(heat / heat.max(), cmap=SEQUENTIAL, alpha=0.5, vmin=0, vmax=1)
+    return ax
 
 
 def attention_grid(

@@ -10,7 +10,7 @@ from vit_book.recipes import add_table, table
 from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.records import read_rows
 
-DEVIATION = re.compile(r":::\{admonition\} [^\n]*\n:class: deviation\n(.*?)\n:::", re.DOTALL)
+DEVIATION = re.compile(r":::\{admonition\} [^\n]*\n:class: deviation(?: dropdown)?\n(.*?)\n:::", re.DOTALL)
 
 
 def tested_text() -> list[str]:
