@@ -128,13 +128,24 @@ def writing_minutes(chapter: str, root: Path = ROOT) -> int:
     return sum(map(int, re.findall(r"\} Your turn: .* about (\d+) minutes?$", text, re.MULTILINE)))
 
 
+BLOCK = re.DOTALL | re.MULTILINE
+SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```$", BLOCK)
+FOLD = re.compile(r"^(:{3,})\{(?:dropdown\}|admonition\} [^\n]*\n:class: [^\n]*\bdropdown\b).*?^\1$", BLOCK)
+"""In a chapter's text: a solution, and a box that is folded when the page opens."""
+
+
 def reading_minutes(chapter: str, root: Path = ROOT) -> int:
-    """Estimate how long a chapter takes to read, with its solutions, without folded code and reasons."""
+    """Estimate how long a chapter takes to read, with the finished code of its boxes, all other folds closed."""
     text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
+    text = FOLD.sub("", SOLUTION.sub("", text))
     prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     prose = re.sub(r"^([+-] .*) :: .*$", r"\1", prose, flags=re.MULTILINE)  # a quiz tells one reason, or two
     cells = re.findall(r"^```\{code-cell\}.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    read = [cell for cell in cells if "hide-input" not in cell or 'code_prompt_show: "Ours"' in cell]
+    read = [
+        cell
+        for cell in cells
+        if not re.search("hide-(input|cell)", cell) or 'code_prompt_show: "Ours"' in cell
+    ]
     code = "".join(re.sub(r"\A---\n.*?\n---\n", "", cell, flags=re.DOTALL) for cell in read)
     lines = sum(bool(line.strip()) for line in code.splitlines())
     return round(len(prose.split()) / WORDS_A_MINUTE + lines / LINES_A_MINUTE)

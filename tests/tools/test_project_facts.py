@@ -6,7 +6,10 @@ import re
 import pytest
 from measure_chapters import LIMIT
 from project_facts import (
+    BLOCK,
+    FOLD,
     ROOT,
+    SOLUTION,
     chapters,
     full_budget_text,
     minutes_file,
@@ -79,7 +82,8 @@ def test_reading_takes_its_words_and_its_lines_of_code(tmp_path):
     words, code = "word " * 195, "x = 1\n\n" * 24
     cell = f"```{{code-cell}} ipython3\n---\nmystnb:\n  image: {{}}\n---\n{code}```\n"
     folded = f"```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{code}```\n"
-    page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n{folded}\n"
+    fold = f":::{{admonition}} For the careful reader\n:class: note dropdown\n{words}\n:::\n"
+    page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n{folded}\n{fold}"
     (tmp_path / "notebooks/99_page.md").write_text(page)
     assert reading_minutes("99_page", tmp_path) == 4  # 200 words of 100 a minute, 24 lines of 12
 
@@ -94,11 +98,8 @@ def test_writing_takes_what_the_boxes_say(tmp_path):
     assert time_text("99_page", tmp_path).startswith("0 minutes to read; it runs ")
 
 
-BLOCK = re.DOTALL | re.MULTILINE
 CODE = re.compile(r"^```\{code-cell\}.*?^```$", BLOCK)
-SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```$", BLOCK)
 HINT = re.compile(r"^:::\{admonition\} (?:Hint|A second hint)\n.*?^:::$", BLOCK)
-FOLD = re.compile(r"^(:{3,})\{(?:dropdown\}|admonition\} [^\n]*\n:class: [^\n]*\bdropdown\b).*?^\1$", BLOCK)
 OBJECTIVES = re.compile(r"^:::\{admonition\} [^\n]*\n:class: objectives$.*?^:::$", BLOCK)
 PRACTICE = re.compile(r"^## (?:Three questions|Exercises|Further reading)$.*?(?=^## |\Z)", BLOCK)
 ASIDE = re.compile(r"^(:{3,})\{(?:margin|widget|admonition\} Your turn).*?^\1$", BLOCK)
