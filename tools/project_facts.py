@@ -135,7 +135,7 @@ FOLD = re.compile(r"^(:{3,})\{(?:dropdown\}|admonition\} [^\n]*\n:class: [^\n]*\
 
 
 def reading_minutes(chapter: str, root: Path = ROOT) -> int:
-    """Estimate how long a chapter takes to read, with the finished code of its boxes, all other folds closed."""
+    """Estimate how long a chapter takes to read: what stands open, and the finished code of its boxes."""
     text = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").partition("\n# ")[2]
     text = FOLD.sub("", SOLUTION.sub("", text))
     prose = re.sub(r"^```\{code-cell\}.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)

@@ -5,7 +5,7 @@ import re
 import check_book
 import pytest
 from bs4 import BeautifulSoup
-from project_facts import ROOT, chapters, read_repository, time_text
+from project_facts import ROOT, chapters, read_repository, reading_minutes, time_text, writing_minutes
 
 from vit_lab.experiments.recipes import recipe_rows
 
@@ -34,6 +34,15 @@ def test_every_page_ends_with_its_licence_and_how_to_cite_it(built):
         footer = read(built, name).rpartition('class="colophon"')[2]
         assert f'href="{files}/LICENSE"' in footer, name
         assert f'href="{files}/CITATION.cff"' in footer, name
+
+
+def test_the_landing_page_adds_up_the_hours_of_a_path(built):
+    page = BeautifulSoup(read(built, "book/index"), "html.parser")
+    (row,) = (row for row in page.select("tr") if "line by line" in row.get_text())
+    minutes = [sum(map(count, CHAPTERS[:6])) for count in (reading_minutes, writing_minutes)]
+    told = row.select("td")[-1].get_text().replace("¼", ".25").replace("½", ".5").replace("¾", ".75")
+    hours = [float(part.removesuffix(" h")) for part in told.split(" + ")]
+    assert all(0 <= 60 * found - expected < 15 for found, expected in zip(hours, minutes, strict=True))
 
 
 def test_opening_the_folder_leads_to_the_landing_page(built):

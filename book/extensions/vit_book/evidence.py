@@ -164,7 +164,7 @@ def _positions(label: str, of: str) -> Difference:
 
 
 def _beside(label: str, rows: dict[str, Any], evidence: dict[str, Any]) -> Difference:
-    """Compare a ViT with a ResNet: its speed, less nine tenths of the other's, or how many more images fit."""
+    """Compare a ViT with a ResNet: its speed, less nine tenths of that, or how many more images fit."""
     own, other = (rows[evidence[side]] for side in SIDES)
     if evidence["of"] == "speed":
         return one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "%")

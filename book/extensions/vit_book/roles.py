@@ -1,7 +1,7 @@
 """Roles that know where the project is hosted and what was measured.
 
 {source}`path` links a file, {colab}`text <path>` opens a notebook in Colab, {minutes}`chapter` says how long
-it takes.
+it takes, {path_time}`1 2 7` how long several take together.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,13 @@ from project_facts import (
     ROOT,
     Repository,
     chapter_number,
+    chapters,
     minutes_file,
     read_repository,
+    reading_minutes,
     split_title,
     time_text,
+    writing_minutes,
 )
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
@@ -55,8 +58,35 @@ class MinutesRole(SphinxRole):
         return [nodes.Text(time_text(self.text))], []
 
 
+class PathTimeRole(SphinxRole):
+    """Say how long chapters take together, by their numbers: to read, and to write what they ask for."""
+
+    def run(self) -> tuple[list[Node], list[system_message]]:
+        """Make the text."""
+        for path in chapters():
+            self.env.note_dependency(str(path))
+        names = {int(path.stem[:2]): path.stem for path in chapters()}
+        unknown = [number for number in self.text.split() if int(number) not in names]
+        if unknown:
+            return [], [warning(self, f"there is no chapter {', '.join(unknown)}")]
+        on_path = [names[int(number)] for number in self.text.split()]
+        times = (hours(sum(map(count, on_path))) for count in (reading_minutes, writing_minutes))
+        return [nodes.Text("{} + {}".format(*times))], []
+
+
+def hours(minutes: int) -> str:
+    """Round up to a quarter of an hour.
+
+    >>> hours(46), hours(105)
+    ('1 h', '1¾ h')
+    """
+    whole, quarters = divmod(-(-minutes // 15), 4)
+    return f"{whole or ''}{['', '¼', '½', '¾'][quarters]} h" if minutes else "0 h"
+
+
 def setup(app: Sphinx) -> None:
     """Register the roles."""
+    app.add_role("path_time", PathTimeRole())
     app.add_role("source", FileRole(Repository.file_url))
     app.add_role("colab", FileRole(Repository.colab_url))
     app.add_role("minutes", MinutesRole())
