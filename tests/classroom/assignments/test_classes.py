@@ -8,6 +8,7 @@ import re
 import pytest
 from attacks import ATTACKS
 
+from vit_classroom import command
 from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
 from vit_classroom.assignments.limits import Limits
@@ -82,6 +83,17 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     assert "<td>40%</td><td>1</td><td>2</td><td>0</td><td>0</td>" in summary, "(5 + 1 + 0) / 15"
     assert "1 × attention: the scores are not divided by sqrt(Dh)" in summary
     assert "eve, cell" in summary
+
+
+def test_where_nothing_is_set_apart_the_command_says_so_before_it_runs(folder, tmp_path, capsys, monkeypatch):
+    grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv")]
+    said = []
+    monkeypatch.setattr(command, "grade_class", lambda *_: said.append(capsys.readouterr().err) or [])
+    for apart in (False, True):
+        monkeypatch.setattr(command, "can_be_set_apart", lambda apart=apart: apart)
+        assert main(grade) == 0
+    assert "Dockerfile" in said[0]
+    assert "Dockerfile" not in said[1]
 
 
 def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, handed_in, capsys):

@@ -15,7 +15,7 @@ from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
-from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
@@ -416,6 +416,7 @@ open({path!r}, "w")
 def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_others(tmp_path):
     student, path = StudentProcess(Limits()), tmp_path / "queue"
     held = student.start()
+    assert can_be_set_apart() == held["files"]
     if not held["files"]:
         pytest.skip("this system lets nobody set a process apart")
     os.mkfifo(path)
