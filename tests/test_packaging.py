@@ -1,6 +1,8 @@
 """What is installed: the same for conda and pip, locked to versions that fit, and with its data."""
 
+import argparse
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
@@ -12,6 +14,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from vit_classroom import command
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -190,3 +194,22 @@ def test_a_tag_can_be_installed_and_brings_its_command(tmp_path):
     )
     assert said.returncode == 0, said.stderr
     assert "digits" in said.stdout
+
+
+def test_the_container_for_grading_is_called_as_its_page_says():
+    """No daemon here: its parts are there, all that the packages need, and the command is one that exists."""
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
+    assert {*PACKAGES, "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"][:1]} <= {*copied}
+    assert all((ROOT / name).exists() for name in copied)
+    (start,) = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in lines if "ENTRYPOINT" in line]
+    page = (ROOT / "book" / "for_instructors.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sh\n(docker .*?)^```", page, re.DOTALL | re.MULTILINE)
+    build, run = block.replace("\\\n", " ").splitlines()
+    (image,) = re.findall(r"--tag (\S+) \.$", build)
+    options, arguments = run.split(f" {image} ")
+    assert f":{next(line.split()[1] for line in reversed(lines) if 'WORKDIR' in line)}" in options
+    assert start[0] in PROJECT["scripts"]
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    assert parser.parse_args([*start[1:], *arguments.split()]).part == "grade"

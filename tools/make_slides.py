@@ -1,43 +1,72 @@
 """Make a lecture of each chapter of the built book: _build/slides/NN_name.slides.html.
 
-Headings, equations, lists, figures and code stand on the slides, with the first sentence of each paragraph;
-the whole text stands in the notes (press S). Exercises become one slide with their titles.
+A section becomes a slide with its key sentences and equations; pictures, open code and what it prints follow
+on slides of their own, and the text stands in the notes (press S). Exercises become one slide of titles.
+The folder is complete: a browser shows it without a network.
 """
 
 import argparse
 import contextlib
+import html
+import importlib.metadata
 import re
+import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import jupytext
-import nbformat
 from chapter_export.blocks import SIDE_NOTE, BlockWriter
 from chapter_export.catalogue import Catalogue, read_catalogue
 from jupyter_cache import get_cache
-from nbconvert import SlidesExporter
+from nbconvert.filters import Highlight2HTML, ansi2html, markdown2html
 from nbformat import NotebookNode
 from project_facts import ROOT, chapters
-from traitlets.config import Config
 
-MOST_SENTENCES = 4  # of a slide
-LONGEST_BESIDE_A_PICTURE = 8  # lines of code
-SENTENCE = re.compile(r"(?<=\D[.!?])\s+(?=[A-Z*`$(])")
+MOST_LINES = 26  # of code and print together on one slide, and of print on one
 TAG = re.compile(r"\\tag\{(\d+)\}")
-STYLE = Path(__file__).with_name("slides.css")
+IMPORT = re.compile(r"^(?:import|from) .*\n?", re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]*\)")
+HERE = Path(__file__).parent
+MATHJAX = "sphinx-mathjax-offline/static/mathjax"
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+<footer></footer>
+<script>
+{script}</script>
+<script async src="mathjax/tex-chtml.js"></script>
+</body>
+</html>
+"""
 
 
 class SlideWriter:
-    """Collect the slides of one chapter."""
+    """Collect the slides of one chapter, as HTML.
 
-    def __init__(self, catalogue: Catalogue, chapter: str) -> None:
+    Args:
+        catalogue: of the book.
+        chapter: its name.
+        sentences: what is said of each section, by its heading; other sections are left out.
+    """
+
+    def __init__(self, catalogue: Catalogue, chapter: str, sentences: dict[str, list[str]]) -> None:
         self.blocks = BlockWriter(catalogue, chapter)
-        self.cells: list[NotebookNode] = []
-        self.shown: list[str] = []  # waiting for their slide
+        self.sentences = sentences
+        self.slides: list[list[str]] = []
         self.notes: list[str] = []
-        self.kind = "slide"
-        self.exercises: list[str] = []
+        self.heading = ""
+        self.shown = True
         self.in_solution = False
+        self.exercises: list[str] = []
 
     def markdown(self, source: str) -> None:
         """Sort a cell of text into slides and notes."""
@@ -45,79 +74,89 @@ class SlideWriter:
             if gate is not None:
                 self.in_solution = gate.name == "solution-start"
             elif text and not self.in_solution:
-                self._block(text)
+                self._block(LINK.sub(r"\1", text))
 
     def code(self, cell: NotebookNode) -> None:
-        """Give a cell of code a slide of its own, under what was said before it."""
-        if self.in_solution:
+        """Give code that stands open a slide, and what it printed or drew."""
+        if self.in_solution or not self.shown:
             return
-        alone = self.kind == "-"
-        self.flush()
-        self.kind = "subslide" if alone else "-" if self.cells else "slide"
-        hidden = bool({"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])))
-        drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
-        hidden |= drawn and cell.source.count("\n") >= LONGEST_BESIDE_A_PICTURE
-        cell = nbformat.from_dict(cell)
-        for output in cell.outputs:
-            output.get("metadata", {}).pop("needs_background", None)  # a slide is white
-        cell.metadata = {"slideshow": {"slide_type": self.kind}}
-        if hidden and cell.outputs:
-            cell.metadata["tags"] = ["no-input"]
-        self.cells.append(cell)
-        self.kind = "-"
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        outputs = [_output(output, alt) for output in cell.outputs]
+        parts = [part for part in outputs if part.startswith("<pre")]
+        hidden = {"hide-input", "remove-input"} & {*cell.metadata.get("tags", [])}
+        source = "" if hidden else IMPORT.sub("", cell.source).strip()
+        if source:
+            parts.insert(0, f'<pre class="code">{_highlighted(source)}</pre>')
+            if sum(map(_lines, [source, *parts[1:]])) <= MOST_LINES:
+                parts = ["".join(parts)]
+        for part in [*parts, *(part for part in outputs if part.startswith("<img"))]:
+            self._continue(part)
 
     def _block(self, text: str) -> None:
         """Show or note one block."""
         if text.startswith("### Exercise"):
             self.exercises.append(text.splitlines()[0].removeprefix("### "))
-        elif text.startswith("#") and text != "## Exercises":
-            self.flush()
-            self.kind = "subslide" if text.startswith("###") else "slide"
-            self.shown.append(text)
-        elif text.startswith(("$$", "|", "![", "- ", "1. ", "```")):
-            self.shown.append(TAG.sub(r" \\qquad (\1)", text))
-        elif text.startswith(f"> **{SIDE_NOTE}"):
-            self.notes.append(text)
-        elif text.startswith("> **Your turn"):
-            if not (self.kind == "slide" and len(self.shown) == 1):  # unless only a heading waits
-                self.flush()
-                self.kind = "subslide"
-            self.shown.append(text)
-        elif text.startswith(">"):
-            title, _, rest = text.partition("\n>\n")
-            body = rest if rest.startswith("> -") else f"> {_first(rest.replace('> ', ''))}"
-            self.shown.append(f"{title}\n>\n{body}")
-            self.notes.append(text)
-        elif not text.startswith(("<details", "**Needs**", "(", "#")):
-            if sum(part.startswith("- ") for part in self.shown) < MOST_SENTENCES:
-                self.shown.append(f"- {_first(text)}")
+        elif text.startswith("## "):
+            self._flush_notes()
+            self.heading = text.removeprefix("## ").strip()
+            self.shown = self.heading in self.sentences
+            if self.shown:
+                points = "\n".join(f"- {one}" for one in self.sentences[self.heading])
+                self.slides.append([_html(f"{text}\n\n{points}")])
+        elif text.startswith("# "):
+            self.slides.append([_html(text)])
+        elif not self.shown or text.startswith(("<details", "**Needs**", "(", "#")):
+            return
+        elif text.startswith("$$"):
+            self.slides[-1].append(_html(TAG.sub(r" \\qquad (\1)", text)))
+        elif text.startswith(("|", "![", "> **Your turn")):
+            self._continue(_html(text))
+        elif text.startswith("> ") and len(self.slides) == 1 and "\n> -" in text:
+            self.slides[0].append(_html(text.replace("> ", "").replace(">\n", "\n")))
+        elif not text.startswith(f"> **{SIDE_NOTE}"):
             self.notes.append(text)
 
-    def flush(self) -> None:
-        """Make the slide of what waits, and its notes."""
-        if self.shown:
-            self._add(self.kind, self.shown)
-            self.kind = "-"
-        if self.notes and self.cells:
-            self._add("notes", self.notes)
-        self.shown, self.notes = [], []
+    def _continue(self, part: str) -> None:
+        """Give something a slide of its own, under the heading of its section."""
+        self._flush_notes()
+        self.slides.append([_html(f"## {self.heading}") if self.heading else "", part])
 
-    def finish(self) -> list[NotebookNode]:
+    def _flush_notes(self) -> None:
+        if self.notes and self.slides:
+            notes = "\n\n".join(self.notes)
+            self.slides[-1].append(f"<aside>{_html(notes)}</aside>")
+        self.notes = []
+
+    def finish(self) -> list[str]:
         """Return all of the slides."""
-        self.flush()
+        self._flush_notes()
         if self.exercises:
             titles = "\n".join(f"- {title}" for title in self.exercises)
-            self._add("slide", ["## Exercises", titles])
-        return self.cells
-
-    def _add(self, kind: str, texts: list[str]) -> None:
-        metadata = {"slideshow": {"slide_type": kind}}
-        self.cells.append(nbformat.v4.new_markdown_cell("\n\n".join(texts), metadata=metadata))
+            self.slides.append([_html(f"## Exercises\n\n{titles}")])
+        return ["".join(parts) for parts in self.slides]
 
 
-def _first(text: str) -> str:
-    """Return the first sentence of a paragraph."""
-    return SENTENCE.split(" ".join(text.split()), maxsplit=1)[0]
+def _html(text: str) -> str:
+    return re.sub(r'<a class="anchor-link".*?</a>', "", markdown2html(text))
+
+
+def _highlighted(source: str) -> str:
+    found = re.search(r"<pre[^>]*>(.*)</pre>", Highlight2HTML()(source, language="python"), re.DOTALL)
+    return found[1] if found else html.escape(source)
+
+
+def _lines(text: str) -> int:
+    """Count lines as they stand on a slide."""
+    return sum(1 + len(re.sub(r"<[^>]*>", "", line)) // 105 for line in text.splitlines())
+
+
+def _output(output: NotebookNode, alt: str) -> str:
+    """Return a picture, or what was printed, as HTML; "" for what needs a live page."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data["image/png"].strip()}">'
+    text = output.get("text", "") if output.get("name") == "stdout" else data.get("text/plain", "")
+    return f"<pre>{ansi2html(text.strip())}</pre>" if text.strip() and "text/html" not in data else ""
 
 
 def with_outputs(chapter: Path, root: Path) -> NotebookNode:
@@ -133,21 +172,22 @@ def with_outputs(chapter: Path, root: Path) -> NotebookNode:
     raise FileNotFoundError(f"{chapter.name} is not in the built book: run `make book` first.")
 
 
+def key_sentences() -> dict[str, dict[str, list[str]]]:
+    """Return what is said of each section, by chapter and heading."""
+    return tomllib.loads((HERE / "key_sentences.toml").read_text(encoding="utf-8"))
+
+
 def slides_of(chapter: Path, catalogue: Catalogue, root: Path = ROOT) -> str:
     """Turn a chapter into a page of slides."""
-    notebook = with_outputs(chapter, root)
-    writer = SlideWriter(catalogue, chapter.stem)
-    for cell in notebook.cells:
+    writer = SlideWriter(catalogue, chapter.stem, key_sentences()[chapter.stem])
+    for cell in with_outputs(chapter, root).cells:
         if cell.cell_type == "markdown":
             writer.markdown(cell.source)
         elif cell.cell_type == "code":
             writer.code(cell)
-    notebook.cells = writer.finish()
-    config = Config({"TagRemovePreprocessor": {"enabled": True, "remove_input_tags": {"no-input"}}})
-    look = {"reveal_scroll": True, "reveal_transition": "none", "reveal_theme": "simple"}
-    exporter = SlidesExporter(config=config, **look)
-    page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": chapter.stem}})
-    return page.replace("</head>", f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>", 1)
+    body = "\n".join(f"<section><div>{slide}</div></section>" for slide in writer.finish())
+    style, script = ((HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    return PAGE.format(title=html.escape(chapter.stem), style=style, script=script, body=body)
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -159,16 +199,25 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if not paths:
         print(f"error: no chapter begins with {' or '.join(wanted)}.", file=sys.stderr)
         return 2
-    catalogue = read_catalogue(root)
+    catalogue, folder = read_catalogue(root), root / "_build" / "slides"
+    mathematics = importlib.metadata.distribution("sphinx-mathjax-offline").locate_file(MATHJAX)
     for path in paths:
-        page = root / "_build" / "slides" / f"{path.stem}.slides.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
+        page = folder / f"{path.stem}.slides.html"
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             page.write_text(slides_of(path, catalogue, root), encoding="utf-8")
         except FileNotFoundError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         print(f"wrote: {page.relative_to(root)}")
+    for part in ("tex-chtml.js", "output/chtml/fonts"):
+        source, target = Path(str(mathematics)) / part, folder / "mathjax" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (
+            shutil.copytree(source, target, dirs_exist_ok=True)
+            if source.is_dir()
+            else shutil.copy(source, target)
+        )
     return 0
 
 

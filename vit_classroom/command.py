@@ -2,14 +2,20 @@
 
 import argparse
 import os
+import sys
 from typing import Any
 
 from vit_classroom.assignments.classes import feedback_folder, grade_class, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
-from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
+
+NOT_APART = (
+    "This system does not set the students' code apart: it can write to your files and use the network. In a "
+    "container of the repository's Dockerfile it cannot; the book's page for instructors has the command."
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -134,6 +140,8 @@ def grade_command(options: argparse.Namespace) -> None:
         if getattr(options, name) <= 0:
             raise InputError(f"--{name} {getattr(options, name)}: expected more than 0.")
     limits = Limits(options.memory, options.seconds)
+    if not can_be_set_apart():
+        print(NOT_APART, file=sys.stderr)
     records = grade_class(
         options.folder, options.csv, options.chapter, options.seed, limits, options.jobs, options.marks
     )

@@ -1,30 +1,88 @@
-"""The slides of the built book: every section and figure is on one, and no solution."""
+"""The slides of the built book: what each section says, every figure, no solution, and nothing cut off."""
 
 import re
+from functools import cache
 
 import make_slides
 import pytest
+from browser import NONE_HERE, find_browser, open_browser
 from chapter_export.catalogue import read_catalogue
 from project_facts import ROOT, chapters
 
-pytestmark = pytest.mark.built
+SIZES = ((1280, 800), (1024, 768))
+MEASURE = """() => {
+  const frame = document.querySelector("section.shown"), inner = frame.firstElementChild;
+  const scale = new DOMMatrix(getComputedStyle(inner).transform).a;
+  const over = [...frame.querySelectorAll("pre, img, table, mjx-container")].filter((one) =>
+    one.scrollWidth * scale > frame.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth);
+  return {
+    scale, over: over.length, down: inner.scrollHeight * scale - frame.clientHeight,
+    raw: /\\$|\\\\(frac|text|sqrt)/.test([...inner.children].filter((one) => !one.matches("pre, aside"))
+      .map((one) => one.innerText).join(" ").replace(/`[^`]*`/g, "")),
+  };
+}"""
+
+
+@cache
+def sections(path):
+    """The headings of a chapter's sections that a lecture has something to say of."""
+    named = make_slides.key_sentences()[path.stem]
+    titles = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return named, titles
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_each_sentence_belongs_to_a_section_and_hardly_a_section_has_none(path):
+    named, titles = sections(path)
+    assert [*named] == [title for title in titles if title in named]
+    assert len({*titles} - {*named}) <= 4, "exercises, questions, where this went, and one of commands"
+    for said in named.values():
+        assert 1 <= len(said) <= 3
+        assert all(15 <= len(one) <= 160 for one in said)
+        assert all(one[-1] in ".?" for one in said)
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_a_chapter_becomes_a_lecture(path, built):
     page = make_slides.slides_of(path, read_catalogue(ROOT))
-    text = path.read_text(encoding="utf-8")
-    sections = [title for title in re.findall(r"^## (.+)$", text, re.MULTILINE) if title != "Exercises"]
-    headings = re.findall(r"<h2[^>]*>(.*?)<a", page, re.DOTALL)
-    assert len(headings) == len(sections) + 1  # the exercises come last, with their titles
-    titles = re.findall(r"^```\{exercise\} (.+)$", text, re.MULTILINE)
+    named, _ = sections(path)
+    assert page.count("<section>") > len(named)
+    titles = re.findall(r"^```\{exercise\} (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert page.count("<li>Exercise ") == len(titles)
     cells = make_slides.with_outputs(path, ROOT).cells
     end = next(place for place, cell in enumerate(cells) if "## Exercises" in cell.source)
-    outputs = [output for cell in cells[:end] for output in cell.get("outputs", [])]
-    drawn = sum("image/png" in output.get("data", {}) for output in outputs)
+    drawn = sum(
+        "image/png" in output.get("data", {}) for cell in cells[:end] for output in cell.get("outputs", [])
+    )
     assert page.count('src="data:image/png') >= drawn
-    assert "Rubric" not in page
+    code = "".join(re.findall(r'<pre class="code">(.*?)</pre>', page, re.DOTALL))
+    for part in ("Rubric", "import</span>", "use_style", "manual_seed(0)"):
+        assert part not in (page if part == "Rubric" else code)
+
+
+@pytest.mark.built
+def test_every_slide_fits_its_frame_and_needs_no_network(built, tmp_path):
+    if not find_browser():
+        pytest.fail(NONE_HERE)
+    assert make_slides.main([]) == 0
+    found, asked = [], []
+    with open_browser() as browser:
+        for width, height in SIZES:
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.on("request", lambda request: asked.append(request.url))
+            for path in chapters():
+                page.goto((ROOT / "_build" / "slides" / f"{path.stem}.slides.html").as_uri())
+                page.wait_for_function("window.MathJax?.startup?.promise")
+                page.evaluate("MathJax.startup.promise")
+                for number in range(page.locator("section").count()):
+                    page.evaluate(f"show({number})")
+                    seen = page.evaluate(MEASURE)
+                    if seen["scale"] < 0.55 or seen["down"] > 1 or seen["over"] or seen["raw"]:
+                        found.append((width, path.stem, number + 1, seen))
+            page.close()
+    assert found == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
 def test_a_book_that_is_not_built_is_one_sentence(tmp_path, capsys):

@@ -24,7 +24,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 3
+FORM = 4
 """Number of what is kept of a notebook; with another one, it is graded anew."""
 
 

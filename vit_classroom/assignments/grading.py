@@ -4,7 +4,7 @@ import contextlib
 import functools
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Literal
@@ -45,7 +45,7 @@ class Mark:
 
     Attributes:
         task: what was asked.
-        points: earned; 0 for what a person has yet to read.
+        points: earned, in part where a part is right; 0 for what a person has yet to read.
         state: "right", "not right", "to do" (a stub, or nothing), or "to read" (by a person).
         message: what a check says, or why there are no points.
         own: what the student wrote.
@@ -83,6 +83,23 @@ class Marks:
 def limit_reached(message: str) -> str:
     """Return which limit a message is about, in words; "" if about none."""
     return next((what for words, what in REACHED.items() if words in message), "")
+
+
+def points_for(parts: Mapping[str, float], whole: float) -> tuple[float, str]:
+    """Return what the parts of an answer earn together, in half points, and in words what each does.
+
+    A part has a fifth of the points, and values have what is left.
+
+    Args:
+        parts: how much of each is right (see `CheckFailed`).
+        whole: all points of the answer.
+    """
+    of = dict.fromkeys(parts, whole / 5)
+    of["values"] = whole - sum(of.values()) + of.get("values", 0)
+    earned = {name: int(2 * of[name] * share + 1e-6) / 2 for name, share in parts.items()}
+    told = ", ".join(f"{name} {points:g} of {of[name]:g}" for name, points in earned.items())
+    total = min(sum(earned.values()), whole - 0.5)
+    return total, f"\n  Points: {told}." if total else ""
 
 
 def seeds_of(seed: int, name: str, rounds: int = ROUNDS) -> tuple[int, ...]:
@@ -125,34 +142,36 @@ class _Session:
                 del self.ran[number]
                 return self.again()
 
-    def judge(self, task: Task, seeds: tuple[int, ...], tries: int) -> str:
-        """Check an answer, once more where it reaches a limit, and return what is wrong, "" if nothing is."""
-        message = self._judged(task, seeds)
-        if limit_reached(message):
+    def judge(self, task: Task, seeds: tuple[int, ...], tries: int) -> checks.CheckFailed | None:
+        """Check an answer, once more where it reaches a limit, and return what is wrong, if anything is."""
+        failure = self._judged(task, seeds)
+        if failure is not None and limit_reached(str(failure)):
             self.again()  # whatever it left behind is in nobody's way
-            return self.judge(task, seeds, tries - 1) if tries > 1 else message
-        return message
+            return self.judge(task, seeds, tries - 1) if tries > 1 else checks.CheckFailed(*failure.args)
+        return failure
 
-    def _judged(self, task: Task, seeds: tuple[int, ...]) -> str:
+    def _judged(self, task: Task, seeds: tuple[int, ...]) -> checks.CheckFailed | None:
         try:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
                 with contextlib.redirect_stdout(io.StringIO()):
                     getattr(checks, task.check)(piece, seed=seed, name=task.name)
         except checks.CheckFailed as failure:
-            return str(failure)
+            return failure
         except LookupError:
-            return f"{task.name}: {MISSING}."
+            said = f"{MISSING}."
         except TimeoutError:
-            return f"{task.name}: it did not come to an end."
+            said = "it did not come to an end."
         except ProcessEnded as error:
-            return f"{task.name}: it {error}."
+            said = f"it {error}."
         except Exception as error:  # of a reply that makes no sense; nothing that goes wrong here is right
-            return f"{task.name}: it could not be judged ({type(error).__name__})."
+            said = f"it could not be judged ({type(error).__name__})."
+        else:
+            return None
         finally:
             if not self.process.alive:
                 self.again()
-        return ""
+        return checks.CheckFailed(f"{task.name}: {said}")
 
 
 def grade(
@@ -226,23 +245,25 @@ def _judged(
 ) -> Mark:
     """Judge one answer; then the book's stands in its place unless it is right."""
     severe = [one for one in found if one.severe and one.cell in region]
-    message = session.judge(task, seeds(task.name), tries)
+    failure = session.judge(task, seeds(task.name), tries)
+    message, points = str(failure or ""), 0.0
     if what := limit_reached(message):
         found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
-    state: State = "right"
+    state: State = "not right"
     if STUB in message:
         state, message = "to do", f"{task.name}: still to be written."
-    elif message:
-        state = "not right"
+    elif failure and not severe:
+        points, told = points_for(failure.parts, task.points)
+        message += told
         own = [remark for remark in remarks if int(remark.split()[1]) in region]
         if own and MISSING in message:
             message = f"{task.name}: {MISSING}, because {own[-1]}."
     elif severe:
-        state = "not right"
         message = f"{task.name}: no points, because {severe[0]}. If that is a mistake, please say so."
-    if state != "right":
-        session.run(task.answer, f"the book's {task.name}")
-    return Mark(task, task.points if state == "right" else 0, state, message)
+    else:
+        return Mark(task, task.points, "right")
+    session.run(task.answer, f"the book's {task.name}")
+    return Mark(task, points, state, message)
 
 
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:

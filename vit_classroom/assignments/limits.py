@@ -4,12 +4,19 @@ only a process that has a single thread can be set apart.
 
 import contextlib
 import ctypes
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 
 APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x00020000  # CLONE_NEWUSER, NEWPID, NEWNET, NEWNS
 CAPABILITIES = 0x20080522  # the version of capset
 BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x1000, 442, -100, 0x8000, 1  # of mount, mount_setattr
 LARGEST_FILE = 100_000_000
+PROBE = """
+from vit_classroom.assignments.limits import set_apart, write_only_in
+raise SystemExit(not (set_apart() and write_only_in({folder!r})))
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,13 @@ def write_only_in(folder: str) -> bool:
     done = bound and changed("/", ALL_BELOW, READ_ONLY) and changed(folder, 0, 0)
     version = (ctypes.c_uint32 * 2)(CAPABILITIES, 0)
     return library.capset(version, (ctypes.c_uint32 * 6)()) == 0 and done  # or it could change that back
+
+
+def can_be_set_apart() -> bool:
+    """Say whether this system lets a student's process be set apart, by trying with another one."""
+    with tempfile.TemporaryDirectory(prefix="vit-student-") as folder:
+        tried = [sys.executable, "-c", PROBE.format(folder=folder)]
+        return subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
 
 def limit_memory(megabytes: int) -> bool:

@@ -59,9 +59,9 @@ class RepairCells(NbGraderPreprocessor):
 class JudgeAnswers(NbGraderPreprocessor):
     """Judge the answers of a notebook, and write the verdicts where nbgrader looks for them.
 
-    A cell that checks an answer gets an output: a line when all is right, an error when it is not. Other
-    cells keep the outputs that they had. What a person should look at is logged, and written to
-    look_at.txt beside the graded notebook.
+    A cell that checks an answer gets a line when all is right, what is wrong and the points when a part is,
+    and an error otherwise. Other cells keep the outputs that they had. What a person should look at is
+    logged, and written to look_at.txt beside the graded notebook.
     """
 
     seconds = Float(30.0, help="Seconds for a cell of the student's.").tag(config=True)
@@ -84,7 +84,7 @@ class JudgeAnswers(NbGraderPreprocessor):
             return nb, resources
         by_name = {mark.task.cell_name: mark for mark in marks.marks}
         for name, cell in checks.items():
-            cell.outputs = [_output(by_name[name])] if name in by_name else [_failed("nothing of this name")]
+            cell.outputs = _outputs(by_name[name]) if name in by_name else [_failed("nothing of this name")]
         for name, places in to_read(chapter, cells).items():
             for cell in nb.cells:
                 if places and cell.metadata.get("nbgrader", {}).get("grade_id") == name:
@@ -106,10 +106,15 @@ def _seeds(source: str) -> tuple[int, ...]:
     return tuple(int(number) for number in found[1].split(",") if number.strip()) if found else (0,)
 
 
-def _output(mark: Mark) -> NotebookNode:
-    if mark.state == "right":
-        return new_output("stream", name="stdout", text=f"✓ {mark.task.name}\n")
-    return _failed(mark.message)
+def _outputs(mark: Mark) -> list[NotebookNode]:
+    """Return what nbgrader takes for these points: an error for none, and a result for a part of them."""
+    if not mark.points:
+        return [_failed(mark.message)]
+    said = mark.message or f"✓ {mark.task.name}"
+    outputs = [new_output("stream", name="stdout", text=f"{said}\n")]
+    if mark.state != "right":
+        outputs.append(new_output("execute_result", {"text/plain": f"{mark.points:g}"}))
+    return outputs
 
 
 def _failed(message: str) -> NotebookNode:

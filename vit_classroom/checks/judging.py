@@ -1,10 +1,11 @@
 """Judge a function or a class by what it does on random input: values, gradients, what it leaves behind."""
 
+import contextlib
 import functools
 import inspect
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -38,11 +39,14 @@ TROUBLES = {
     "^TypeError": "something gets a kind of value there that it cannot take",
     "": "it cannot be computed for this input",
 }
+COPIED = "that is the package's own 🙂 It agrees with itself. Now write yours"
 Check = Callable[..., None]
 """A check is called with what a reader wrote, `seed=N` to draw the same again, and `name=` for messages."""
 Arguments = tuple[Any, ...] | Mapping[str, Any]
 Draw = Callable[..., Case]
 """Draws one input, works out what must come of it and what well-known mistakes would give."""
+Parts = dict[str, float]
+"""How much of each part of a piece is right, from 0 to 1, in the order in which a check looks at them."""
 RAISES = "\n\nRaises:\n    CheckFailed: it differs; the message names the mistake."
 
 
@@ -146,7 +150,8 @@ def class_check(
     def decorated(draw: Draw) -> Check:
         def judge(cls: object) -> None:
             tried: list[Arguments] = []
-            for given in arguments if isinstance(arguments, list) else [arguments]:
+            every = arguments if isinstance(arguments, list) else [arguments]
+            for given in every:
                 ours = reference(**given) if isinstance(given, Mapping) else reference(*given)
                 cases = functools.partial(_all_drawn, draw, settings, ours)
                 hint = (
@@ -154,10 +159,17 @@ def class_check(
                     if tried
                     else ""
                 )
-                judge_module(piece, cls, given, ours, cases, starts, may_drop, hint)
+                try:
+                    judge_module(piece, cls, given, ours, cases, starts, may_drop, hint)
+                except CheckFailed as failure:
+                    done = len(tried) / len(every)
+                    failure.parts = {name: done + (1 - done) * one for name, one in failure.parts.items()}
+                    raise
                 tried.append(given)
                 if also is not None:
-                    also(piece, cls, ours)
+                    with _judged(piece, "parameters") as right:
+                        right |= {"parameters": 1.0, "shape": 1.0}
+                        also(piece, cls, ours)
 
         return check(piece, draw, judge)
 
@@ -168,6 +180,18 @@ def _all_drawn(draw: Draw, settings: Iterable[Any], *ours: nn.Module) -> list[Ca
     """Draw an input for each setting; what draws takes a setting as a whole, or its parts one by one."""
     whole = len(inspect.signature(draw).parameters) == len(ours) + 1
     return [draw(*ours, setting) if whole else draw(*ours, *setting) for setting in settings]
+
+
+@contextlib.contextmanager
+def _judged(piece: Piece, *first: str) -> Iterator[Parts]:
+    """Give the parts of a piece, to fill in as they are found right; a failure takes them along."""
+    shape, gradients = () if piece.number else ("shape",), ("gradients",) if piece.gradients else ()
+    right = dict.fromkeys([*first, *shape, "values", *gradients], 0.0)
+    try:
+        yield right
+    except CheckFailed as failure:
+        failure.parts = {} if COPIED in str(failure) else right
+        raise
 
 
 def judge_function(
@@ -181,9 +205,10 @@ def judge_function(
     _require_function(piece, function)
     assert callable(function)
     box = box_for(function, [answer.__code__ for answer in answers])
-    _judge_values(piece, box, function, cases, piece.arguments)
-    for case in cases[:2] if piece.gradients else ():
-        _judge_gradients(piece, box, function, ours, case, {}, {})
+    with _judged(piece) as right:
+        _judge_values(piece, box, function, cases, piece.arguments, right)
+        for case in cases[:2] if piece.gradients else ():
+            _judge_gradients(piece, box, function, ours, case, {}, {})
 
 
 def judge_module(
@@ -212,16 +237,39 @@ def judge_module(
     theirs = _value_of(piece, box.call(cls, *positional, **named), cls, positional, named)
     if not isinstance(theirs, nn.Module):
         raise piece.failed(f"it is a {type(theirs).__name__}: expected a subclass of nn.Module")
-    _require_parameters(piece, theirs, reference)
-    for start in starts:
-        start(piece, theirs)
-    theirs.load_state_dict(reference.state_dict())
+    with _judged(piece, "parameters") as right:
+        try:
+            _require_parameters(piece, theirs, reference)
+            for start in starts:
+                start(piece, theirs)
+        except CheckFailed:
+            _give_weights(theirs, reference)
+            with contextlib.suppress(
+                Exception
+            ):  # said is what came first; the other parts count all the same
+                _judge_calls(piece, box, theirs, reference, cases(), may_drop, hint, right)
+                right["gradients"] = 1.0
+            raise
+        right["parameters"] = 1.0
+        theirs.load_state_dict(reference.state_dict())
+        _judge_calls(piece, box, theirs, reference, cases(), may_drop, hint, right)
+
+
+def _judge_calls(
+    piece: Piece,
+    box: Box,
+    theirs: nn.Module,
+    reference: nn.Module,
+    tried: Sequence[Case],
+    may_drop: bool,
+    hint: str,
+    right: Parts,
+) -> None:
+    """Judge what a reader's module, which has our weights, makes of all cases."""
     theirs.eval()
-    tried = cases()
     before = {name: value.clone() for name, value in theirs.state_dict().items()}
-    _judge_values(
-        piece, box, theirs, tried, list(inspect.signature(reference.forward).parameters), True, hint
-    )
+    names = list(inspect.signature(reference.forward).parameters)
+    _judge_values(piece, box, theirs, tried, names, right, True, hint)
     moved = [name for name, value in theirs.state_dict().items() if not torch.equal(value, before[name])]
     if moved:
         raise piece.failed(f"a call changes its own weights ({moved[0]}): only the optimiser may")
@@ -234,8 +282,22 @@ def judge_module(
             )
         theirs.eval()
     of_theirs, of_ours = (dict(module.named_parameters()) for module in (theirs, reference))
+    both = {name: value for name, value in of_theirs.items() if name in of_ours and value.requires_grad}
     for case in tried[:2]:
-        _judge_gradients(piece, box, theirs, reference, case, of_theirs, of_ours)
+        _judge_gradients(piece, box, theirs, reference, case, both, of_ours)
+
+
+@torch.no_grad()
+def _give_weights(theirs: nn.Module, reference: nn.Module) -> None:
+    """Give our weights to a module that has other parameters; a bias that only one has becomes 0 there."""
+    got, ours = theirs.state_dict(), reference.state_dict()
+    if [value.shape for value in got.values()] == [value.shape for value in ours.values()]:
+        ours = dict(zip(got, ours.values(), strict=True))  # other names
+    for name in [*got, *ours]:
+        if name in got and name in ours and got[name].shape == ours[name].shape:
+            got[name].copy_(ours[name])
+        elif name.endswith("bias"):
+            got.get(name, ours.get(name, torch.zeros(()))).zero_()
 
 
 def _require_function(piece: Piece, given: object) -> None:
@@ -260,7 +322,7 @@ def _value_of(
             f"it did not come to an end within {sandbox.LIMIT_SECONDS:g} seconds: does a loop never stop?"
         )
     if outcome.copied:
-        raise piece.failed("that is the package's own 🙂 It agrees with itself. Now write yours")
+        raise piece.failed(COPIED)
     error = outcome.error
     if error is None:
         return outcome.value
@@ -293,12 +355,15 @@ def _judge_values(
     function: Callable[..., Any],
     cases: Sequence[Case],
     names: Sequence[str],
+    right: Parts,
     twice: bool = False,
     hint: str = "",
 ) -> None:
     """Hold the results for all inputs against ours, and see that inputs stay what they were."""
     found: list[tuple[Case, Verdict]] = []
     changed = False
+    if not any(case.expected.ndim for case in cases):  # any number has the shape of one
+        right.pop("shape", None)
     for case in cases:
         given = _copies(case.inputs)
         outcome = box.call(function, *given)
@@ -308,6 +373,9 @@ def _judge_values(
             for value, old in zip(given, case.inputs, strict=True)
         )
         seen = verdict(piece, got, case, outcome.printed)
+        if "shape" in right and (seen is None or _is_tried(got, case)):
+            right["shape"] += 1 / len(cases)
+        right["values"] += (seen is None) / len(cases)
         if twice:
             again = _copies(case.inputs)
             second = first_of(piece, box.call(function, *again).value)
@@ -322,6 +390,8 @@ def _judge_values(
     in_place = (
         "it changes its input, which belongs to the caller: make something new (`z = z + x`, not `z += x`)"
     )
+    if changed:
+        right["values"] /= 2
     if not found:
         if changed:
             raise piece.failed(in_place)
@@ -341,9 +411,18 @@ def _judge_values(
     if changed:
         named = f": {sentences[0]}" if first.sentences else ""
         sentences = [f"{in_place}. The result is wrong as well{named}"]
-    right = len(cases) - len(found)
-    label = case.label(names) + (f"; {right} of {len(cases)} inputs came out right" if right else "")
+    count = len(cases) - len(found)
+    label = case.label(names) + (f"; {count} of {len(cases)} inputs came out right" if count else "")
     raise piece.failed(*sentences, label=label)
+
+
+def _is_tried(got: object, case: Case) -> bool:
+    """Say whether a result has the right shape, and is neither an input nor one number all over."""
+    if not isinstance(got, Tensor) or got.shape != case.expected.shape or not got.is_cpu or not got.numel():
+        return False
+    known = [value for value in case.inputs if isinstance(value, Tensor)]
+    known += [got.flatten()[0].expand_as(got)] if len(case.expected.unique()) > 1 else []
+    return not any(torch.equal(got, value) for value in known)
 
 
 def _differ(one: object, other: object) -> bool:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -35,7 +35,13 @@ OWN_FOLDERS = tuple(
 
 
 class CheckFailed(AssertionError):
-    """A reader's piece differs from what was asked; the message says how."""
+    """A reader's piece differs from what was asked; the message says how.
+
+    Attributes:
+        parts: by name, how much of each part is right, from 0 to 1; empty where nothing is.
+    """
+
+    parts: Mapping[str, float] = {}
 
     def _render_traceback_(self) -> list[str]:  # notebooks show what is said, not where the check said it
         return [*str(self).splitlines(), *getattr(self, "__notes__", ())]

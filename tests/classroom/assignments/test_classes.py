@@ -8,6 +8,7 @@ import re
 import pytest
 from attacks import ATTACKS
 
+from vit_classroom import command
 from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
 from vit_classroom.assignments.limits import Limits
@@ -57,13 +58,15 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     marks = rows(table)
     assert list(marks) == ["ada", "bob", "eve", "zoe"]
     assert (marks["ada"]["points"], marks["ada"]["of"], marks["ada"]["to_read"]) == ("35", "35", "15")
-    assert (marks["bob"]["points"], marks["bob"]["attention"]) == ("0", "0")
+    assert (marks["bob"]["points"], marks["bob"]["attention"]) == ("1", "1")
     assert marks["ada"]["ex-cost"] == ""
     assert "os._exit" in marks["eve"]["look_at"]
     assert "is not a Jupyter notebook" in marks["zoe"]["problem"]
     pages = tmp_path / "marks_feedback"
     bob = (pages / "bob" / "03_attention" / "03_attention.html").read_text()
     assert "not divided by sqrt(Dh)" in bob
+    assert "Points: shape 1 of 1, values 0 of 3, gradients 0 of 1." in bob
+    assert "attention: 1 of 5 points, not right." in bob
     assert WRONG in html.unescape(bob)
     assert "exercises" not in bob
     assert re.search(
@@ -77,8 +80,20 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     assert "<h2>ada</h2>" in question
     assert "Nothing from bob, eve." in question
     summary = (report / "summary.html").read_text()
+    assert "<td>40%</td><td>1</td><td>2</td><td>0</td><td>0</td>" in summary, "(5 + 1 + 0) / 15"
     assert "1 × attention: the scores are not divided by sqrt(Dh)" in summary
     assert "eve, cell" in summary
+
+
+def test_where_nothing_is_set_apart_the_command_says_so_before_it_runs(folder, tmp_path, capsys, monkeypatch):
+    grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv")]
+    said = []
+    monkeypatch.setattr(command, "grade_class", lambda *_: said.append(capsys.readouterr().err) or [])
+    for apart in (False, True):
+        monkeypatch.setattr(command, "can_be_set_apart", lambda apart=apart: apart)
+        assert main(grade) == 0
+    assert "Dockerfile" in said[0]
+    assert "Dockerfile" not in said[1]
 
 
 def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, handed_in, capsys):

@@ -15,7 +15,7 @@ from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade, seeds_of
-from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
@@ -74,9 +74,42 @@ def test_a_mistake_costs_its_points_once(two_answers, cells, answers):
     """The answers below it that call it go on with the book's."""
     answers = answers | {"attention": answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")}
     marks = grade(two_answers, cells(**answers))
-    assert points(marks) == CHECKED | {"attention": 0}
+    assert points(marks) == CHECKED | {"attention": 1}  # for its shape
     assert "divided by Dh" in of(marks, "attention").message
     assert "seed" not in of(marks, "attention").message
+
+
+CLASS = "MultiHeadSelfAttention"
+PARTS = {
+    "a bias is missing": ("3 * dim", "3 * dim, bias=False", 12, "parameters 0 of 3, shape 3 of 3, values 6"),
+    "another name": ("projection", "proj", 12, "parameters 0 of 3, shape 3 of 3, values 6 of 6, gradients 3"),
+    "no gradient": (
+        "attention(q, k, v)",
+        "attention(q, k, v).detach()",
+        12,
+        "values 6 of 6, gradients 0 of 3",
+    ),
+    "not divided": (
+        "attention(q, k, v)",
+        "attention(9 * q, k, v)",
+        6,
+        "parameters 3 of 3, shape 3 of 3, values 0",
+    ),
+    "another shape": ("self.projection(", "torch.sum(", 3, "parameters 3 of 3, shape 0 of 3, values 0 of 6"),
+    "an input as it was": ("return ", "return tokens  # ", 3, "parameters 3 of 3, shape 0 of 3"),
+    "all is 0": ("return self", "return 0 * self", 3, "parameters 3 of 3, shape 0 of 3"),
+    "it stops": ("return ", "return nothing  # ", 3, "parameters 3 of 3, shape 0 of 3"),
+}
+"""What is changed in the right answer, what that earns of 15 points, and what is said of them."""
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_right_in_part_earns_a_part(name, two_answers, cells, answers):
+    old, new, earned, said = PARTS[name]
+    assert old in answers[CLASS]
+    mark = of(grade(two_answers, cells(**answers | {CLASS: answers[CLASS].replace(old, new)})), CLASS)
+    assert (mark.points, mark.state) == (earned, "not right")
+    assert f"Points: {said}" in mark.message or f", {said}" in mark.message
 
 
 def test_a_helper_and_an_import_of_ones_own_are_there(two_answers, cells, answers):
@@ -285,10 +318,23 @@ def test_each_year_and_each_answer_draws_other_inputs():
     assert len(set(drawn)) == 6
 
 
-@pytest.fixture(scope="module")
+held = []
+"""A student's process with the bank of mistakes in it, which a late answer ends."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended():
+    yield
+    for student in held:
+        student.close()
+
+
+@pytest.fixture
 def process():
-    """A student's process with the bank of mistakes in it."""
+    if held and held[-1].alive:
+        return held[-1]
     student = StudentProcess(Limits(seconds=60))
+    held.append(student)
     student.start()
     source = (
         f"import sys, warnings\nsys.path.append({str(Path(banks.__file__).parent)!r})\n"
@@ -300,8 +346,7 @@ def process():
     )
     reply, _ = student.ask({"do": "run", "source": source, "place": "bank"})
     assert "error" not in reply
-    yield student
-    student.close()
+    return student
 
 
 def theirs(process, source):
@@ -371,6 +416,7 @@ open({path!r}, "w")
 def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_others(tmp_path):
     student, path = StudentProcess(Limits()), tmp_path / "queue"
     held = student.start()
+    assert can_be_set_apart() == held["files"]
     if not held["files"]:
         pytest.skip("this system lets nobody set a process apart")
     os.mkfifo(path)

@@ -61,10 +61,12 @@ def course(tmp_path_factory, answers):
     nbgrader(folder, "generate_assignment", CHAPTER)
     release = folder / "release" / CHAPTER / f"{CHAPTER}.ipynb"
     wrong = answers["attention"].replace("math.sqrt(q.shape[-1])", "q.shape[-1]")
+    bias = answers["MultiHeadSelfAttention"].replace("3 * dim", "3 * dim, bias=False")
     handed_in = {
         "full": filled(release, **answers),
         "empty": filled(release),
         "wrong": filled(release, **answers | {"attention": wrong}),
+        "bias": filled(release, **answers | {"MultiHeadSelfAttention": bias}),
         "half": filled(release, attention=answers["attention"]),
     }
     for attack in TRIED:
@@ -106,7 +108,8 @@ def scores(course):
 def test_answers_get_what_they_deserve(scores):
     assert scores["full"] == (CHECKED, CHECKED + QUESTIONS)
     assert scores["empty"][0] == 0
-    assert scores["wrong"][0] == CHECKED - 5
+    assert scores["wrong"][0] == CHECKED - 4
+    assert scores["bias"][0] == CHECKED - 3
     assert scores["half"][0] == 5
 
 
@@ -134,7 +137,7 @@ def test_an_attack_costs_its_points_and_is_reported(attack, scores, course):
 
 
 def test_tests_that_were_deleted_come_back_and_are_reported(scores, course):
-    assert scores["withoutTests"][0] == CHECKED - 5
+    assert scores["withoutTests"][0] == CHECKED - 4
     look = course / "autograded" / "withoutTests" / CHAPTER / "look_at.txt"
     assert "check-attention" in look.read_text(encoding="utf-8")
 
@@ -178,6 +181,7 @@ def test_what_students_receive_is_what_the_repository_has_for_them(course):
 def test_feedback_says_what_was_wrong(course):
     page = (course / "feedback" / "wrong" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
     assert "the scores are divided by Dh" in page
+    assert "Points: shape 1 of 1, values 0 of 3, gradients 0 of 1." in page
     page = (course / "feedback" / "full" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
     assert "the scores are divided by Dh;" not in page
 

@@ -49,6 +49,7 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
     assert BARE not in said or BARE in message
     assert re.search(r": .+\. It stopped with", said) or "stopped with" not in said
     assert capsys.readouterr().out == ""
+    assert min(failure.value.parts.values(), default=0) < 1, "or it would have all points"
 
 
 def test_the_bank_has_what_every_check_needs():
