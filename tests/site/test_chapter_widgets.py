@@ -65,7 +65,7 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in WITH_A_MODEL])
+@pytest.mark.parametrize("name", ["patches", "wirings"])
 def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
