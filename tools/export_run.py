@@ -42,15 +42,14 @@ def source(chapter: Path = CHAPTER) -> str:
 class Asked(Callback):
     """Ask the model about all test images, before training and after each epoch: (n, K) shares of each."""
 
-    def __init__(self) -> None:
-        self.shares: list[torch.Tensor] = []
+    def __init__(self, images: torch.Tensor) -> None:
+        self.images, self.shares = images, list[torch.Tensor]()
 
     @torch.no_grad()
     def on_start(self, state: TrainingState) -> None:
         """Ask."""
         state.model.eval()
-        images = state.data.normalise(state.data.test_images)
-        self.shares.append(state.model(images).softmax(dim=1))
+        self.shares.append(state.model(state.data.normalise(self.images)).softmax(dim=1))
 
     on_epoch = on_start
 
@@ -58,7 +57,8 @@ class Asked(Callback):
 def run(cells: str) -> dict[str, Any]:
     """Train, and return what the page shows."""
     torch.set_num_threads(1)  # as in the chapter
-    data, asked = load_dataset("digits"), Asked()
+    data = load_dataset("digits")
+    asked = Asked(data.test_images)
     names: dict[str, Any] = {"data": data, "device": "cpu", "torch": torch, "replace": replace}
     names |= {kind.__name__: kind for kind in (ViTConfig, VisionTransformer, TrainConfig, Augmentation)}
     names |= {function.__name__: function for function in (by_budget, count_parameters)}

@@ -386,8 +386,12 @@ def test_it_plays_by_itself_once_and_can_be_stopped(name, page, book):
     time.scroll_into_view_if_needed()
     page.wait_for_timeout(900)
     assert time.input_value() == stopped
-    widget.whole.get_by_role("button", name="Play").press("Enter")
+    play = widget.whole.get_by_role("button", name="Play")
+    play.press("Enter")
     assert time.input_value() == "0"
+    play.wait_for(timeout=SOON)
+    assert time.input_value() == time.get_attribute("max"), "it ends by itself"
+    play.press("Enter")
     time.press("End")
     assert not playing(widget)
     assert time.input_value() == time.get_attribute("max")
@@ -490,6 +494,8 @@ def test_each_epoch_is_told_as_it_was_kept(page, book, run):
     assert len(points) == len(run["epochs"])
     height = 8 + 134 * (1 - run["epochs"][-1]["validation_loss"] / 2.302585)
     assert float(points[-1].split(",")[1]) == pytest.approx(height, abs=0.01)
+    dot = widget.whole.locator("circle").nth(1)
+    assert f"{dot.get_attribute('cx')},{dot.get_attribute('cy')}" == points[-1]
 
 
 def test_the_digits_are_those_of_the_test_part(run):
