@@ -51,6 +51,9 @@ export function element(tag, attributes = {}, ...children) {
     return made;
 }
 
+// After widgets.css, which stands in the body, too.
+document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href }));
+
 /**
  * A slider with its value in words beside it.
  * @param {string} label
@@ -205,15 +208,18 @@ export function dotChart(label, usual, name, choose) {
     const whole = element("div", { class: "vit-dots" }, plot, element("p", { class: "vit-scale" }, `Dotted: ${name}.`));
     const across = (layer) => `left: ${(100 * (layer + 0.5)) / shown.length}%`;
     const up = (value) => `bottom: ${(100 * value) / top}%`;
+    let dots = [];
     whole.show = (values, [layer, head] = []) => {
+        if (values !== shown) draw(values);
+        dots.forEach((heads, l) => heads.forEach((dot, h) => { dot.className = l === layer && h === head ? "chosen" : ""; }));
+    };
+    const draw = (values) => {
         shown = values;
         top = 10 * Math.ceil((1 + Math.max(usual, ...values.flat().filter(Number.isFinite))) / 10);
+        dots = values.map((heads, l) => heads.map((value) => element("i", { style: `${across(l)}; ${up(value)}`, hidden: !Number.isFinite(value) })));
         plot.replaceChildren(
             ...Array.from({ length: top / 10 + 1 }, (_, i) => element("span", { class: "tick", style: up(10 * i) }, 10 * i)),
-            element("s", { style: up(usual) }),
-            ...values.flatMap((heads, l) => heads.map((value, h) => Number.isFinite(value) && element("i", {
-                style: `${across(l)}; ${up(value)}`, class: l === layer && h === head ? "chosen" : "",
-            })).filter(Boolean)),
+            element("s", { style: up(usual) }), ...dots.flat(),
             ...values.map((_, l) => element("span", { class: "layer", style: across(l) }, l + 1)),
         );
     };
