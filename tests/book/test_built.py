@@ -66,11 +66,10 @@ def test_every_picture_of_a_chapter_has_a_number_and_a_caption(built):
     for chapter in CHAPTERS:
         article = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").find("article")
         for image in article.select("img"):
-            if not image.find_parent(class_="attention-explorer"):
-                figure = image.find_parent("figure")
-                assert figure, f"{chapter}: {image['src']}"
-                assert figure.select_one("figcaption .caption-number"), f"{chapter}: {image['src']}"
-                seen += 1
+            figure = image.find_parent("figure")
+            assert figure, f"{chapter}: {image['src']}"
+            assert figure.select_one("figcaption .caption-number"), f"{chapter}: {image['src']}"
+            seen += 1
     assert seen > 40
 
 

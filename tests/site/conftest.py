@@ -6,6 +6,7 @@ from check_book import BUILT
 from crawl import MARKED, RESULTS, axe_script, crawl, page_names
 from freshness import STALE, is_fresh
 from serve import served
+from widgets import PHONE
 
 
 @pytest.fixture(scope="session")
@@ -46,5 +47,12 @@ def page(browser):
     context = browser.new_context(
         viewport={"width": 1440, "height": 900}, permissions=["clipboard-read", "clipboard-write"]
     )
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def phone(browser):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     yield context.new_page()
     context.close()

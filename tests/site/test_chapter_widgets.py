@@ -1,69 +1,22 @@
 """What one can touch in chapters: by mouse, finger, keys; without scripts, on paper; what the text says."""
 
+import json
 import re
 
 import pytest
 import torch
-from looks import STILL, axe, find, invisible_focus, listening, settle, switch_theme
+from looks import STILL, axe, find, invisible_focus, listening, switch_theme
 from paper import cut_on_paper, prepare
 from playwright.sync_api import expect
-from project_facts import ROOT
+from widgets import FOLDER, PAGES, PHONE, SOON, WITH_A_MODEL, come_near
 
+from vit_from_scratch import ViTConfig
+from vit_from_scratch.data import load_dataset
 from vit_from_scratch.data.photos import load_photo
-from vit_from_scratch.model import patchify
+from vit_from_scratch.model import Block, patchify
 from vit_lab.runs.trained_models import open_model
 
 pytestmark = pytest.mark.site
-
-FOLDER = ROOT / "book/_static/vit"
-PAGES = {
-    "patches": "notebooks/01_patches.html",
-    "positions": "notebooks/02_tokens.html",
-    "attention": "notebooks/03_attention.html",
-}
-WITH_A_MODEL = ["positions", "attention"]
-SOON = 30_000  # milliseconds, on a busy machine
-PHONE = {"width": 390, "height": 844}
-
-
-class Widget:
-    """A widget as a reader has it before them."""
-
-    def __init__(self, page, name):
-        self.page, self.whole = page, page.locator(f"#vit-{name}")
-        self.grids = self.whole.get_by_role("application")
-
-    def said(self):
-        return self.whole.locator(".vit-status").inner_text()
-
-    def slide(self, name, value):
-        self.whole.get_by_role("slider", name=name).fill(str(value))
-
-    def dimmed(self):
-        """How dark each patch is."""
-        return self.whole.locator(".cells i").evaluate_all("all => all.map((one) => +one.style.opacity)")
-
-    def middle(self, row, column, rows=8, grid=0):
-        """Where a patch is on the screen, counted from 1."""
-        self.grids.nth(grid).scroll_into_view_if_needed()
-        box = self.grids.nth(grid).bounding_box()
-        return box["x"] + box["width"] * (column - 0.5) / rows, box["y"] + box["height"] * (row - 0.5) / rows
-
-
-def come_near(page, book, name):
-    """The widget once a reader has scrolled to it and it has answered."""
-    page.goto(f"{book}{PAGES[name]}")
-    settle(page)
-    page.locator(f"#vit-{name}").scroll_into_view_if_needed()
-    expect(page.locator(f"#vit-{name} .vit-status")).to_have_text(re.compile(r"\w"), timeout=SOON)
-    return Widget(page, name)
-
-
-@pytest.fixture
-def phone(browser):
-    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    yield context.new_page()
-    context.close()
 
 
 # ---- Every widget
@@ -112,10 +65,11 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
-def test_patches_need_no_model(page, book):
+@pytest.mark.parametrize("name", ["patches", "wirings"])
+def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    come_near(page, book, "patches")
+    come_near(page, book, name)
     assert [url for url in asked if url.endswith(".bin")] == []
 
 
@@ -332,3 +286,233 @@ def test_a_finger_chooses_a_patch_and_a_resting_one_reads(phone, book):
     assert head.said().startswith("row 5, column 5: ")
     session.send("Input.dispatchTouchEvent", {"type": "touchCancel", "touchPoints": []})
     assert head.said().startswith("From row 2, column 8: ")
+
+
+# ---- Chapter 4: tokens that become alike
+@pytest.mark.parametrize("place", range(4))
+def test_a_wiring_does_to_tokens_what_the_chapters_does(place, page, book):
+    page.goto(f"{book}{PAGES['wirings']}")
+    weights, name, found, spread = page.evaluate(
+        """async (place) => {
+            const { WIRINGS, drawn, states, within } = await import("../_static/vit/wirings.js");
+            const pixels = new Float32Array(32 * 32 * 3).map((_, i) => Math.abs(Math.sin(i * i)));
+            const weights = drawn(), [name, wiring] = Object.entries(WIRINGS)[place];
+            const found = states(pixels, weights, wiring);
+            const plain = (_, value) => (value instanceof Float32Array ? [...value] : value);
+            return [JSON.stringify(weights, plain), name, found.map((z) => [...z]), found.map(within)];
+        }""",
+        place,
+    )
+    weights, pixels = json.loads(weights), torch.arange(32 * 32 * 3, dtype=torch.float64)
+    image = (pixels * pixels).sin().abs().float().view(1, 32, 32, 3).permute(0, 3, 1, 2)
+    config = ViTConfig(image_size=32, patch_size=4, dim=32, depth=12, heads=4, mlp_dim=64)
+    z = torch.tensor(weights["positions"]).view(65, 32)
+    z[1:] += (
+        patchify((image - image.mean()) / image.std(), 4)[0] @ torch.tensor(weights["embed"]).view(32, 48).T
+    )
+    torch.testing.assert_close(torch.tensor(found[0]).view(65, 32), z, atol=1e-4, rtol=0)
+    wiring = {
+        "pre-norm": lambda z, f, norm: z + f(norm(z)),
+        "post-norm": lambda z, f, norm: norm(z + f(z)),
+        "no residual": lambda z, f, norm: f(norm(z)),
+        "no norm": lambda z, f, norm: z + f(z),
+    }[name]
+    with torch.no_grad():
+        for layer, own in enumerate(weights["blocks"], start=1):
+            block = Block(config)
+            for part, names in (("attention", ("qkv", "projection")), ("mlp", ("hidden", "output"))):
+                for dense in names:
+                    module, given = getattr(getattr(block, part), dense), own[part][dense]
+                    module.weight.copy_(torch.tensor(given["weight"]).view_as(module.weight))
+                    module.bias.copy_(torch.tensor(given["bias"]))
+            z = torch.tensor(found[layer - 1]).view(65, 32)  # layers that grow make small differences large
+            z = wiring(z, lambda x, block=block: block.attention(x[None])[0][0], block.attention_norm)
+            z = wiring(z, block.mlp, block.mlp_norm)
+            expected = torch.tensor(found[layer]).view(65, 32)
+            assert (z - expected).abs().max() < 1e-4 * z.abs().max()
+            assert spread[layer] == pytest.approx((z.std(dim=0).mean() / z.std()).item(), abs=0.01)
+
+
+def test_what_chapter_4_says_of_its_wirings(page, book):
+    page.goto(f"{book}{PAGES['wirings']}")
+    draws = page.evaluate(
+        """async () => {
+            const { SIZES, WIRINGS, drawn, states, within } = await import("../_static/vit/wirings.js");
+            const { cutSquare, openPicture, pixelsOf } = await import("../_static/vit/looking.js");
+            const cat = await openPicture("../_static/vit/photos/cat.jpg");
+            const pixels = pixelsOf(cutSquare(cat), SIZES.image);
+            return Array.from({ length: 20 }, drawn).map((weights) =>
+                Object.values(WIRINGS).map((wiring) => states(pixels, weights, wiring).map(within)));
+        }"""
+    )
+    pre, post, no_residual, no_norm = torch.tensor(draws).unbind(dim=1)  # (draws, layers + 1) each
+    assert (no_residual[:, 3] < 0.005).all()
+    assert (post[:, 12] < 0.1).all()
+    assert (pre[:, 12] > 0.12).all()
+    assert (pre[:, 12] > 2 * post[:, 12]).all()
+    assert no_norm[:, 12].max() > 2.5 * no_norm[:, 12].min()
+
+
+def test_other_weights_are_drawn_and_the_layers_gone_through_by_keys(page, book):
+    page.emulate_media(reduced_motion="reduce")
+    widget = come_near(page, book, "wirings")
+    before = widget.said()
+    assert before.startswith("After layer 12, ")
+    widget.whole.get_by_role("button", name="Other random weights").press("Enter")
+    assert widget.said() != before
+    widget.whole.get_by_role("slider").press("Home")
+    values = re.findall(r"[\d.]+\d", widget.said())
+    assert widget.said().startswith("Before the first layer, ")
+    assert len({*values}) == 1, "the wirings begin with the same tokens"
+
+
+def playing(widget):
+    return widget.whole.get_by_role("button", name="Stop").count() == 1
+
+
+@pytest.mark.parametrize("name", ["wirings", "run"])
+def test_it_plays_by_itself_once_and_can_be_stopped(name, page, book):
+    widget = come_near(page, book, name)
+    time = widget.whole.get_by_role("slider")
+    time.scroll_into_view_if_needed()
+    button = widget.whole.get_by_role("button", name="Stop")
+    button.wait_for()
+    assert widget.whole.get_attribute("aria-busy") == "true", "not read aloud meanwhile"
+    page.wait_for_function("id => document.querySelector(id).value === '2'", arg=f"#vit-{name} input")
+    button.click()
+    assert widget.whole.get_attribute("aria-busy") is None
+    stopped = time.input_value()
+    page.mouse.wheel(0, 3000)
+    time.scroll_into_view_if_needed()
+    page.wait_for_timeout(900)
+    assert time.input_value() == stopped
+    play = widget.whole.get_by_role("button", name="Play")
+    play.press("Enter")
+    assert time.input_value() == "0"
+    play.wait_for(timeout=SOON)
+    assert time.input_value() == time.get_attribute("max"), "it ends by itself"
+    play.press("Enter")
+    time.press("End")
+    assert not playing(widget)
+    assert time.input_value() == time.get_attribute("max")
+
+
+@pytest.mark.parametrize("name", ["wirings", "run"])
+def test_for_readers_who_want_less_motion_it_shows_the_end(name, page, book):
+    page.emulate_media(reduced_motion="reduce")
+    widget = come_near(page, book, name)
+    time = widget.whole.get_by_role("slider")
+    time.scroll_into_view_if_needed()
+    page.wait_for_timeout(900)
+    assert not playing(widget)
+    assert time.input_value() == time.get_attribute("max")
+
+
+@pytest.mark.parametrize("name", ["wirings", "run"])
+def test_a_finger_goes_through_time(name, phone, book):
+    widget = come_near(phone, book, name)
+    time = widget.whole.get_by_role("slider")
+    time.scroll_into_view_if_needed()
+    box = time.bounding_box()
+    phone.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert int(time.input_value()) == pytest.approx(int(time.get_attribute("max")) / 2, abs=1)
+    assert not playing(widget)
+
+
+# ---- Chapter 5: one's own photo
+def shown(widget):
+    return widget.whole.locator(".vit-bars li").all_inner_texts()
+
+
+def test_the_five_answers_are_the_packages(page, book):
+    widget = come_near(page, book, "answers")
+    trained = open_model("tiny-imagenet")
+    for name in ("cat", "rocket"):
+        before = shown(widget)
+        widget.whole.get_by_role("button", name=name, exact=True).press("Enter")
+        if name != "cat":
+            expect(widget.whole.locator(".vit-bars")).not_to_have_text("".join(before), timeout=SOON)
+            page.wait_for_function(
+                "before => !document.querySelector('.vit-bars').innerText.includes(before)", arg=before[0]
+            )
+        pixels = load_photo(FOLDER / f"photos/{name}.jpg", (64, 64))[None]
+        with torch.no_grad():
+            shares = trained.model(trained.scaling(255 * pixels)).softmax(dim=1)[0]
+        pairs = [text.split("\n") for text in shown(widget)]
+        assert len(pairs) == 5
+        for label, share in pairs[:2]:
+            place = trained.class_names.index(label)
+            assert float(share.removesuffix(" %")) == pytest.approx(100 * shares[place].item(), abs=2)
+    assert pairs[0][0] == "obelisk", "as the chapter says"
+
+
+def test_a_photo_of_ones_own_and_another_square_of_it_are_asked_about(phone, book, save_photo, tmp_path):
+    widget, asked = come_near(phone, book, "answers"), []
+    phone.on("request", lambda request: asked.append(request.url))
+    status = widget.whole.locator(".vit-status")
+    first = widget.said()
+    own = save_photo(tmp_path / "own.png", size=(300, 200), seed=1)
+    widget.whole.locator("input[type=file]").set_input_files(own)
+    expect(status).not_to_have_text(first, timeout=SOON)
+    second = widget.said()
+    widget.whole.get_by_text("Cut another square").tap()
+    widget.slide("size of the square", 0.3)
+    expect(status).not_to_have_text(second, timeout=SOON)
+    assert [url for url in asked if not url.startswith("blob:")] == []
+
+
+# ---- Chapter 8: a run, epoch by epoch
+@pytest.fixture(scope="module")
+def run():
+    return json.loads((FOLDER / "digits-run.json").read_text(encoding="utf-8"))
+
+
+def test_each_epoch_is_told_as_it_was_kept(page, book, run):
+    page.emulate_media(reduced_motion="reduce")
+    widget = come_near(page, book, "run")
+    for number, epoch in enumerate(run["epochs"]):
+        widget.slide("after epoch", number)
+        said = widget.said()
+        assert said.startswith(f"After epoch {number}: " if number else "Before training: ")
+        assert (
+            f"training loss {epoch['train_loss']:.2f}, validation loss {epoch['validation_loss']:.2f}" in said
+        )
+        answers = [max(range(10), key=shares.__getitem__) for shares in epoch["shares"]]
+        right = sum(one == digit["label"] for one, digit in zip(answers, run["digits"], strict=True))
+        assert f", {right if number else 0} of these 12." in said
+        assert widget.whole.locator("li.wrong").count() == (12 - right if number else 12)
+    texts = widget.whole.locator(".vit-digits li").all_inner_texts()
+    for text, answer, digit in zip(texts, answers, run["digits"], strict=True):
+        read = "" if answer == digit["label"] else f", read as {answer}"
+        assert text.strip().startswith(f"a {digit['label']}{read}: ")
+    heights = widget.whole.locator(".columns i").evaluate_all(
+        "all => all.map((it) => parseFloat(it.style.height))"
+    )
+    expected = [100 * share for row in run["epochs"][-1]["shares"] for share in row]
+    assert heights == pytest.approx(expected, abs=0.01)
+    points = widget.whole.locator("polyline").nth(1).get_attribute("points").split()
+    assert len(points) == len(run["epochs"])
+    height = 8 + 134 * (1 - run["epochs"][-1]["validation_loss"] / 2.302585)
+    assert float(points[-1].split(",")[1]) == pytest.approx(height, abs=0.01)
+    dot = widget.whole.locator("circle").nth(1)
+    assert f"{dot.get_attribute('cx')},{dot.get_attribute('cy')}" == points[-1]
+
+
+def test_the_digits_are_those_of_the_test_part(run):
+    data = load_dataset("digits")
+    for digit in run["digits"]:
+        assert digit["pixels"] == data.test_images[digit["place"]].flatten().tolist()
+        assert digit["label"] == data.test_labels[digit["place"]]
+    assert [digit["place"] for digit in run["digits"][:6]] == [*range(6)]
+
+
+def test_what_chapter_8_says_of_its_run(run):
+    epochs, labels = run["epochs"], [digit["label"] for digit in run["digits"]]
+    read = [[max(range(10), key=shares.__getitem__) for shares in epoch["shares"]] for epoch in epochs]
+    assert all(answers[:6] == labels[:6] for answers in read[1:])
+    wrong = [place for place in range(6, 12) if read[-1][place] != labels[place]]
+    assert len(wrong) == 5
+    assert sum(max(epochs[-1]["shares"][place]) > 0.8 for place in wrong) == 4
+    assert all(len({answers[place] for answers in read[1:]}) >= 3 for place in range(6, 12))
+    assert epochs[7]["train_loss"] > 7 * epochs[15]["train_loss"]
+    assert [f"{epochs[n]['validation_loss']:.2f}" for n in (7, 15)] == ["0.18", "0.16"]

@@ -1,18 +1,32 @@
-"""The photo of chapter 13 that shows where each patch looks: by pointer, by keyboard, without scripts."""
+"""The photo of `vit inspect` that shows where each patch looks: by pointer, by keyboard, without scripts."""
 
 import re
 
 import pytest
 from looks import settle
 
+from vit_from_scratch.examples import photo
+from vit_from_scratch.inspection import layer_attention
+from vit_from_scratch.plots import AttentionExplorer
+from vit_from_scratch.pretrained import input_scaling, load_pretrained
+
 pytestmark = pytest.mark.site
 
-CHAPTER = "notebooks/13_attention_maps.html"
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the page is that a command would write of the cup."""
+    cup, model = photo(64, "coffee"), load_pretrained("tiny-imagenet")
+    attentions = layer_attention(model, input_scaling("tiny-imagenet")(255 * cup))
+    explorer = AttentionExplorer(cup[0], attentions, model.config.grid, layer=7)
+    path = tmp_path_factory.mktemp("explorer") / "where_patches_look.html"
+    path.write_text(explorer.page("Where patches look"), encoding="utf-8")
+    return path.as_uri()
 
 
 @pytest.fixture
-def explorer(page, book):
-    page.goto(f"{book}{CHAPTER}")
+def explorer(page, address):
+    page.goto(address)
     settle(page)
     found = page.locator(".attention-explorer")
     found.scroll_into_view_if_needed()
@@ -77,16 +91,11 @@ def test_a_patch_that_was_clicked_is_held_within_the_photo_until_it_is_clicked_a
     assert "where the patch in row 7, column 3 looks" in said(explorer)
 
 
-def test_a_finger_chooses_a_patch(browser, book):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{book}{CHAPTER}")
-    settle(page)
-    explorer = page.locator(".attention-explorer")
-    explorer.scroll_into_view_if_needed()
-    page.touchscreen.tap(*middle(explorer, 2, 8))
+def test_a_finger_chooses_a_patch(phone, address):
+    phone.goto(address)
+    explorer = phone.locator(".attention-explorer")
+    phone.touchscreen.tap(*middle(explorer, 2, 8))
     assert "where the patch in row 2, column 8 looks" in said(explorer)
-    context.close()
 
 
 def test_the_keyboard_does_all_of_it(page, explorer):
@@ -115,9 +124,9 @@ def test_on_paper_the_map_is_there_and_the_controls_are_not(page, explorer):
     )
 
 
-def test_without_scripts_it_is_one_map(browser, book):
+def test_without_scripts_it_is_one_map(browser, address):
     page = browser.new_page(java_script_enabled=False)
-    page.goto(f"{book}{CHAPTER}")
+    page.goto(address)
     explorer = page.locator(".attention-explorer")
     assert not explorer.locator(".controls").is_visible()
     assert len({*darkness(explorer)}) > 3

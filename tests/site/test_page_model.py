@@ -289,6 +289,17 @@ def test_with_each_option_as_with_changed_weights_or_pixels(live, model, name):
             assert distances(found, expected(model, pixels))["logits"] > 100 * LOGITS, "the option matters"
 
 
+def test_the_mean_of_the_patches_can_answer(live, model):
+    """As in a model of the package that pools the patches."""
+    for pixels in some_photos(3):
+        found, wanted = ask(live, pixels, {"pool": "gap"}), expected(model, pixels)
+        with torch.no_grad():
+            last = wanted["tokens"][-1].view(-1, model.config.dim)  # (T, D)
+            wanted["logits"] = model.head(model.encoder.norm(last)[1:].mean(dim=0, keepdim=True))
+        wanted["probabilities"] = wanted["logits"].softmax(dim=1)
+        assert_close(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("what", "instead"),
     [
@@ -399,6 +410,19 @@ def test_loading_says_how_far_it_is_and_what_the_model_is(live):
     assert (config["patch_size"], config["depth"], config["heads"]) == (PATCH, LAYERS, HEADS)
     assert len(classes) == 200
     assert "Egyptian cat" in classes
+
+
+def test_a_matrix_is_given_by_its_path_and_one_that_is_not_there_refused(live, model):
+    found, refused = live.evaluate(
+        """async (name) => {
+            const model = await (await import("/vit/worker.js")).load(name);
+            const refused = await model.weights("tokens.places").catch((error) => error.message);
+            return [[...await model.weights("tokens.position")], refused];
+        }""",
+        f"/vit/{NAME}",
+    )
+    assert torch.tensor(found) == pytest.approx(model.tokens.position.detach().flatten(), abs=1e-6)
+    assert refused == "there is no tokens.places"
 
 
 def test_a_newer_question_stops_the_older_of_the_same_asker_alone(live):

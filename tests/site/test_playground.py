@@ -148,6 +148,35 @@ def test_breaking_it_does_what_the_page_says(playground):
     assert len(lost) <= 2
 
 
+def test_the_patches_mean_says_what_the_page_says(playground):
+    mean = playground.whole.get_by_label("read the mean of the patches")
+    whole = playground.likely()
+    mean.check()
+    for name in ("cat", "coffee", "rocket", "astronaut"):
+        playground.press(name)
+        assert max(playground.likely().values()) <= 2, name
+    playground.press("cat")
+    playground.press("Put everything back")
+    assert playground.likely() == whole
+    assert not mean.is_checked()
+
+
+def test_distances_are_a_chart_whose_dots_choose_a_head(page, playground):
+    playground.likely()
+    playground.whole.get_by_text("How far each head looks").click()
+    dots, cells = playground.whole.locator(".plot i"), playground.whole.locator(".vit-values td")
+    values = [float(text) for text in cells.all_inner_texts()]
+    values = [value for place, value in enumerate(values) if place % 7]  # the first of a row is the layer
+    heights = dots.evaluate_all("all => all.map((it) => parseFloat(it.style.bottom))")
+    assert heights == pytest.approx([value * heights[0] / values[0] for value in values], rel=0.01)
+    dot = dots.nth(6 * 7 + values[42:].index(max(values[42:])))
+    dot.scroll_into_view_if_needed()
+    box = dot.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert f"Layer 8, head {values[42:].index(max(values[42:])) + 1}" in playground.said()
+    assert "chosen" in dot.get_attribute("class")
+
+
 def test_a_pointer_reads_the_map_and_hides_patches(page, playground):
     row, column, share = re.search(r"row (\d), column (\d), ([\d.]+) %", playground.said()).groups()
     brightest = 8 * int(row) + int(column) - 9
@@ -234,5 +263,5 @@ def test_the_photos_are_those_of_the_chapters(name):
 
 def test_the_widgets_code_is_light(playground):
     names = ("parts.js", "looking.js", "photo.js", "vit.js", "worker.js", "widgets.css")
-    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 60_000
+    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 70_000
     assert sum((PHOTOS.parent / name).stat().st_size for name in ("parts.js", "photo.js")) < 40_000

@@ -3,7 +3,7 @@
  * where each head of each layer looks. Every element of class `vit-digit` becomes one; `data-model` is the file.
  */
 import { meanOfHeads } from "./looking.js";
-import { PatchGrid, STEPS, bars, choice, element, percent, whenNear } from "./parts.js";
+import { PatchGrid, STEPS, bars, choice, element, likeliest, percent, whenNear } from "./parts.js";
 import { SIDE, centred, moved, written } from "./strokes.js";
 
 const SHARP = 560; // pixels a side of the canvas
@@ -250,7 +250,7 @@ class Digit {
             return;
         }
         const { probabilities } = this.answer, { classes } = this.model;
-        const [first, second] = [...probabilities.keys()].sort((a, b) => probabilities[b] - probabilities[a]);
+        const [first, second] = likeliest(probabilities, 2);
         const named = (digit) => `${classes[digit]}, with ${percent(probabilities[digit])}`;
         this.reads.textContent = `It reads ${named(first)}; next is ${named(second)}.`;
     }

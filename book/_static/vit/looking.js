@@ -27,22 +27,33 @@ export function rollout(attention, heads) {
     return product;
 }
 
-/** Mean attention distance of a head in pixels (chapter 14): patches that look at patches, (h, T, T). */
-export function meanDistance(weights, head, { grid: [rows, columns], patch_size: P }) {
-    const N = rows * columns, T = N + 1, first = head * T * T;
-    let sum = 0;
-    for (let q = 0; q < N; q++) {
-        let share = 0, far = 0;
-        for (let k = 0; k < N; k++) {
-            const weight = weights[first + (q + 1) * T + k + 1]; // the class token has no place in the image
-            const down = Math.floor(q / columns) - Math.floor(k / columns);
-            share += weight;
-            far += weight * P * Math.hypot(down, (q % columns) - (k % columns));
-        }
-        sum += far / share / N;
+/** How far a patch looks in pixels (chapter 14), on the average over the patches that it looks at, (h, T, T). */
+export function distanceFrom(patch, weights, head, { grid: [rows, columns], patch_size: P }) {
+    const N = rows * columns, T = N + 1, first = (head * T + patch + 1) * T + 1; // the class token lies nowhere
+    let share = 0, far = 0;
+    for (let k = 0; k < N; k++) {
+        const down = Math.floor(patch / columns) - Math.floor(k / columns);
+        share += weights[first + k];
+        far += weights[first + k] * P * Math.hypot(down, (patch % columns) - (k % columns));
     }
+    return far / share;
+}
+
+/** Mean attention distance of a head in pixels (chapter 14): patches that look at patches, (h, T, T). */
+export function meanDistance(weights, head, config) {
+    const N = config.num_patches;
+    let sum = 0;
+    for (let patch = 0; patch < N; patch++) sum += distanceFrom(patch, weights, head, config) / N;
     return sum;
 }
+
+/** The mean distance of attention that is the same everywhere. */
+export const uniformDistance = (config) => meanDistance(new Float32Array((config.num_patches + 1) ** 2).fill(1), 0, config);
+
+/** The mean distances of all heads: L lists of h. */
+export const allDistances = (attention, config) => attention.map(
+    (weights) => Array.from({ length: config.heads }, (_, head) => meanDistance(weights, head, config)),
+);
 
 /**
  * The three directions in which patches' tokens differ most, as amounts of red, green and blue.
@@ -137,6 +148,11 @@ export function asSeen(pixels, { grid: [, columns], patch_size: P, image_size: s
         return pixels[at * 3 + (i % 3)];
     });
 }
+
+/** Random numbers from a normal distribution around 0. */
+export const gaussian = (count, std) => Float32Array.from(
+    { length: count }, () => std * Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random()),
+);
 
 /** A random order of n things. */
 export function shuffled(n) {

@@ -2,6 +2,7 @@
  * Parts that the book's widgets are made of: sliders, switches, a grid of patches with a map over it, bars.
  * CONTRIBUTING says how to add a widget.
  */
+import { cutSquare, openPicture } from "./looking.js";
 import { load } from "./worker.js";
 
 /**
@@ -50,6 +51,9 @@ export function element(tag, attributes = {}, ...children) {
     return made;
 }
 
+// After widgets.css, which stands in the body, too.
+document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href }));
+
 /**
  * A slider with its value in words beside it.
  * @param {string} label
@@ -67,6 +71,42 @@ export function slider(label, { min = 0, max, step = 1, value, words = String },
     whole.set = (next) => { input.value = next; say(); };
     whole.range = (most) => { input.max = most; };
     say();
+    return whole;
+}
+
+/**
+ * A slider over time, with a button that plays it. Once it is seen it plays by itself, but for readers who want less motion;
+ * while it does, what changes is not read aloud.
+ */
+export function player(label, { min = 0, max, value }, changed) {
+    let timer = null;
+    const stop = () => {
+        clearInterval(timer);
+        timer = null;
+        button.textContent = "Play";
+        whole.closest(".vit-widget")?.removeAttribute("aria-busy");
+    };
+    const bar = slider(label, { min, max, value }, (next) => { stop(); changed(next); });
+    const play = () => {
+        let at = min;
+        const step = () => {
+            if (at === max) stop();
+            bar.set(at);
+            changed(at++);
+        };
+        step();
+        timer = setInterval(step, 600);
+        button.textContent = "Stop";
+        whole.closest(".vit-widget").setAttribute("aria-busy", "true");
+    };
+    const button = element("button", { type: "button", click: () => (timer ? stop() : play()) }, "Play");
+    const whole = element("div", { class: "vit-player" }, bar, button);
+    const seen = new IntersectionObserver((entries) => {
+        if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+        seen.disconnect();
+        if (!timer && !matchMedia("(prefers-reduced-motion: reduce), print").matches) play();
+    }, { threshold: 1 });
+    seen.observe(whole);
     return whole;
 }
 
@@ -103,8 +143,91 @@ export function bars(label) {
     return list;
 }
 
+/**
+ * Photos to choose from, one of the reader's own, and the square that is cut out of it.
+ * @param {string} folder of the photos
+ * @param {string[]} names of those that are offered; the first is opened at once
+ * @param {(square: HTMLCanvasElement, anew: boolean) => void} came hears each square, and whether the picture is new
+ * @param {(why: string) => void} refused hears that a picture cannot be read
+ * @returns {HTMLElement[]} what to choose, and a fold with how to cut
+ */
+export function picker(folder, names, came, refused) {
+    const square = [1, 0.5, 0.5];
+    let bitmap = null;
+    const cut = (anew) => bitmap && came(cutSquare(bitmap, square), anew);
+    const open = async (address) => {
+        try {
+            bitmap = await openPicture(address);
+        } catch {
+            refused("This picture cannot be read: expected a JPEG, PNG or WebP file.");
+            return;
+        }
+        cut(true);
+    };
+    const ours = names.map((name) => element(
+        "button", { type: "button", click: () => open(`${folder}/${name}.jpg`) }, name,
+    ));
+    const own = () => file.files[0] && open(URL.createObjectURL(file.files[0]));
+    const file = element("input", { type: "file", accept: "image/*", change: own });
+    const cuts = [["size of the square", 0.2], ["from left to right", 0], ["from top to bottom", 0]].map(
+        ([label, min], i) => slider(
+            label, { min, max: 1, step: 0.01, value: square[i], words: (x) => `${Math.round(100 * x)} %` },
+            (value) => { square[i] = value; cut(false); },
+        ),
+    );
+    open(`${folder}/${names[0]}.jpg`);
+    return [
+        element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
+            element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file)),
+        fold("Cut another square out of it", ...cuts),
+    ];
+}
+
+/** What stands folded under a title. */
+export const fold = (title, ...inside) => element("details", {}, element("summary", {}, title), ...inside);
+
 /** A share in per cent, with a digit more where it is small. */
 export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+
+/**
+ * A chart with a column of dots for each layer, one dot a head; a click chooses the nearest.
+ * @param {string} label what it shows, for those who do not see it
+ * @param {number} usual where a dotted line lies, and `name` what it stands for
+ * @returns {HTMLElement} with `show(values, [layer, head])`: layers of heads, and the chosen one, from 0
+ */
+export function dotChart(label, usual, name, choose) {
+    let shown = [], top = 1;
+    const plot = element("div", { class: "plot", role: "img", "aria-label": label, click: (event) => {
+        const box = plot.getBoundingClientRect(), y = top * (1 - (event.clientY - box.top) / box.height);
+        const layer = Math.min(shown.length - 1, Math.max(0, Math.floor(
+            (shown.length * (event.clientX - box.left)) / box.width,
+        )));
+        const off = shown[layer].map((value) => Math.abs(value - y));
+        choose(layer, off.indexOf(Math.min(...off)));
+    } });
+    const whole = element("div", { class: "vit-dots" }, plot, element("p", { class: "vit-scale" }, `Dotted: ${name}.`));
+    const across = (layer) => `left: ${(100 * (layer + 0.5)) / shown.length}%`;
+    const up = (value) => `bottom: ${(100 * value) / top}%`;
+    let dots = [];
+    whole.show = (values, [layer, head] = []) => {
+        if (values !== shown) draw(values);
+        dots.forEach((heads, l) => heads.forEach((dot, h) => { dot.className = l === layer && h === head ? "chosen" : ""; }));
+    };
+    const draw = (values) => {
+        shown = values;
+        top = 10 * Math.ceil((1 + Math.max(usual, ...values.flat().filter(Number.isFinite))) / 10);
+        dots = values.map((heads, l) => heads.map((value) => element("i", { style: `${across(l)}; ${up(value)}`, hidden: !Number.isFinite(value) })));
+        plot.replaceChildren(
+            ...Array.from({ length: top / 10 + 1 }, (_, i) => element("span", { class: "tick", style: up(10 * i) }, 10 * i)),
+            element("s", { style: up(usual) }), ...dots.flat(),
+            ...values.map((_, l) => element("span", { class: "layer", style: across(l) }, l + 1)),
+        );
+    };
+    return whole;
+}
+
+/** The places of the largest shares, the largest first. */
+export const likeliest = (shares, count) => [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, count);
 
 /** Where a patch is in a grid, counted from 1. */
 export const placeOf = (patch, columns) => `row ${Math.floor(patch / columns) + 1}, column ${(patch % columns) + 1}`;
@@ -130,20 +253,27 @@ export function paint(canvas, pixels, side) {
 export class PatchGrid {
     /**
      * @param {{rows?: number, columns?: number, label: string, choose: Function, hover?: Function}} about
-     *     `choose(patch)`; `hover(patch)`, with null when the pointer leaves
+     *     `choose(patch)`; `hover(patch)`, with null when the pointer leaves; with `drag` a pointer that is down, a
+     *     finger (sideways, for a page must scroll) and the arrow keys choose each patch that they come to
      */
-    constructor({ rows = 1, columns = 1, label, choose, hover = () => {} }) {
-        Object.assign(this, { rows, columns, choose, hover, at: 0 });
+    constructor({ rows = 1, columns = 1, label, choose, hover = () => {}, drag = false }) {
+        Object.assign(this, { rows, columns, choose, hover, drag, at: 0 });
         this.canvas = element("canvas", { "aria-hidden": "true" });
         this.cells = Array.from({ length: rows * columns }, () => element("i"));
         this.cursor = element("b", { hidden: true });
         const grid = `grid: repeat(${rows}, 1fr) / repeat(${columns}, 1fr)`;
         const cells = element("div", { class: "cells", style: grid, "aria-hidden": "true" }, ...this.cells);
         this.whole = element("div", {
-            class: "vit-grid", tabindex: 0, role: "application", "aria-label": label,
+            class: drag ? "vit-grid drag" : "vit-grid", tabindex: 0, role: "application", "aria-label": label,
             keydown: (event) => this.pressed(event),
-            pointerdown: (event) => hover(this.patchAt(event)), // a resting finger reads as a mouse does
-            pointermove: (event) => event.pointerType === "mouse" && hover(this.patchAt(event)),
+            pointerdown: (event) => {
+                this.began = [event.clientX, event.clientY];
+                hover(this.patchAt(event)); // a resting finger reads as a mouse does
+            },
+            pointermove: (event) => {
+                if (drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
+                else if (event.pointerType === "mouse") hover(this.patchAt(event));
+            },
             pointerleave: () => hover(null),
             click: (event) => this.choose(this.move(this.patchAt(event))),
             blur: () => {
@@ -199,6 +329,18 @@ export class PatchGrid {
         return row * this.columns + place((event.clientX - box.left) / box.width, this.columns);
     }
 
+    /** Whether a pointer that is down drags: a finger does once it has gone sideways, for else it scrolls the page. */
+    goesSideways(event) {
+        const [x, y] = this.began ?? [event.clientX, event.clientY], aside = Math.abs(event.clientX - x);
+        if (event.pointerType === "mouse" || aside > Math.max(8, Math.abs(event.clientY - y))) this.began = null;
+        return this.began === null;
+    }
+
+    /** Go to a patch while dragging: chosen once, when it is another. */
+    reach(patch) {
+        if (patch !== this.at) this.choose(this.move(patch));
+    }
+
     move(patch) {
         this.at = patch;
         const [row, column] = [Math.floor(patch / this.columns), patch % this.columns];
@@ -215,7 +357,8 @@ export class PatchGrid {
         else if (step) {
             const within = (value, count) => Math.min(count - 1, Math.max(0, value));
             const row = within(Math.floor(this.at / this.columns) + step[0], this.rows);
-            this.hover(this.move(row * this.columns + within((this.at % this.columns) + step[1], this.columns)));
+            const to = row * this.columns + within((this.at % this.columns) + step[1], this.columns);
+            (this.drag ? this.choose : this.hover)(this.move(to));
             this.cursor.hidden = false;
         } else return;
         event.preventDefault();

@@ -3,13 +3,13 @@
  * where, and break it. Every element of class `vit-photo` becomes one; `data-model` and `data-photos` say
  * where the files are.
  */
+import { allDistances, asSeen, componentColours, meanOfHeads, pixelsOf, rollout, shuffled, uniformDistance } from "./looking.js";
 import {
-    asSeen, componentColours, cutSquare, meanDistance, meanOfHeads, openPicture, pixelsOf, rollout, shuffled,
-} from "./looking.js";
-import { PatchGrid, bars, choice, element, percent, placeOf, slider, toggle, whenNear } from "./parts.js";
+    PatchGrid, bars, choice, dotChart, element, fold, likeliest, percent, picker, placeOf, slider, toggle, whenNear,
+} from "./parts.js";
 
 const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
-const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [] };
+const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [], pool: "cls" };
 
 class Photo {
     /** Build the controls in place of the still picture, and ask for the first answer. */
@@ -17,9 +17,8 @@ class Photo {
         const { config } = model;
         Object.assign(this, { place, model, changes: structuredClone(UNTOUCHED) });
         Object.assign(this, { layer: config.depth, heads: config.heads, N: config.num_patches });
-        Object.assign(this, { head: 0, view: "attention", does: "look", token: 0, square: [1, 0.5, 0.5] });
+        Object.assign(this, { head: 0, view: "attention", does: "look", token: 0 });
         place.replaceChildren(...this.build(config));
-        this.open(`${place.dataset.photos}/cat.jpg`);
     }
 
     build({ grid: [rows, columns], depth, heads }) {
@@ -32,16 +31,10 @@ class Photo {
         this.scaleBar = element("p", { class: "vit-scale" });
         this.likely = bars(`The five likeliest of ${this.model.classes.length} classes`);
         this.lens = element("ol", { class: "vit-lens" });
-        this.reach = element("table", { class: "vit-reach" });
-        const file = element("input", { type: "file", accept: "image/*", change: () => this.openFile(file.files[0]) });
-        const photos = PHOTOS.map((name) => element("button", {
-            type: "button", click: () => this.open(`${this.place.dataset.photos}/${name}.jpg`),
-        }, name));
-        const squares = [["size of the square", 0.2, 1], ["from left to right", 0, 1], ["from top to bottom", 0, 1]]
-            .map(([label, min, max], i) => slider(
-                label, { min, max, step: 0.01, value: this.square[i], words: (x) => `${Math.round(100 * x)} %` },
-                (value) => { this.square[i] = value; this.crop(); },
-            ));
+        this.reach = element("table", { class: "vit-values" });
+        const photos = picker(
+            this.place.dataset.photos, PHOTOS, (square, anew) => this.came(square, anew), (why) => { this.status.textContent = why; },
+        );
         const layer = slider("layer", { min: 1, max: depth, value: this.layer }, (value) => {
             this.layer = value;
             this.showLeftOut();
@@ -53,6 +46,17 @@ class Photo {
             this.showLeftOut();
             draw();
         });
+        const uniform = uniformDistance(this.model.config);
+        this.chart = dotChart(
+            "How far each head looks, in pixels: one column of dots a layer. The table has the values.",
+            uniform, `everywhere alike, ${uniform.toFixed(1)} pixels`, (i, h) => {
+                [this.layer, this.head] = [i + 1, h + 1];
+                layer.set(this.layer);
+                head.set(this.head);
+                this.showLeftOut();
+                draw();
+            },
+        );
         const view = choice("The map", [
             ["attention", "attention of the layer and head"], ["rollout", "rollout through all layers"],
             ["tokens", "tokens after the layer, in colours"],
@@ -68,6 +72,10 @@ class Photo {
             "scores times", { max: 4, step: 0.25, value: 1, words: (x) => x.toFixed(2) },
             (value) => { this.changes.scale = value; ask(); },
         );
+        const patches = toggle("read the mean of the patches, not the class token", (on) => {
+            this.changes.pool = on ? "gap" : "cls";
+            ask();
+        });
         this.out = toggle("leave out this head", (on) => this.leaveOut(on));
         const again = element("button", {
             type: "button",
@@ -78,46 +86,28 @@ class Photo {
                 ask();
             },
         }, "Put everything back");
-        this.reset = [[positions, false], [shuffle, false], [scale, 1]];
+        this.reset = [[positions, false], [shuffle, false], [scale, 1], [patches, false]];
         view.set(this.view);
         does.set(this.does);
         this.showLeftOut();
         const group = (name, ...children) => element("div", { class: `vit-group ${name}` }, ...children);
-        const fold = (title, ...children) => element("details", {}, element("summary", {}, title), ...children);
         return [
-            group("photos", element("span", {}, "A photo: "), ...photos,
-                element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file)),
-            fold("Cut another square out of it", ...squares),
+            ...photos,
             group("pictures", this.left.whole, this.right.whole),
             this.scaleBar, this.status,
             group("answers", element("p", { class: "vit-title" }, "What it says"), this.likely),
             group("looks", view, layer, head, does, whole),
-            group("breaks", element("p", { class: "vit-title" }, "Break it"), positions, shuffle, scale, this.out, again),
+            group("breaks", element("p", { class: "vit-title" }, "Break it"), positions, shuffle, patches, scale, this.out, again),
             fold("What each layer would answer (logit lens)", this.lens),
-            fold("How far each head looks, in pixels", this.reach),
+            fold("How far each head looks, in pixels", this.chart, this.reach),
         ];
     }
 
-    async openFile(file) {
-        if (file) await this.open(URL.createObjectURL(file));
-    }
-
-    /** Read a picture by its address, and cut the largest square out of its middle. */
-    async open(address) {
-        try {
-            this.bitmap = await openPicture(address);
-        } catch {
-            this.status.textContent = "This picture cannot be read: expected a JPEG, PNG or WebP file.";
-            return;
-        }
-        this.changes.erase = [];
-        this.crop();
-    }
-
-    crop() {
-        const canvas = cutSquare(this.bitmap, this.square);
-        this.left.draw(canvas);
-        this.pixels = pixelsOf(canvas, this.model.config.image_size);
+    /** Take a square: another picture has all of its patches. */
+    came(square, anew) {
+        if (anew) this.changes.erase = [];
+        this.left.draw(square);
+        this.pixels = pixelsOf(square, this.model.config.image_size);
         this.before = null;
         this.ask();
     }
@@ -182,7 +172,7 @@ class Photo {
         this.left.mark(marks);
         this.right.mark(marks);
         this.whole.setAttribute("aria-pressed", this.token === 0);
-        const order = [...probabilities.keys()].sort((a, b) => probabilities[b] - probabilities[a]).slice(0, 5);
+        const order = likeliest(probabilities, 5);
         this.likely.show(order.map((k) => ({ name: classes[k], share: probabilities[k], before: this.before[k] })));
         this.lens.replaceChildren(...lens.map((logits) => {
             const most = logits.indexOf(Math.max(...logits));
@@ -190,10 +180,12 @@ class Photo {
             return element("li", {}, `${classes[most]}, ${percent(1 / sum)}`);
         }));
         const row = (kind, cells) => element("tr", {}, ...cells.map((cell) => element(kind, {}, cell)));
-        const heads = Array.from({ length: this.heads }, (_, head) => head);
-        this.reach.replaceChildren(row("th", ["layer", ...heads.map((head) => `head ${head + 1}`)]), ...attention.map(
-            (weights, i) => row("td", [i + 1, ...heads.map((head) => reached(weights, head, config))]),
-        ));
+        const far = allDistances(attention, config); // a head that was left out has none
+        this.chart.show(far, [this.layer - 1, this.head - 1]);
+        this.reach.replaceChildren(
+            row("th", ["layer", ...far[0].map((_, head) => `head ${head + 1}`)]),
+            ...far.map((heads, i) => row("td", [i + 1, ...heads.map((one) => (Number.isNaN(one) ? "–" : one.toFixed(1)))])),
+        );
         const colours = this.view === "tokens";
         this.scaleBar.hidden = colours;
         this.scaleBar.textContent = colours ? "" : `dim: 0 %, bright: ${percent(Math.max(...this.shown))}`;
@@ -218,12 +210,6 @@ class Photo {
             this.status.textContent = `${where}: ${who} looks most at ${at(most)}${share(most)}.`;
         }
     }
-}
-
-/** A head's mean distance as text; a head that was left out has none. */
-function reached(weights, head, config) {
-    const distance = meanDistance(weights, head, config);
-    return Number.isNaN(distance) ? "–" : distance.toFixed(1);
 }
 
 whenNear(".vit-photo", (place, model) => new Photo(place, model));

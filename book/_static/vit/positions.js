@@ -3,7 +3,7 @@
  * element of class `vit-positions` becomes one.
  */
 import { asSeen, cutSquare, openPicture, pixelsOf, shuffled } from "./looking.js";
-import { bars, element, paint, percent, toggle, whenNear } from "./parts.js";
+import { bars, element, likeliest, paint, percent, toggle, whenNear } from "./parts.js";
 
 class Positions {
     constructor(place, model, pixels, before) {
@@ -30,7 +30,7 @@ class Positions {
         paint(this.canvas, asSeen(this.pixels, config, { shuffle }), config.image_size);
         const order = `patches ${shuffle ? "shuffled" : "in order"}`;
         this.canvas.setAttribute("aria-label", `The cat as the model gets it, ${order}.`);
-        const first = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, 5);
+        const first = likeliest(shares, 5);
         this.likely.show(first.map((k) => ({ name: classes[k], share: shares[k], before: this.before[k] })));
         this.status.textContent = `With ${positions ? "" : "no "}positions, ${order}: `
             + `${classes[first[0]]}, ${percent(shares[first[0]])}.`;

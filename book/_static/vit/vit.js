@@ -138,9 +138,7 @@ export function* encoder(z, { blocks }, config, { scale = 1, without = [] } = {}
 
 // ---- Chapter 5: the whole model
 export class VisionTransformer {
-    constructor(config, classes, weights) {
-        Object.assign(this, { config, classes, weights });
-    }
+    constructor(config, classes, weights) { Object.assign(this, { config, classes, weights }); }
 
     /**
      * Classify an image.
@@ -151,6 +149,7 @@ export class VisionTransformer {
      * @param {?number[]} [options.shuffle] which patch (of N) comes at each place
      * @param {number} [options.scale] a factor on all attention scores
      * @param {number[][]} [options.without] [layer, head] to leave out, or [layer], the whole of it
+     * @param {string} [options.pool] what the head reads: "cls", the class token, or "gap", the patches' mean
      * @returns {object} logits (K), probabilities (K), attention (L of (h, T, T)), tokens (z_0 to z_L,
      *     L + 1 of (T, D)), and lens (L of (K)): the logits that each layer's class token would give
      */
@@ -162,14 +161,13 @@ export class VisionTransformer {
     }
 
     /** `forward` with a pause after each layer: yields how many are done, and returns what `forward` does. */
-    * steps(pixels, { erase = [], positions = true, shuffle = null, scale = 1, without = [] } = {}) {
+    * steps(pixels, { erase = [], positions = true, shuffle = null, scale = 1, without = [], pool = "cls" } = {}) {
         const { mean, std, channels: C, dim: D, num_patches: N } = this.config;
         refuseWrong(this.config, pixels, erase, shuffle, without);
-        let patches = paintOver(patchify(pixels, this.config), erase, this.config); // (N, P²C)
-        patches = patches.map((value, i) => (value - mean[i % C]) / std[i % C]); // as in training
-        const painted = patches, width = patches.length / N;
-        if (shuffle) patches = matrix(N, width, (n, i) => painted[shuffle[n] * width + i]);
-        const z0 = tokens(patches, this.weights, positions);
+        const painted = paintOver(patchify(pixels, this.config), erase, this.config); // (N, P²C)
+        const scaled = painted.map((value, i) => (value - mean[i % C]) / std[i % C]); // as in training
+        const from = (n, i) => scaled[(shuffle ? shuffle[n] : n) * (scaled.length / N) + i];
+        const z0 = tokens(matrix(N, scaled.length / N, from), this.weights, positions);
         const found = { attention: [], tokens: [z0], lens: [] };
         for (const [z, weights] of encoder(z0, this.weights.encoder, this.config, { scale, without })) {
             found.attention.push(weights);
@@ -177,7 +175,9 @@ export class VisionTransformer {
             found.lens.push(this.answers(z.subarray(0, D)));
             yield found.lens.length;
         }
-        const logits = found.lens.at(-1).slice();
+        const each = pool === "gap" ? this.answers(found.tokens.at(-1).subarray(D)) : found.lens.at(-1); // (n, K)
+        const K = this.classes.length, logits = new Float32Array(K);
+        each.forEach((logit, i) => { logits[i % K] += logit / (each.length / K); });
         return { logits, probabilities: softmax(logits, logits.length), ...found };
     }
 

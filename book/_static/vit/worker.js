@@ -5,6 +5,7 @@
  *     const model = await load(url, (share) => { bar.value = share; });
  *     const answer = await model.forward(pixels, options); // as in vit.js; null if a newer question came
  *
+ * `await model.weights("tokens.position")` is a copy of one of its matrices, by its path in vit.js's `weights`.
  * Each `load` gives an asker of its own, whose newer question stops its older one between two layers. Askers
  * of the same file share one worker and one download. This file is also what runs in the worker.
  */
@@ -17,7 +18,7 @@ const workers = new Map(); // one for each file, by its address
  * Load a model into a worker, or join the one that has it.
  * @param {string} url of the file, as from the page
  * @param {(share: number) => void} [progress] hears the share that has come, from 0 to 1
- * @returns {Promise<{config: object, classes: string[], forward: Function}>} or an Error of one sentence
+ * @returns {Promise<{config: object, classes: string[], forward: Function, weights: Function}>} or an Error of one sentence
  */
 export async function load(url, progress = () => {}) {
     const address = new URL(url, document.baseURI).href;
@@ -27,13 +28,15 @@ export async function load(url, progress = () => {}) {
     const asker = shared.listeners.length;
     const { config, classes } = await shared.ready;
     let stop = () => {};
+    const ask = (what) => new Promise((resolve, reject) => {
+        shared.worker.postMessage({ ...what, question: shared.pending.push({ resolve, reject }) - 1 });
+    });
     const forward = (pixels, options = {}) => new Promise((resolve, reject) => {
         stop();
         stop = () => resolve(null);
-        const question = shared.pending.push({ resolve, reject }) - 1;
-        shared.worker.postMessage({ asker, question, pixels, options });
+        ask({ asker, pixels, options }).then(resolve, reject);
     });
-    return { config, classes, forward };
+    return { config, classes, forward, weights: (path) => ask({ path }) };
 }
 
 /** Start a worker on a file; one that fails is forgotten, so that the next `load` tries anew. */
@@ -90,9 +93,19 @@ async function answer({ asker, question, pixels, options }) {
     }
 }
 
+/** Hand over a copy of one of the model's matrices. */
+function give({ path, question }) {
+    const answer = path.split(".").reduce((branch, name) => branch?.[name], model.weights);
+    postMessage(answer instanceof Float32Array ? { question, answer } : { question, refused: `there is no ${path}` });
+}
+
 /** What can be handed over without a copy: the memory of each array of an answer. */
 const buffers = (found) => [...new Set(Object.values(found).flat().map((array) => array.buffer))];
 
 if (typeof WorkerGlobalScope !== "undefined") {
-    onmessage = ({ data }) => (data.address ? open(data.address) : answer(data));
+    onmessage = ({ data }) => {
+        if (data.address) open(data.address);
+        else if (data.path) give(data);
+        else answer(data);
+    };
 }

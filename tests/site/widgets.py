@@ -1,0 +1,57 @@
+"""The widgets of chapters, as a reader has them before them."""
+
+import re
+
+from looks import settle
+from playwright.sync_api import expect
+from project_facts import ROOT
+
+FOLDER = ROOT / "book/_static/vit"
+PAGES = {
+    "patches": "notebooks/01_patches.html",
+    "positions": "notebooks/02_tokens.html",
+    "attention": "notebooks/03_attention.html",
+    "wirings": "notebooks/04_encoder.html",
+    "answers": "notebooks/05_vision_transformer.html",
+    "run": "notebooks/08_first_training_run.html",
+    "explorer": "notebooks/13_attention_maps.html",
+    "reach": "notebooks/14_attention_distance.html",
+    "similarity": "notebooks/15_position_similarity.html",
+    "filters": "notebooks/16_embedding_filters.html",
+}
+WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "wirings", "run")]
+SOON = 30_000  # milliseconds, on a busy machine
+PHONE = {"width": 390, "height": 844}
+
+
+class Widget:
+    """A widget as a reader has it before them."""
+
+    def __init__(self, page, name):
+        self.page, self.whole = page, page.locator(f"#vit-{name}")
+        self.grids = self.whole.get_by_role("application")
+
+    def said(self):
+        return self.whole.locator(".vit-status").inner_text()
+
+    def slide(self, name, value):
+        self.whole.get_by_role("slider", name=name).fill(str(value))
+
+    def dimmed(self):
+        """How dark each patch is."""
+        return self.whole.locator(".cells i").evaluate_all("all => all.map((one) => +one.style.opacity)")
+
+    def middle(self, row, column, rows=8, grid=0):
+        """Where a patch is on the screen, counted from 1."""
+        self.grids.nth(grid).scroll_into_view_if_needed()
+        box = self.grids.nth(grid).bounding_box()
+        return box["x"] + box["width"] * (column - 0.5) / rows, box["y"] + box["height"] * (row - 0.5) / rows
+
+
+def come_near(page, book, name):
+    """The widget once a reader has scrolled to it and it has answered."""
+    page.goto(f"{book}{PAGES[name]}")
+    settle(page)
+    page.locator(f"#vit-{name}").scroll_into_view_if_needed()
+    expect(page.locator(f"#vit-{name} .vit-status")).to_have_text(re.compile(r"\w"), timeout=SOON)
+    return Widget(page, name)
