@@ -29,7 +29,7 @@ from vit_lab.runs.environment import environment
 
 RESNET, CLASSES = "ResNet50x1", 1000
 VITS = ("S/16", "B/32")
-SIDES = (64, 128, 224, 320)
+SIDES = (64, 128, 224)
 
 
 def models(side: int) -> dict[str, nn.Module]:
