@@ -14,6 +14,7 @@ from vit_from_scratch import ViTConfig
 from vit_from_scratch.data import load_dataset
 from vit_from_scratch.data.photos import load_photo
 from vit_from_scratch.model import Block, patchify
+from vit_from_scratch.model.tokens import sincos_2d
 from vit_lab.runs.trained_models import open_model
 
 pytestmark = pytest.mark.site
@@ -47,7 +48,7 @@ def test_without_scripts_there_is_a_figure_that_says_so(name, browser, book):
 def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
     widget = come_near(page, book, name)
     prepare(page)
-    assert widget.whole.locator("canvas").first.is_visible()
+    assert widget.whole.locator("canvas, .vit-lines svg").first.is_visible()
     assert widget.whole.locator(".vit-status").is_visible()
     assert not widget.whole.locator(".vit-help").is_visible()
     assert cut_on_paper(page) == []
@@ -65,7 +66,7 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["patches", "wirings"])
+@pytest.mark.parametrize("name", ["patches", "waves", "wirings"])
 def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -205,6 +206,48 @@ def test_a_finger_shuffles(phone, book):
     widget = come_near(phone, book, "positions")
     widget.whole.get_by_role("checkbox", name="patches shuffled").tap()
     answer(widget, "With positions, patches shuffled: ")
+
+
+def likeness(widget):
+    """The likeness to all places along a side, as the thick line's dots are drawn."""
+    heights = widget.whole.locator("circle").evaluate_all("all => all.map((one) => +one.getAttribute('cy'))")
+    return torch.tensor([1 - (height - 10) / 90 for height in heights])
+
+
+@pytest.mark.parametrize(("place", "waves"), [(4, 1), (0, 3), (13, 12), (6, 48)])
+def test_the_waves_are_those_of_the_packages_positions(place, waves, page, book):
+    widget = come_near(page, book, "waves")
+    widget.slide("place", place)
+    widget.slide("waves", waves)
+    table = sincos_2d((1, 14), 192)[:, 96:]  # of columns: sines, then cosines
+    chosen = torch.cat([table[:, :waves], table[:, 48 : 48 + waves]], dim=1)
+    expected = chosen @ chosen[place] / waves
+    assert torch.allclose(likeness(widget), expected, atol=0.01)
+    assert widget.whole.locator("polyline.wave").count() == min(10, waves)
+    others = [*range(place), *range(place + 1, 14)]
+    first = max(others, key=expected.__getitem__)
+    assert f"place {first}, {expected[first]:.2f}" in widget.said().replace("−", "-")
+
+
+def test_what_chapter_2_says_of_waves(page, book):
+    widget = come_near(page, book, "waves")
+    for place in range(14):
+        widget.slide("place", place)
+        widget.slide("waves", 1)
+        far = [x for x in (place - 6, place + 6) if 0 <= x < 14]
+        assert all(likeness(widget)[x] > 0.95 for x in far)
+        assert all(f"is place {x}," not in widget.said() for x in (place - 1, place + 1))
+        for waves in (3, 4, 12, 48):
+            widget.slide("waves", waves)
+            assert any(f"is place {x}," in widget.said() for x in (place - 1, place + 1))
+
+
+def test_waves_are_added_by_keys(page, book):
+    widget = come_near(page, book, "waves")
+    slider = widget.whole.get_by_role("slider", name="waves")
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    assert "the fastest 3 waves" in widget.said()
 
 
 # ---- Chapter 3: one head

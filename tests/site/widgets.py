@@ -10,6 +10,7 @@ FOLDER = ROOT / "book/_static/vit"
 PAGES = {
     "patches": "notebooks/01_patches.html",
     "positions": "notebooks/02_tokens.html",
+    "waves": "notebooks/02_tokens.html",
     "attention": "notebooks/03_attention.html",
     "wirings": "notebooks/04_encoder.html",
     "answers": "notebooks/05_vision_transformer.html",
@@ -19,7 +20,7 @@ PAGES = {
     "similarity": "notebooks/15_position_similarity.html",
     "filters": "notebooks/16_embedding_filters.html",
 }
-WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "wirings", "run")]
+WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "waves", "wirings", "run")]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}
 

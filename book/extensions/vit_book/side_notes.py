@@ -2,6 +2,9 @@
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
 
 BESIDE = (nodes.paragraph, nodes.bullet_list, nodes.enumerated_list)
 
@@ -17,6 +20,8 @@ def put_beside(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             pair = nodes.container(classes=["with-side-note"])
             parent[place - 1 : place + 1] = [pair]
             pair += [before, note]
+        elif isinstance(parent, nodes.section):
+            LOGGER.warning("a side note after something other than prose hangs outside the page", location=note)
 
 
 def setup(app: Sphinx) -> None:

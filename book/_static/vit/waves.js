@@ -1,0 +1,70 @@
+/**
+ * Positions made of sines and cosines, along one side of the grid: how alike each wave finds a place and all others, and the
+ * mean of the waves. Every element of class `vit-waves` becomes one.
+ */
+import { element, slider, whenNear } from "./parts.js";
+
+const PLACES = 14, WAVES = 48; // of chapter 2: 14 patches along a side, 48 waves for each
+const WIDTH = 560, HEIGHT = 200, STEPS = 8; // of the drawing; points from a place to the next
+
+/** How far wave number i (0 is the fastest) turns from a place to the next, in radians. */
+export const frequency = (i) => 10_000 ** -(i / (WAVES - 1));
+
+/** How alike the first waves find places x and p: the mean of sin sin + cos cos, which is cos of the difference. */
+export function alike(x, p, waves) {
+    let sum = 0;
+    for (let i = 0; i < waves; i++) sum += Math.cos(frequency(i) * (x - p));
+    return sum / waves;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function shape(tag, attributes) {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+}
+
+const across = (x) => 10 + ((WIDTH - 20) * x) / (PLACES - 1);
+const down = (y) => 10 + ((HEIGHT - 20) * (1 - y)) / 2;
+
+/** The line of a function of the place, from the first place to the last. */
+function line(f, kind) {
+    const xs = Array.from({ length: (PLACES - 1) * STEPS + 1 }, (_, i) => i / STEPS);
+    return shape("polyline", { class: kind, points: xs.map((x) => `${across(x).toFixed(1)},${down(f(x)).toFixed(1)}`).join(" ") });
+}
+
+class Waves {
+    constructor(place) {
+        Object.assign(this, { place: 4, waves: 1 });
+        this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+        this.status = element("p", { class: "vit-status", role: "status" });
+        place.replaceChildren(
+            element("div", { class: "vit-lines" }, element("p", { class: "vit-title" }, "How alike each place is to the chosen one"), this.picture),
+            element("div", { class: "below" },
+                slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); }),
+                slider("waves", { min: 1, max: WAVES, value: this.waves }, (value) => { this.waves = value; this.draw(); }),
+                this.status,
+                element("p", { class: "vit-help" }, "Thin: the single waves, the fastest ten at most. Thick: the mean of all that are chosen, from −1 to 1."),
+            ),
+        );
+        this.draw();
+    }
+
+    draw() {
+        const { place: p, waves } = this;
+        const single = Array.from({ length: Math.min(10, waves) }, (_, i) => line((x) => Math.cos(frequency(i) * (x - p)), "wave"));
+        const others = [...Array(PLACES).keys()].filter((x) => x !== p), likeness = (x) => alike(x, p, waves);
+        const next = others.reduce((best, x) => (likeness(x) > likeness(best) ? x : best));
+        this.picture.replaceChildren(
+            shape("path", { class: "axes", d: `M10 ${down(0)}H${WIDTH - 10}` }), ...single, line(likeness, "line-0"),
+            ...[...Array(PLACES).keys()].map((x) => shape("circle", { class: "line-0", cx: across(x), cy: down(likeness(x)), r: x === p ? 7 : 3.5 })),
+        );
+        const said = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: the most like it is place ${next}, ${likeness(next).toFixed(2)}; `
+            + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${likeness(p < PLACES / 2 ? PLACES - 1 : 0).toFixed(2)}.`;
+        this.status.textContent = said.replaceAll("-", "−");
+        this.picture.setAttribute("aria-label", `Likeness of 14 places to place ${p}, a line for each wave and for their mean.`);
+    }
+}
+
+whenNear(".vit-waves", (place) => { new Waves(place); });
