@@ -152,6 +152,11 @@ def invisible_focus(page: Page) -> list[str]:
     """Controls that look the same with the focus and without it."""
     page.add_style_tag(content=STILL + " .tooltip { display: none !important; }")
     page.keyboard.press("Tab")  # the keyboard is in use: focus shows
+    for widget in page.locator(
+        ".vit-widget"
+    ).all():  # which comes when it is near, and moves what is below it
+        widget.scroll_into_view_if_needed()
+        page.wait_for_load_state("networkidle")
     found = []
     for number, name in enumerate(page.evaluate(SORTS)):
         box = page.evaluate(

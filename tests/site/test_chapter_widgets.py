@@ -66,7 +66,7 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["patches", "waves", "wirings"])
+@pytest.mark.parametrize("name", ["patches", "wirings"])
 def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -225,8 +225,8 @@ def test_the_waves_are_those_of_the_packages_positions(place, waves, page, book)
     assert torch.allclose(likeness(widget), expected, atol=0.01)
     assert widget.whole.locator("polyline.wave").count() == min(10, waves)
     others = [*range(place), *range(place + 1, 14)]
-    first = max(others, key=expected.__getitem__)
-    assert f"place {first}, {expected[first]:.2f}" in widget.said().replace("−", "-")
+    most = max(expected[other] for other in others)  # often of both neighbours
+    assert re.search(rf"is place \d+, {most:.2f};", widget.said().replace("−", "-"))
 
 
 def test_what_chapter_2_says_of_waves(page, book):

@@ -21,7 +21,7 @@ def put_beside(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             parent[place - 1 : place + 1] = [pair]
             pair += [before, note]
         elif isinstance(parent, nodes.section):
-            LOGGER.warning("a side note after something other than prose hangs outside the page", location=note)
+            LOGGER.warning("a side note that follows no prose hangs outside the page", location=note)
 
 
 def setup(app: Sphinx) -> None:
