@@ -180,6 +180,14 @@ def test_a_mouse_draws(page, pad):
     assert torch.equal(pad.seen(), before), "the pen is up"
 
 
+# Another widget that comes later moves what is below it.
+UNMOVED = """() => {
+    const height = document.body.scrollHeight, now = performance.now();
+    if (window.seen?.height !== height) window.seen = { height, since: now };
+    return now - window.seen.since > 1500;
+}"""
+
+
 def test_a_finger_draws_on_the_canvas_and_scrolls_the_page_beside_it(phone):
     page = phone.page
     session = page.context.new_cdp_session(page)
@@ -196,6 +204,7 @@ def test_a_finger_draws_on_the_canvas_and_scrolls_the_page_beside_it(phone):
         return page.evaluate("scrollY")
 
     lines = phone.strokes(2, 5)
+    page.wait_for_function(UNMOVED)
     start = page.evaluate("scrollY")
     assert {swipe(line) for line in lines} == {start}
     phone.reads(2)
