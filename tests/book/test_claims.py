@@ -44,6 +44,19 @@ def test_a_best_rate_at_an_end_is_told():
     )
 
 
+def test_a_vit_beside_a_resnet_is_measured_against_nine_tenths_of_its_speed(monkeypatch):
+    vit = {"over_resnet": [1.0, 1.2, 1.1], "kept_bytes": 50}
+    sides = {"64": {"vit": vit, "resnet": {"kept_bytes": 75}}}
+    monkeypatch.setattr(evidence, "load_result", lambda name: {"sides": sides})
+    line = {"kind": "beside", "result": "any", "better": "vit", "worse": "resnet"}
+    (speed,) = evidence.differences(line | {"of": "speed", "label": "speed"})
+    margin = stats.t.ppf(0.975, 2) * 10 / np.sqrt(3)
+    assert [speed.mean, speed.low, speed.high] == pytest.approx([20, 20 - margin, 20 + margin])
+    assert speed.label == "speed, 64 px"
+    (batch,) = evidence.differences(line | {"of": "batch"})
+    assert (batch.mean, batch.low, batch.high, batch.seen) == (50, 50, 50, True)
+
+
 def test_single_seeds_are_blurred_by_counting_test_photos():
     (found,) = evidence.differences({"kind": "runs", "better": "poster-local", "worse": "poster"})
     first, second = (load_result(name)["test_accuracy_mean"] for name in ("poster-local", "poster"))

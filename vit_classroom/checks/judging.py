@@ -244,9 +244,7 @@ def judge_module(
                 start(piece, theirs)
         except CheckFailed:
             _give_weights(theirs, reference)
-            with contextlib.suppress(
-                Exception
-            ):  # said is what came first; the other parts count all the same
+            with contextlib.suppress(Exception):  # what came first is said; the other parts count, too
                 _judge_calls(piece, box, theirs, reference, cases(), may_drop, hint, right)
                 right["gradients"] = 1.0
             raise
