@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as F
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data.augmentation import Augmentation
@@ -198,3 +199,27 @@ def test_changes_without_a_crop_draw_what_they_always_drew():
     before = [-0.99999928, -0.00117603, 0.0, -0.00117603, 0.99999928, -0.25]
     matrix = random_affine(torch.zeros(2, 1, 8, 8), Augmentation(flip=True, shift=2, rotation=9), generator())
     assert matrix[0].flatten().tolist() == pytest.approx(before, abs=1e-6)
+
+
+@pytest.mark.parametrize("change", range(3))
+def test_each_image_gets_a_change_of_colour_that_torchvision_knows(images, change):
+    adjust = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation)[change]
+    most = [0.0] * 4
+    most[change] = 0.6
+    changed = augment(images, Augmentation(colour_jitter=tuple(most)), generator(1))
+    drawn = generator(1)
+    factors = [0.4 + 1.2 * torch.rand(len(images), generator=drawn) for _ in range(3)][change]
+    assert factors.max() - factors.min() > 1
+    for new, old, factor in zip(changed, images, factors.tolist(), strict=True):
+        assert torch.allclose(new / 255, adjust(old / 255, factor), atol=1e-4)
+
+
+def test_grey_images_change_in_brightness_and_contrast_alone():
+    grey = torch.rand(8, 1, 6, 6, generator=generator()) * 255
+    changed = [
+        (augment(grey, Augmentation(colour_jitter=most), generator()) - grey).abs().max()
+        for most in [(0.9, 0.0, 0.0, 0.0), (0.0, 0.9, 0.0, 0.0), (0.0, 0.0, 0.9, 0.0)]
+    ]
+    assert changed[0] > 10
+    assert changed[1] > 10
+    assert changed[2] < 1e-3

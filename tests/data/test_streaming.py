@@ -114,9 +114,9 @@ def test_classes_that_differ_between_training_and_test_are_refused(folder):
         opened(folder)
 
 
-def test_changes_of_colour_are_refused_for_images_in_memory(digits):
-    batches = digits.training_batches(8, Augmentation(colour_jitter=(0.4, 0, 0, 0)), seed=0)
-    with pytest.raises(InputError, match=r"colour_jitter is for photos .* digits is in memory"):
+def test_changes_of_hue_are_refused_for_images_in_memory(digits):
+    batches = digits.training_batches(8, Augmentation(colour_jitter=(0.4, 0, 0, 0.1)), seed=0)
+    with pytest.raises(InputError, match=r"colour_jitter\[3\] is for photos .* digits is in memory"):
         next(batches)
 
 

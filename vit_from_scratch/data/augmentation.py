@@ -40,7 +40,8 @@ class Augmentation:
         cutmix: alpha of cutmix: a rectangle of one image is pasted into another; with mixup too, each batch
             gets one of the two (Yun et al., 2019).
         mix_probability: of a batch to be mixed at all, where mixup or cutmix is on.
-        colour_jitter: the most by which brightness, contrast, saturation and hue change; streamed data only.
+        colour_jitter: the most by which brightness, contrast, saturation and hue change; the hue of streamed
+            data only.
         rand_augment: operations drawn for an image, and their strength of 30; (0, 0) for none; streamed data
             only (Cubuk et al., 2020).
         fill: what comes in at the border: "zeros" (black) or "reflection".
@@ -88,7 +89,7 @@ class Augmentation:
     @property
     def alone(self) -> tuple[str, ...]:
         """The names of what is asked for and must look at one photo at a time."""
-        asked = {"colour_jitter": any(self.colour_jitter), "rand_augment": self.rand_augment[0]}
+        asked = {"colour_jitter[3]": self.colour_jitter[3], "rand_augment": self.rand_augment[0]}
         return tuple(name for name in asked if asked[name])
 
 

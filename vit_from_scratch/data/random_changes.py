@@ -1,9 +1,10 @@
 """Random changes to whole batches of training images, on whatever device they are, in a single resampling.
 
-What must look at one photo at a time (RandAugment, changes of colour) is done as photos are streamed.
+What must look at one photo at a time (RandAugment, changes of hue) is done as photos are streamed.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +38,8 @@ def augment(
         where_from = share.of(_random_affine(images, augmentation, generator, batch))  # (B, 2, 3)
         grid = F.affine_grid(where_from, list(images.shape), align_corners=False)  # (B, H, W, 2)
         images = F.grid_sample(images, grid, padding_mode=augmentation.fill, align_corners=False)
+    if any(augmentation.colour_jitter):
+        images = _recolour(images, batch, augmentation.colour_jitter, generator, share)
     if augmentation.erase:
         images = _erase(images, batch, augmentation.erase, generator, share)
     return images
@@ -56,6 +59,25 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
 
     kind = kinds[int(torch.randint(len(kinds), ()))]
     return getattr(v2, kind)(alpha=alphas[kind], num_classes=classes)(images, labels)
+
+
+def _recolour(
+    images: Tensor, batch: int, most: Sequence[float], generator: torch.Generator, part: Share
+) -> Tensor:
+    """Multiply brightness, contrast and saturation of each image by factors of its own, in this order.
+
+    Each is drawn from 1 - most to 1 + most, the first at least 0, as in torchvision's ColorJitter. Contrast
+    is about the mean grey of an image, saturation about the grey of each pixel.
+    """
+    for place, amount in enumerate(most[:3]):
+        grey = images[:, :1]  # (B, 1, H, W)
+        if images.shape[1] == 3:
+            grey = 0.299 * grey + 0.587 * images[:, 1:2] + 0.114 * images[:, 2:]
+        about = (0.0, grey.mean((2, 3), keepdim=True), grey)[place]
+        drawn = part.of(torch.rand(batch, 1, 1, 1, generator=generator, device=images.device))
+        factor = max(0.0, 1 - amount) * (1 - drawn) + (1 + amount) * drawn  # (B, 1, 1, 1)
+        images = (about + factor * (images - about)).clamp(0, 255)
+    return images
 
 
 def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, share: Share) -> Tensor:

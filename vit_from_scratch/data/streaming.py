@@ -82,7 +82,8 @@ class PhotoData(DataSet):
         order = order[: max(1, self.training_size // batch_size) * batch_size]
         own = [self.share.of(batch) for batch in order.split(batch_size)]
         on_device = torch.Generator(self.device).manual_seed(seed)
-        rest = replace(augmentation, flip=False, crop=(1.0, 1.0))  # those two are done photo by photo
+        # these are done photo by photo
+        rest = replace(augmentation, flip=False, crop=(1.0, 1.0), colour_jitter=(0.0, 0.0, 0.0, 0.0))
         batch = min(batch_size, len(order))  # `order` is a multiple of it, or a single smaller batch
         jobs = partial(self._training_jobs, augmentation, workers)
         for images, labels in self._loaded(augmentation, jobs, own, workers, seed):
