@@ -130,7 +130,7 @@ def argument_words(text):
 def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
     text = chapter.read_text(encoding="utf-8")
     assert 1_000 < words(text, HINT) <= 3_500
-    assert open_words(text) <= 2_100
+    assert open_words(text) <= 1_700
     assert 500 < argument_words(text) <= 1_400
 
 
