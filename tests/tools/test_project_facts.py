@@ -16,6 +16,7 @@ from project_facts import (
     minutes_text,
     reading_minutes,
     time_text,
+    writing_minutes,
 )
 
 from vit_lab.experiments.recipes import load_result
@@ -130,8 +131,10 @@ def argument_words(text):
 def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
     text = chapter.read_text(encoding="utf-8")
     assert 1_000 < words(text, HINT) <= 3_500
-    assert open_words(text) <= 2_100
+    assert open_words(text) <= 1_700
     assert 500 < argument_words(text) <= 1_400
+    assert reading_minutes(chapter.stem) <= 35
+    assert writing_minutes(chapter.stem) <= 25
 
 
 def test_only_what_stands_open_counts():
