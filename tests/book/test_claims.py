@@ -37,6 +37,20 @@ def test_a_difference_of_seeds_is_paired_with_students_interval():
     )
 
 
+def test_a_lead_that_closes_is_the_difference_of_two_leads_paired_by_seed():
+    line = {"kind": "lead", "result": "data_hunger", "better": "ResNet", "worse": "ViT"}
+    (found,) = evidence.differences(line | {"first": "1,000 photos", "last": "45,000 photos"})
+    rows = read_rows(load_result("data_hunger"))
+    value = {(row.task, row.name): np.array(row.values()) for row in rows}
+    leads = [
+        value[f"{size} photos", "ResNet"] - value[f"{size} photos", "ViT"] for size in ("1,000", "45,000")
+    ]
+    test = stats.ttest_rel(100 * leads[0], 100 * leads[1])
+    assert found.mean == pytest.approx(100 * (leads[0] - leads[1]).mean())
+    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval()))
+    assert not found.seen, "it grows"
+
+
 def test_a_best_rate_at_an_end_is_told():
     assert "at an end" not in evidence.told(STUDY | {"result": "positions"})
     assert evidence.told(STUDY | {"result": "transfer_adamw"}).endswith(

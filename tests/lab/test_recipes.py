@@ -9,6 +9,7 @@ import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data.augmentation import PRESETS
+from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab.cli import build_parser
 from vit_lab.cli.train import chosen_recipe
@@ -181,3 +182,35 @@ def test_a_recipe_without_a_result_says_that_it_was_not_run():
         ran = folder.joinpath("results", f"{name}.json").is_file()
         text = folder.joinpath("recipes", f"{name}.toml").read_text("utf-8")
         assert ran != ("Not yet run" in text), name
+
+
+def test_a_recipe_that_whitens_begins_so_and_says_so(tmp_path):
+    plain = load_recipe(write(tmp_path, DIGITS + "[model]\npatch_size = 2\ndim = 16\ndepth = 1\nheads = 2"))
+    white, data = replace(plain, whiten=True), open_dataset(plain.data)
+    images = torch.cat([batch for batch, _ in data.batches("train")])
+
+    def spread(recipe):
+        outputs = recipe.seeded(data).patch_embedding(images).flatten(0, 1).detach()
+        return torch.linalg.eigvalsh(outputs.T.cov())[-4:]  # a patch has four values
+
+    assert spread(white).max() / spread(white).min() < 1.2 < spread(plain).max() / spread(plain).min()
+    assert (white.start(), plain.start()) == ({"start": {"whiten": True}}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("whiten = true\nweights = 'cifar10'\n[data]\nname = 'cifar10'", "beside weights to begin from"),
+        (
+            "whiten = true\n[data]\nname = 'digits'\n[model]\npatch_size = 2\nstem = { kind = 'conv' }",
+            "'conv' stem",
+        ),
+    ],
+)
+def test_what_cannot_be_whitened_is_refused(tmp_path, text, message):
+    def begun():
+        recipe = load_recipe(write(tmp_path, text))
+        return recipe.seeded(open_dataset(recipe.data))
+
+    with pytest.raises(InputError, match=f"whiten = True: expected false .*{message}"):
+        begun()

@@ -29,6 +29,7 @@ KINDS = [
     {"channels": 1, "patch_size": 1, "image_size": 8, "gelu": "tanh", "dropout": 0.1},
     {"initialisation": "mimetic", "stochastic_depth": 0.2},
     {"mlp": "local", "class_token": False, "pool": "gap"},
+    {"qk_norm": True},
     {"stem": {"kind": "conv", "width": 4}, "mlp": "local"},
     {"stem": {"kind": "conv", "width": 4}, "patch_size": 1, "image_size": (8, 4)},
     {"stem": {"kind": "resnet", "width": 8, "layers": [1, 2, 1], "root_stride": 1}},

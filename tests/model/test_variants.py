@@ -11,9 +11,17 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.cost import counted_flops, forward_flops
 from vit_from_scratch.model.encoder import Block
+from vit_from_scratch.model.patches import PatchEmbedding
 from vit_from_scratch.model.stem_config import StemConfig
 from vit_from_scratch.model.tokens import TokenSequence, resize_positions
-from vit_from_scratch.model.variants import ConvStem, LocalMlp, RelativeAttention, VariantBlock, mimetic_
+from vit_from_scratch.model.variants import (
+    ConvStem,
+    LocalMlp,
+    RelativeAttention,
+    VariantBlock,
+    mimetic_,
+    whiten_,
+)
 from vit_from_scratch.training.fine_tuning import adapted
 
 CONFIG = ViTConfig(16, 4, dim=16, depth=3, heads=2, mlp_dim=24, num_classes=5)
@@ -262,3 +270,47 @@ def test_positions_of_every_layer_grow_with_the_image():
         if name.endswith("position"):
             expected = resize_positions(table, (2, 2), (4, 4))
             torch.testing.assert_close(larger.state_dict()[name], expected)
+
+
+def test_normalised_queries_and_keys_compare_as_timms_do():
+    from timm.layers import Attention, RmsNorm
+
+    torch.manual_seed(0)
+    ours = built(qk_norm=True).encoder.blocks[1].attention
+    theirs = Attention(16, num_heads=2, qkv_bias=True, qk_norm=True, norm_layer=RmsNorm).eval()
+    theirs.qkv.load_state_dict(ours.qkv.state_dict())
+    theirs.proj.load_state_dict(ours.projection.state_dict())
+    tokens = 3 * torch.randn(2, 17, 16)
+    gathered, weights = ours(tokens, return_weights=True)
+    assert torch.allclose(ours(tokens)[0], theirs(tokens), atol=1e-5)
+    assert torch.allclose(gathered, theirs(tokens), atol=1e-5)
+    assert weights.sum(-1).allclose(torch.ones(2, 2, 17))
+
+
+def test_normalised_queries_do_not_care_how_large_the_weights_are():
+    attention = built(qk_norm=True, qkv_bias=False).encoder.blocks[0].attention
+    tokens = torch.randn(2, 17, 16)
+    before = attention(tokens, return_weights=True)[1]
+    with torch.no_grad():
+        attention.qkv.weight[:32] *= 50  # queries and keys
+    assert torch.allclose(attention(tokens, return_weights=True)[1], before, atol=1e-4)
+    assert not torch.allclose(built().encoder.blocks[0].attention(tokens, return_weights=True)[1], before)
+
+
+@pytest.mark.parametrize("dim", [16, 60])  # fewer values than a patch has, and more
+def test_a_whitened_embedding_is_uncorrelated_over_patches(dim):
+    torch.manual_seed(0)
+    noise = torch.randn(200, 3, 16, 16)
+    smooth = torch.nn.functional.avg_pool2d(noise, 5, 1, 2) + 0.05 * noise + 1  # neighbours are alike
+    embedding, rank = PatchEmbedding(4, 3, dim), min(dim, 48)
+
+    def sizes():
+        outputs = embedding(smooth).flatten(0, 1).detach()  # (B N, D), in 48 directions at most
+        return outputs.mean(0).abs().max(), torch.linalg.eigvalsh(outputs.T.cov())[-rank:]
+
+    _, before = sizes()
+    whiten_(embedding, smooth)
+    mean, after = sizes()
+    assert mean < 1e-4
+    assert after.max() / after.min() < 4, "but for the hundredth that is added to weak directions"
+    assert before.max() / before.min() > 20

@@ -279,6 +279,7 @@ def test_away_from_a_terminal_a_line_a_minute_says_how_far_it_is(make_model, few
         ({"learning_rate": -1}, r"train\.learning_rate = -1\.0: expected a number above 0"),
         ({"optimiser": "adamW"}, r"unknown train\.optimiser 'adamW'.*did you mean 'adam'"),
         ({"mix_until": -0.1}, r"train\.mix_until = -0\.1: expected a share of the run, 0 to 1"),
+        ({"augment_until": 1.5}, r"train\.augment_until = 1\.5: expected a share of the run, 0 to 1"),
         ({"label_smoothing": 1}, r"label_smoothing = 1\.0: expected 0 or more, below 1"),
         ({"batch_size": 1.5}, r"batch_size = 1\.5: expected a whole number"),
         ({"epochs": True}, r"epochs = True: expected a whole number"),

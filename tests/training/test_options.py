@@ -25,6 +25,7 @@ WIDE = {
     "accumulation": {"accumulation": 3},
     "mixup and cutmix": {"augmentation": Augmentation(mixup=0.2, cutmix=1.0, erase=0.3, crop=(0.6, 1.0))},
     "mixed at times": {"augmentation": Augmentation(cutmix=1.0, mix_probability=0.5), "mix_until": 0.6},
+    "whole at the end": {"augmentation": Augmentation(crop=(0.5, 0.9), erase=0.3), "augment_until": 0.5},
 }
 
 
@@ -239,6 +240,20 @@ def test_images_are_mixed_until_a_share_of_the_run(few_digits, short, make_model
     mixed = sum(step / len(kinds) < 0.6 for step in range(len(kinds)))
     assert 0 < mixed < len(kinds)
     assert kinds == [2] * mixed + [1] * (len(kinds) - mixed), "shares of classes first, then numbers"
+
+
+def test_the_last_epochs_show_whole_images(few_digits, short, make_model):
+    kinds = []
+
+    class Noting(type(few_digits)):
+        def training_batches(self, batch_size, augmentation, seed, workers=0):
+            kinds.append(augmentation)
+            return super().training_batches(batch_size, augmentation, seed, workers)
+
+    data = Noting(**vars(few_digits))
+    changes = Augmentation(shift=1, crop=(0.5, 0.9), erase=0.3)
+    train(make_model(), data, replace(short, epochs=4, augmentation=changes, augment_until=0.5))
+    assert kinds == [changes, changes, Augmentation(shift=1), Augmentation(shift=1)]
 
 
 def test_each_layer_below_gets_a_share_of_the_rate_above():

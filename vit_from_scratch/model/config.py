@@ -65,6 +65,8 @@ class ViTConfig:
             two layers, not the paper's (after Irandoust et al., 2022; chapter 9).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
             training; it grows linearly from 0 in the first block (Huang et al., 2016).
+        qk_norm: whether queries and keys are brought to a root mean square of 1 before they are compared, not
+            the paper's (Henry et al., 2020; without learned factors).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the
             paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 9).
 
@@ -93,6 +95,7 @@ class ViTConfig:
     stem: StemConfig = dataclasses.field(default_factory=StemConfig)
     mlp: Literal["dense", "local"] = "dense"
     stochastic_depth: float = 0.0
+    qk_norm: bool = False
     initialisation: Literal["xavier", "mimetic"] = "xavier"
 
     def __post_init__(self) -> None:

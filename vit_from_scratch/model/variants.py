@@ -1,6 +1,7 @@
-"""Pieces that ablations need: other positions (appendix D.4); locality, a stem, another start (chapter 9)."""
+"""Pieces that ablations need: other positions (appendix D.4); locality, a stem, other starts (chapter 9)."""
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
@@ -9,7 +10,7 @@ from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.encoder import Block, Encoder, Mlp
 from vit_from_scratch.model.hybrid import ResNetStem
-from vit_from_scratch.model.patches import PatchEmbedding
+from vit_from_scratch.model.patches import PatchEmbedding, patchify
 from vit_from_scratch.model.tokens import Positions, TokenSequence, grid_of_same_shape
 
 
@@ -69,6 +70,27 @@ class ConvStem(nn.Module):
         return rearrange(self.projection(features), "b d gh gw -> b (gh gw) d")
 
 
+class NormalisedQueries(nn.Linear):
+    """The projection to queries, keys and values, after which q and k of each head are x / RMS(x).
+
+    A score is then sqrt(Dh) cos(q, k): no token can shout others down, and rates may be higher.
+
+    Args:
+        config: uses ``dim``, ``heads`` and ``qkv_bias``.
+    """
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config.dim, 3 * config.dim, bias=config.qkv_bias)
+        self.head_width = config.dim // config.heads
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map tokens (B, T, D) to queries, keys and values side by side, (B, T, 3 D)."""
+        q_and_k, v = super().forward(input).tensor_split([2 * self.in_features], dim=-1)
+        heads = q_and_k.unflatten(-1, (-1, self.head_width))  # (B, T, 2 h, Dh)
+        normalised = F.rms_norm(heads, heads.shape[-1:]).flatten(-2)  # (B, T, 2 D)
+        return torch.cat([normalised.to(v.dtype), v], dim=-1)
+
+
 class RelativeAttention(MultiHeadSelfAttention):
     """Attention whose scores also know how far apart two tokens stand in the sequence (appendix D.4).
 
@@ -110,8 +132,8 @@ class VariantBlock(Block):
     """A block with what its configuration changes: positions, locality, another start, stochastic depth.
 
     Args:
-        config: as for :class:`Block`, and ``position``, ``position_at``, ``mlp``, ``initialisation`` and
-            ``stochastic_depth``.
+        config: as for :class:`Block`, and ``position``, ``position_at``, ``mlp``, ``qk_norm``,
+            ``initialisation`` and ``stochastic_depth``.
         layer: counted from 0; the last layer is skipped most often (Huang et al., 2016).
         tokens: the model's own, whose positions every layer adds where they are shared.
     """
@@ -120,6 +142,9 @@ class VariantBlock(Block):
         super().__init__(config)
         if config.position == "relative":
             self.attention = RelativeAttention(config)
+        if config.qk_norm:
+            self.attention.qkv = NormalisedQueries(config)
+            self.attention.reset_parameters()
         self.positions = Positions(config) if layer and config.position_at == "every_layer" else None
         shared = [tokens] if layer and config.position_at == "every_layer_shared" else []
         self.added = [self.positions] if self.positions else shared  # a list: the shared ones are not its own
@@ -147,8 +172,8 @@ class VariantBlock(Block):
 
 def choose_encoder(config: ViTConfig, tokens: TokenSequence) -> Encoder:
     """Build the encoder over a model's tokens: plain blocks, unless the configuration asks for others."""
-    changed = (config.mlp, config.initialisation, config.stochastic_depth, config.position_at)
-    if changed == ("dense", "xavier", 0.0, "stem") and config.position != "relative":
+    changed = config.mlp, config.initialisation, config.stochastic_depth, config.position_at, config.qk_norm
+    if changed == ("dense", "xavier", 0.0, "stem", False) and config.position != "relative":
         return Encoder(config)
     return Encoder(config, (VariantBlock(config, layer, tokens) for layer in range(config.depth)))
 
@@ -192,3 +217,24 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
     for bias in (attention.qkv.bias, attention.projection.bias):
         if bias is not None:
             bias.zero_()
+
+
+@torch.no_grad()
+def whiten_(embedding: PatchEmbedding, images: Tensor) -> None:
+    """Let a patch embedding begin with outputs that are uncorrelated over the patches of some images.
+
+    Patches of photos are mostly brightness, and fine detail is faint in them: of their covariance U S U^T the
+    S falls steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, and the bias takes the mean
+    away, after the first layer of fast recipes for CIFAR-10 (Page, 2018; Jordan, 2024), which is not trained.
+
+    Args:
+        embedding: its weights are changed in place; the rotation is drawn from torch's global generator.
+        images: (B, C, H, W) floats, normalised as the model's are.
+    """
+    weight, bias = embedding.projection.weight, embedding.projection.bias  # (D, P^2 C), (D,)
+    patches = patchify(images, embedding.patch_size).flatten(0, 1)  # (B N, P^2 C)
+    sizes, directions = torch.linalg.eigh(patches.T.cov())
+    whitening = (directions / (sizes + 0.01 * sizes.mean()).sqrt()).T  # (P^2 C, P^2 C)
+    rotation = nn.init.orthogonal_(torch.empty_like(weight))  # (D, P^2 C)
+    weight.copy_((weight.shape[0] / min(weight.shape)) ** 0.5 * rotation @ whitening)
+    bias.copy_(-(weight @ patches.mean(0)))

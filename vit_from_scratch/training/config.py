@@ -38,6 +38,8 @@ class TrainConfig:
             images are shrunk to from there on, such as [[0.0, 16], [0.5, 32]]; empty for the full size.
         mix_until: share of the run after which images are no longer mixed (mixup, cutmix), so that the run
             ends on images as they are; 1 to mix to the end.
+        augment_until: share of the run from which, as the next epoch begins, images are no longer cropped and
+            nothing is erased, so that the run ends on whole images; 1 for never.
         average_decay: decay a step of the moving average of the weights that is measured and kept in place of
             the last weights, such as 0.999; 0 for none. The paper's Polyak averaging has 0.9999.
         patience: epochs without a lower validation loss after which the run stops early and goes back to the
@@ -77,6 +79,7 @@ class TrainConfig:
     augmentation: Augmentation = field(default_factory=Augmentation)
     curriculum: tuple[tuple[float, int], ...] = ()
     mix_until: float = 1.0
+    augment_until: float = 1.0
     average_decay: float = 0.0
     patience: int = 0
     accumulation: int = 1
@@ -108,7 +111,7 @@ class TrainConfig:
         shares = "momentum label_smoothing average_decay"
         each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
         each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")
-        each("mix_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1")
+        each("mix_until augment_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1")
         starts = [share for share, _ in self.curriculum]
         grows = not starts or (starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < 1)
         each("curriculum", lambda _: grows, "shares of the run that begin at 0 and grow, below 1")

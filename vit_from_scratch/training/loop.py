@@ -86,7 +86,9 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     losses, hits, read, shown = [], [], 0, 0
 
     state.model.train()
-    batches = data.training_batches(config.batch_size, config.augmentation, seed, config.workers)
+    whole = state.progress >= config.augment_until
+    augmentation = config.augmentation.without_crops() if whole else config.augmentation
+    batches = data.training_batches(config.batch_size, augmentation, seed, config.workers)
     for images, labels in batches:  # (B, C, H, W), (B,)
         targets, shown = labels, len(images)
         if state.progress < config.mix_until:

@@ -2,10 +2,12 @@
 
 import copy
 import functools
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import tomli_w
 
@@ -21,7 +23,10 @@ from vit_lab.experiments.paper import paper_names, paper_table
 from vit_lab.runs.trained_models import KNOWN, TrainedModel, checkpoint_path, open_model
 
 if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
+    from torch import Tensor
+
     from vit_from_scratch.data.dataset import DataSet
+    from vit_from_scratch.model.patches import PatchEmbedding
     from vit_from_scratch.model.vit import VisionTransformer
     from vit_from_scratch.training.self_supervised import SelfSupervised
 
@@ -52,6 +57,7 @@ class Recipe:
         flip_test: measure the test images once more, with the mean of the answers to each and to its mirror
             image; see `vit_lab.runs.run.FlipAveraged`. Both accuracies are noted.
         keep_head: begin from the head of `weights`, too: the same classes, trained further.
+        whiten: let the patch embedding begin as `whiten_` has it, by the first 5,000 training images.
         objective: what is learned: "classes", or, without labels, "masked-patches" (appendix B.1.2) or
             "masked-pixels" (not the paper's).
         data: the [data] table.
@@ -72,6 +78,7 @@ class Recipe:
     weights: str = ""
     keep_head: bool = False
     flip_test: bool = False
+    whiten: bool = False
     objective: Literal["classes", "masked-patches", "masked-pixels"] = "classes"
     data: DataConfig
     model: dict[str, Any] = field(default_factory=dict)
@@ -90,6 +97,7 @@ class Recipe:
         require(labelled or not self.flip_test, "flip_test", True, f"false {without}")
         begun = bool(self.weights) or not self.keep_head
         require(begun, "keep_head", True, "weights to begin from, or false")
+        require(not (self.whiten and self.weights), "whiten", True, "false beside weights to begin from")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -132,16 +140,20 @@ class Recipe:
         """
         import torch
 
+        from vit_from_scratch.model.variants import whiten_
         from vit_from_scratch.training.pretraining import with_objective
 
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
-            return with_objective(self.build(data), self.objective, data.normalise)
+            model = self.build(data)
+            if self.whiten:
+                whiten_(plain_patches(model), first_images(data, 5000))
+            return with_objective(model, self.objective, data.normalise)
 
     def start(self) -> dict[str, Any]:
         """Return a table [start] with the checksum of the checkpoint that the run begins from."""
         if not self.weights:
-            return {}
+            return {"start": {"whiten": True}} if self.whiten else {}
         path, modified = _file_of(self.weights)
         if path is None:
             start = {"name": self.weights, "sha256": _opened(self.weights, path, modified).sha256}
@@ -155,10 +167,35 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        named = ("claim", "command", "aim", "neighbours", "weights", "keep_head", "flip_test", "expect")
+        named = (
+            "claim",
+            "command",
+            "aim",
+            "neighbours",
+            "weights",
+            "keep_head",
+            "flip_test",
+            "whiten",
+            "expect",
+        )
         top = {key: value for key in named if (value := getattr(self, key))}
         top |= {} if self.objective == "classes" else {"objective": self.objective}
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
+
+
+def plain_patches(model: "VisionTransformer") -> "PatchEmbedding":
+    """Return a model's patch embedding, or raise an `InputError` for another stem."""
+    stem = model.config.stem.kind
+    require(stem == "patch", "whiten", True, f"false with a {stem!r} stem, since it whitens plain patches")
+    return cast("PatchEmbedding", model.patch_embedding)
+
+
+def first_images(data: "DataSet", most: int) -> "Tensor":
+    """Return the first training images of a data set, (B, C, H, W), normalised."""
+    import torch
+
+    batches = itertools.islice(data.batches("train", 500), math.ceil(most / 500))
+    return torch.cat([images.cpu() for images, _ in batches])[:most]
 
 
 def _decided_by(data: "DataSet") -> dict[str, Any]:

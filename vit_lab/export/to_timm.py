@@ -61,6 +61,7 @@ def timm_arguments(config: ViTConfig) -> dict[str, Any]:
     differences = {
         f"a {config.stem.kind!r} stem": config.stem.kind != "patch",
         "local MLPs": config.mlp == "local",
+        "normalised queries (qk_norm)": config.qk_norm,
         "positions in every layer": config.position_at != "stem",
         f"{config.position!r} positions": config.position not in ("learned", "none"),
         "a hidden layer before the head (representation_size)": config.representation_size is not None,

@@ -68,6 +68,13 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
                 )
                 for task in dict.fromkeys(row.task for row in rows)
             ]
+        case "lead":
+            rows = read_rows(load_result(evidence["result"]))
+            leads = [
+                np.subtract(*(_named(rows, evidence[task], evidence[side]).values() for side in SIDES))
+                for task in ("first", "last")
+            ]
+            return [Difference(label, *paired_interval(*(100 * lead for lead in leads)))]
         case "tasks":
             rows = read_rows(load_result(evidence["result"]))
             found = {row.task: row for row in rows}
@@ -195,7 +202,7 @@ def _heads(label: str, of: str) -> Difference:
 def told(evidence: dict[str, Any]) -> str:
     """Say in HTML what was run for a line of evidence: data, model, seeds, minutes, and the file."""
     match evidence["kind"]:
-        case "study" | "tasks":
+        case "study" | "tasks" | "lead":
             return _file(evidence["result"]) + _ran(read_rows(load_result(evidence["result"])))
         case "runs":
             rows = [read_rows(load_result(evidence[side]))[0] for side in SIDES]
