@@ -90,6 +90,38 @@ def test_every_row_is_swept_then_tested_with_each_seed(page, capsys):
     assert before == {path: path.stat().st_mtime_ns for path in page.out.rglob("result.json")}
 
 
+def test_runs_trained_at_once_are_those_trained_one_after_the_other(page):
+    whole, said = run_study(page.write(SWEPT).load(), page.out), []
+    place = study_runs.Place(say=said.append, at_once=3)
+    at_once = run_study(page.load(), page.out.with_name("at-once"), place)
+
+    def numbers(summary):
+        return [
+            (
+                [run["test_accuracy"] for run in row["runs"]],
+                [(one["rate"], one["validation_accuracy"]) for one in row["rates"]],
+            )
+            for row in summary["rows"]
+        ]
+
+    assert numbers(at_once) == numbers(whole)
+    ended = [sentence.endswith("has ended.") for sentence in said]
+    assert sum(ended) == 4 * (2 + 1), "two rates, and a second seed at the better one"
+    found = [sentence for sentence in said if sentence.endswith("is finished.")]
+    assert len(found) == 4 * (2 + 2), "the table finds each of them, and the chosen rate twice"
+
+
+def test_what_is_wrong_in_one_of_several_processes_is_told(page):
+    page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
+    with pytest.raises(InputError, match=r"has no validation images to measure on"):
+        run_study(page.load(), page.out, study_runs.Place(at_once=2))
+
+
+def test_fewer_than_one_at_once_are_refused(page, capsys):
+    said = failed(capsys, *page.write(TRIED).command(), "--at-once", "0")
+    assert "--at-once = 0: expected 1 or more" in said
+
+
 def test_a_study_without_test_never_touches_the_test_images(page, monkeypatch):
     batches = ImageData.batches
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_from_scratch.settings import merged
+from vit_from_scratch.settings import merged, require
 from vit_lab.cli.options import add_command, add_shared, chosen_device, parse_assignments, refuse_file
 from vit_lab.cli.training import Results, add_places, affordable
 from vit_lab.experiments.study import Study, load_study, study_names
@@ -29,6 +29,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("study", metavar="NAME", help=f"{names}, or a TOML file of your own")
     add_shared(parser, "--data-dir", "--set")
     add_places(parser)
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=1,
+        metavar="N",
+        help="train N runs at the same time, each in a process of its own, for models too small to fill the "
+        "machine; on a GPU start NVIDIA's MPS first (nvidia-cuda-mps-control -d)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -37,12 +45,13 @@ def run(options: argparse.Namespace) -> None:
     study = replace(study, changes=merged(study.changes, parse_assignments(options.set)))
     folder = options.out or Path("runs") / study.name
     refuse_file(folder)
+    require(options.at_once >= 1, "--at-once", options.at_once, "1 or more")
     device = chosen_device(options.device)
     study = affordable_study(study, options, device)
     from vit_lab import Place, run_study
 
     results = Results(options, study)
-    place = Place(options.data_dir, device, print)
+    place = Place(options.data_dir, device, print, at_once=options.at_once)
     results.write(run_study(study, folder, place, report, results.rows))
     print(f"summary: {folder / 'summary.json'}")
 

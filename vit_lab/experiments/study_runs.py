@@ -19,7 +19,7 @@ from vit_from_scratch.files import remove_leftovers, write_json, writing
 from vit_from_scratch.settings import require
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, said_once
-from vit_lab.experiments.study import Study
+from vit_lab.experiments.study import Study, Variant
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
 from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
@@ -39,6 +39,7 @@ class Place:
         say: called with a sentence, such as that a run is in its folder already.
         report: called with each tested run's folder and result as it ends.
         keep: epochs after which the model is kept, as in `run`.
+        at_once: runs of a study that are trained at the same time, each in a process of its own.
     """
 
     data_dir: str | os.PathLike[str] | None = None
@@ -46,6 +47,7 @@ class Place:
     say: Callable[[str], None] = lambda sentence: None
     report: Callable[[Path, dict[str, Any]], None] = lambda folder, result: None
     keep: Sequence[int] = ()
+    at_once: int = 1
 
 
 HERE = Place()
@@ -140,15 +142,25 @@ def run_study(
     summary: dict[str, Any] = {}
     with _summary_in(out_dir) as write:
         variants = study.variants()
+        for variant in variants:
+            if (objective := variant.recipe.objective) != "classes":
+                raise InputError(
+                    f"row {variant.label!r} has objective = {objective!r}: expected 'classes', since a study "
+                    "compares accuracies. Run it with `vit train`, and fine-tune what it leaves."
+                )
         rows = {(row.task, row.name): row for row in read_summary(out_dir / SUMMARY)[1]}
+
+        def taken_over(variant: Variant) -> bool:
+            row, folder = told.get((variant.task, variant.name)), out_dir / variant.recipe.name
+            return row is not None and sorted(row.seeds) == sorted(study.seeds) and not folder.exists()
+
+        if place.at_once > 1:
+            from vit_lab.experiments.at_once import train_at_once  # imported here: it imports this file
+
+            train_at_once([one for one in variants if not taken_over(one)], out_dir, place)
         for variant in variants:
             recipe, key, folder = variant.recipe, (variant.task, variant.name), out_dir / variant.recipe.name
-            if recipe.objective != "classes":
-                raise InputError(
-                    f"row {variant.label!r} has objective = {recipe.objective!r}: expected 'classes', since "
-                    "a study compares accuracies. Run it with `vit train`, and fine-tune what it leaves."
-                )
-            if key in told and sorted(told[key].seeds) == sorted(study.seeds) and not folder.exists():
+            if taken_over(variant):
                 place.say(f"{variant.label}: run before, and taken over.")
                 rows[key] = told[key]
             else:
