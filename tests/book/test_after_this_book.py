@@ -345,8 +345,12 @@ def test_the_calibration_error_is_the_mean_distance_over_bins():
 
 @pytest.mark.slow
 def test_a_student_that_asks_about_other_scans_makes_up_most_of_its_distance_to_the_teacher():
-    teacher, alone, taught = drawn("DeiT")["found"].mean(dim=0)
+    names = drawn("DeiT")
+    teacher, alone, taught = names["found"].mean(dim=0)
     assert teacher > taught > (teacher + alone) / 2
+    counts = [len(names[name]) for name in ("hundred", "others", "held_out")]
+    assert counts == [100, 600, 500]
+    assert len(set(torch.cat([names[name] for name in ("hundred", "others", "held_out")]).tolist())) == 1200
 
 
 @pytest.mark.slow
