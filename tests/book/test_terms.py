@@ -32,21 +32,22 @@ GLOSSARY = [
 ]
 
 
-# Words of the field that a chapter may use. What chapter 1 asks for (tensors, linear layers, PyTorch) is not among
-# them. Plurals are found, too, and what FORMS of `terms` says.
+# Words of the field that a chapter may use. What chapter 1 asks for (tensors, linear layers, PyTorch) is not
+# among them. Plurals are found, too, and what FORMS of `terms` says.
 FIELD = """
-    ablation, activation checkpointing, AdamW, attention map, attention sink, augmentation, average pooling,
-    backward pass, bag of patches, baseline, batch, bfloat16, bottleneck, calibration, checkpoint, class token,
-    confidence interval, convolution, correlation, cosine schedule, cosine similarity, cross-entropy, curriculum,
-    cutmix, decoder, distillation, dropout, encoder, entropy, epoch, feature map, few-shot, fine-tuning, FLOP,
-    frozen, fused kernel, GELU, generalisation, gradient clipping, GroupNorm, held-out, hybrid,
-    inductive bias, label smoothing, LayerNorm, learning rate, least squares, linear probe, locality, logits,
-    loss, masked autoencoding, masked patch prediction, memorise, mixed precision, mixup, MLP, momentum, Muon,
-    nats, nearest neighbour, non-linearity, one-hot, optimiser, orthonormal, overfitting, permutation test,
-    pre-norm, pre-training, principal components, quantile, rank correlation, receptive field, regularisation,
-    residual path, ridge regression, roofline, rollout, schedule, seed, segmentation, SGD,
-    softmax, standard deviation, standard error, stem, stride, top-1, training mode,
-    transfer, underfit, validation, variance, warm-up, weight decay, whitening
+    ablation, activation checkpointing, AdamW, attention map, attention sink, augmentation, average
+    pooling, backward pass, bag of patches, baseline, batch, bfloat16, bottleneck, calibration,
+    checkpoint, class token, confidence interval, convolution, correlation, cosine schedule, cosine
+    similarity, cross-entropy, curriculum, cutmix, decoder, distillation, dropout, encoder, entropy,
+    epoch, feature map, few-shot, fine-tuning, FLOP, frozen, fused kernel, GELU, generalisation,
+    gradient clipping, GroupNorm, held-out, hybrid, inductive bias, label smoothing, LayerNorm, learning
+    rate, least squares, linear probe, locality, logits, loss, masked autoencoding, masked patch
+    prediction, memorise, mixed precision, mixup, MLP, momentum, Muon, nats, nearest neighbour, non-
+    linearity, one-hot, optimiser, orthonormal, overfitting, permutation test, pre-norm, pre-training,
+    principal components, quantile, rank correlation, receptive field, regularisation, residual path,
+    ridge regression, roofline, rollout, schedule, seed, segmentation, SGD, softmax, standard deviation,
+    standard error, stem, stride, top-1, training mode, transfer, underfit, validation, variance, warm-
+    up, weight decay, whitening
 """
 
 
@@ -73,7 +74,7 @@ def words_by_chapter(words, texts):
 
 
 def is_explained(word, text, terms_of_the_glossary):
-    """A word of the glossary, or one that stands in italics or bold in the chapter that is first to use it."""
+    """A word of the glossary, or one in italics or bold in the chapter that is first to use it."""
     inside = "|".join(re.escape(form) for form in forms(word))
     return word.lower() in terms_of_the_glossary or bool(
         re.search(rf"\*[^*\n]{{0,30}}(?:{inside})[^*\n]{{0,30}}\*", text, re.IGNORECASE)
@@ -84,8 +85,9 @@ def unexplained(words, texts, glossary):
     """By chapter of first use, the words that neither the chapter nor the glossary explains."""
     known = {form.lower() for term in glossary for form in forms(term)}
     first = words_by_chapter(map(forms, words), texts)
-    left = {name: [w for w in used if not is_explained(w, texts[name], known)] for name, used in first.items()}
-    return {name: words for name, words in left.items() if words}
+    for name, used in first.items():
+        first[name] = [word for word in used if not is_explained(word, texts[name], known)]
+    return {name: used for name, used in first.items() if used}
 
 
 def words_of_the_field():

@@ -21,8 +21,8 @@ LINK = "glossary-term"
 # Running prose is a paragraph in nothing but these: not in a box, a table, a caption or a side note.
 AROUND = (nodes.document, nodes.section, nodes.bullet_list, nodes.enumerated_list, nodes.list_item)
 # Words that have everyday meanings as well are linked only where an author writes {term}.
-BY_HAND = {"baseline", "batch", "checkpoint", "features", "filter", "frozen", "key", "loss", "parity", "register"}
-BY_HAND |= {"schedule", "transfer", "value", "variance", "variant", "warm-up"}
+BY_HAND = {"baseline", "batch", "checkpoint", "features", "filter", "frozen", "key", "loss", "parity"}
+BY_HAND |= {"register", "schedule", "transfer", "value", "variance", "variant", "warm-up"}
 FORMS = {
     "attention distance": ("mean attention distance",),
     "attention rollout": ("rollout",),
