@@ -1,14 +1,19 @@
 """The code on the page "After this book": it runs, shows what it claims, and agrees with other people's."""
 
 import ast
+import functools
 import re
 from functools import partial
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
+import torch.nn.functional as F
+import yaml
 from project_facts import ROOT
 from timm.layers import build_rotary_pos_embed
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import Attention as TimmAttention
 from timm.models.vision_transformer import Block as TimmBlock
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
@@ -18,22 +23,56 @@ from vit_from_scratch.model import MultiHeadSelfAttention
 from vit_from_scratch.pretrained import from_timm
 
 PAGE = (ROOT / "book" / "after_this_book.md").read_text(encoding="utf-8")
-HEAD, *REST = re.split(r"^## (.+)\n", PAGE, flags=re.MULTILINE)
+HEAD, *REST = re.split(r"^##+ (.+)\n", PAGE, flags=re.MULTILINE)
 SECTIONS = dict(zip(REST[::2], REST[1::2], strict=True))
+CELL = re.compile(r"^```\{code-cell\} ipython3\n(?:---\n(.*?)^---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIMM_SIZES = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 3, "mlp_ratio": 2}
+LONGEST_CELL, MOST_WORDS = 15, 4500
 
 
-def code_of(text):
-    return "\n".join(re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL))
+def cells(text):
+    """Each cell of code, and what its head says: whether it is folded, whether it draws."""
+    return [(yaml.safe_load(head or "{}"), code) for head, code in CELL.findall(text)]
 
 
-STEPS = [name for name, text in SECTIONS.items() if code_of(text)]
+def is_folded(head):
+    return "hide-input" in head.get("tags", [])
 
 
-def after_running(step):
-    """The names that a reader has after the lines at the top of the page and the block of one section."""
+def is_figure(head):
+    return "figure" in head.get("mystnb", {})
+
+
+def open_cells(text):
+    return [code for head, code in cells(text) if not is_folded(head)]
+
+
+STEPS = [name for name, text in SECTIONS.items() if cells(text)]
+
+
+@functools.cache
+def names_at_the_top():
     names = {}
-    exec(compile(code_of(HEAD) + code_of(SECTIONS[step]), f"after_this_book.md, {step}", "exec"), names)
+    exec(compile("\n".join(code for _, code in cells(HEAD)), "after_this_book.md", "exec"), names)
+    return names
+
+
+def after_running(step, figures=False):
+    """The names that a reader has after the lines at the top of the page and the cells of one section."""
+    names = dict(names_at_the_top())
+    torch.manual_seed(0)
+    for head, code in cells(SECTIONS[step]):
+        if figures or not is_figure(head):
+            exec(compile(code, f"after_this_book.md, {step}", "exec"), names)
+    return names
+
+
+@functools.cache
+def drawn(step):
+    """The names after the figure of a section, too; `found` is what it shows."""
+    with plt.rc_context():
+        names = after_running(step, figures=True)
+    plt.close("all")
     return names
 
 
@@ -65,15 +104,29 @@ def plain():
 
 @pytest.mark.parametrize("step", STEPS)
 def test_each_block_runs_and_what_it_asserts_is_so(step):
-    assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(code_of(SECTIONS[step]))))
+    texts = [code for head, code in cells(SECTIONS[step]) if not is_figure(head)]
+    assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse("\n".join(texts))))
     after_running(step)
 
 
 def test_the_table_says_how_many_lines_each_step_takes():
     rows = re.findall(r"^\| ([^|]+) \|[^|]+\| (\d+) \|$", HEAD, flags=re.MULTILINE)
     assert [(name, int(count)) for name, count in rows] == [
-        (name, defined_lines(code_of(SECTIONS[name]))) for name in STEPS
+        (name, sum(map(defined_lines, open_cells(SECTIONS[name])))) for name in STEPS
     ]
+    assert f"names {int_to_words(len(rows))} steps" in HEAD
+
+
+def int_to_words(number):
+    return {15: "fifteen", 16: "sixteen", 17: "seventeen"}[number]
+
+
+def test_what_stands_open_can_be_read():
+    for step in STEPS:
+        for code in open_cells(SECTIONS[step]):
+            assert len([line for line in code.splitlines() if line.strip()]) <= LONGEST_CELL, step
+    prose = CELL.sub("", PAGE)
+    assert sum(len(text.split()) for text in (prose, *open_cells(PAGE))) <= MOST_WORDS
 
 
 def test_the_distilled_model_is_timms(plain):
@@ -188,3 +241,166 @@ def test_self_distillation_is_a_cross_entropy_against_what_the_teacher_says():
     said /= said.sum(dim=1, keepdim=True)
     expected = -(wanted * said.log()).sum(dim=1).mean()
     torch.testing.assert_close(names["self_distillation"](student, teacher, centre).double(), expected)
+
+
+def test_normed_attention_is_timms_and_without_norms_it_is_ours():
+    ours = after_running("QK-norm")["NormedAttention"](48, 3)
+    randomise(ours)
+    norm = partial(nn.LayerNorm, eps=1e-5)
+    peer = TimmAttention(48, 3, qkv_bias=True, qk_norm=True, norm_layer=norm)
+    same = {"proj": "projection", "q_norm": "query_norm", "k_norm": "key_norm"}
+    with torch.no_grad():
+        for name, parameter in peer.named_parameters():
+            first, last = name.split(".")
+            parameter.copy_(ours.get_parameter(f"{same.get(first, first)}.{last}"))
+    tokens = torch.randn(2, 17, 48)
+    torch.testing.assert_close(ours(tokens)[0], peer(tokens))
+    ours.query_norm = ours.key_norm = nn.Identity()
+    torch.testing.assert_close(ours(tokens)[0], MultiHeadSelfAttention.forward(ours, tokens)[0])
+
+
+def test_a_planted_sink_is_found():
+    weights = torch.rand(2, 3, 17, 17).softmax(dim=-1) / 10  # (B, h, T, T)
+    weights[..., 4] += 0.9
+
+    def model(images, return_intermediates):
+        return None, {"attention": [weights]}
+
+    (shares,) = after_running("Attention sinks")["received"](model, None)
+    assert shares.shape == (2, 3, 17)
+    assert (shares.argmax(dim=2) == 4).all()
+    assert (shares[..., 4] > 0.9).all()
+
+
+def merged_by_hand(tokens, sizes, keys, r):
+    """Token merging of one image as one would write it down: (T, D), (T,), (T, Dh)."""
+    keys = keys / keys.norm(dim=1, keepdim=True)
+    leaving, taking = range(1, len(tokens), 2), range(2, len(tokens), 2)
+    best = [(*max((float(keys[a] @ keys[b]), b) for b in taking), a) for a in leaving]
+    best = sorted(best, key=lambda triple: -triple[0])
+    sums = {place: (tokens[place] * sizes[place], sizes[place]) for place in range(len(tokens))}
+    for _, into, place in best[:r]:
+        gone = sums.pop(place)
+        sums[into] = (sums[into][0] + gone[0], sums[into][1] + gone[1])
+    order = [0, *(place for *_, place in best[r:]), *taking]
+    total = torch.stack([sums[place][1] for place in order])
+    return torch.stack([sums[place][0] for place in order]) / total[:, None], total
+
+
+@pytest.mark.parametrize("r", [0, 1, 5])
+def test_merging_is_what_one_would_do_by_hand(r):
+    merged = after_running("Token merging")["merged"]
+    tokens, sizes, keys = torch.randn(3, 14, 6), 1.0 + torch.randint(4, (3, 14, 1)), torch.randn(3, 14, 5)
+    together, total = merged(tokens, sizes, keys, r)
+    for image in range(3):
+        expected = merged_by_hand(tokens[image], sizes[image, :, 0], keys[image], r)
+        torch.testing.assert_close(together[image], expected[0])
+        torch.testing.assert_close(total[image, :, 0], expected[1])
+
+
+def test_a_token_of_several_patches_is_attended_to_like_as_many_tokens():
+    names = after_running("Token merging")
+    reader, strange = names["reader"], names["strange"][:2]
+    black = torch.full_like(strange, -1.0)
+    model = names["VisionTransformer"](names["replace"](reader.config, position="none")).eval()
+    state = {key: value for key, value in reader.state_dict().items() if "position" not in key}
+    model.load_state_dict(state)
+    encoded, _ = names["encode_merging"](model, black, r=8)  # all patches alike: only equals are merged
+    torch.testing.assert_close(encoded[:, 0], model(black, return_intermediates=True)[1]["encoded"][:, 0])
+
+
+def test_enlarging_is_interpolation_and_a_new_side_fits_the_images():
+    names = after_running("Flexible patches")
+    patch = torch.rand(1, 1, 4, 4)
+    expected = F.interpolate(patch, size=(10, 10), mode="bilinear")
+    torch.testing.assert_close((names["enlarging"](4, 10) @ patch.flatten()).view(1, 1, 10, 10), expected)
+    reader, seen = names["reader"], names["strange"][:2]
+    same = names["with_patches_of"](reader, 4, 28)
+    torch.testing.assert_close(same(seen), reader(seen), atol=1e-4, rtol=1e-4)
+    wrong = names["with_patches_of"](reader, 6, 42, pseudo=False)
+    assert not torch.allclose(wrong(names["enlarged"][:2]), reader(seen), atol=1e-2)
+
+
+def test_simmims_loss_counts_hidden_pixels_alone():
+    names = after_running("SimMIM")
+    answers, hidden = torch.randn(2, 16, 192), names["hidden"]
+    patches = names["patchify"](names["images"], 8)
+    apart = (answers - patches).abs().mean(dim=2)
+    expected = sum(apart[image][hidden[image]].sum() for image in range(2)) / hidden.sum()
+    torch.testing.assert_close(names["simmim_loss"](answers, names["images"], hidden, 8), expected)
+
+
+def test_the_calibration_error_is_the_mean_distance_over_bins():
+    measured = after_running("Calibration")["calibration_error"]
+    logits = 2 * torch.randn(500, 4)
+    sure, answer = logits.double().softmax(dim=1).max(dim=1)
+    labels = torch.where(torch.rand(500) < 0.6, answer, 0)  # too sure in some bins, not enough in others
+    expected = 0.0
+    for place in range(10):
+        inside = (sure >= place / 10) & (sure < (place + 1) / 10)
+        if inside.any():
+            apart = (answer == labels)[inside].double().mean() - sure[inside].mean()
+            expected += abs(apart.item()) * inside.double().mean().item()
+    assert measured(logits, labels) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_student_that_asks_about_other_scans_makes_up_most_of_its_distance_to_the_teacher():
+    names = drawn("DeiT")
+    teacher, alone, taught = names["found"].mean(dim=0)
+    assert teacher > taught > (teacher + alone) / 2
+    counts = [len(names[name]) for name in ("hundred", "others", "held_out")]
+    assert counts == [100, 600, 500]
+    assert len(set(torch.cat([names[name] for name in ("hundred", "others", "held_out")]).tolist())) == 1200
+
+
+@pytest.mark.slow
+def test_scores_run_away_without_norms_and_learning_suffers():
+    scores, losses = drawn("QK-norm")["found"].movedim(3, 0)  # (2, rates, seeds): without and with
+    assert (scores[0, -1] > 100).all()
+    assert (scores[1] < 10).all()
+    means = losses.mean(dim=2)
+    assert abs(means[0, 0] - means[1, 0]) < 0.1
+    assert (losses[0, -1] > losses[1, -1] + 0.2).all()
+    assert means[0, -1] > means[0, 0]
+
+
+def test_the_shipped_model_has_no_sink():
+    names = drawn("Attention sinks")
+    most, first = names["most"], names["first"]
+    assert most.max() < 10
+    assert ((first[1:] > 100 / 65 / 2) & (first[1:] < 1.5 * 100 / 65)).all()
+
+
+def test_merging_keeps_the_accuracy_and_dropping_does_not():
+    names = drawn("Token merging")
+    values, left = names["found"], names["left"]
+    assert left[0] == 50
+    assert left[-1] == 50 / 5
+    assert min(values["merged"]) > values["merged"][0] - 0.5
+    assert values["dropped"][-1] < 80
+    assert values["dropped"] == sorted(values["dropped"], reverse=True)
+
+
+def test_enlarged_scans_are_read_as_before_and_other_cuts_are_not():
+    names = drawn("Flexible patches")
+    values, same = names["found"], names["same"]
+    assert min(values["pseudo-inverse"]) > values["pseudo-inverse"][0] - 1
+    assert max(values["interpolated"][-2:]) < 15
+    assert same[1] == max(same)
+    assert same[1] > same[2] > same[3]
+    assert same[0] < 80
+    assert same[3] < 30
+
+
+def test_the_reader_fails_before_it_doubts():
+    for values in drawn("Robustness")["found"].values():
+        assert values["right"][0] > 95
+        assert values["right"][-1] < 27
+        assert values["how sure"][-1] > 75
+
+
+def test_the_reader_knows_how_good_it_is_on_sharp_scans_alone():
+    errors = drawn("Calibration")["found"]
+    assert errors["sharp"] < 2
+    assert errors["blurred"] > 25

@@ -3,6 +3,7 @@
 from typing import Any
 
 from docutils import nodes
+from project_facts import chapter_number
 from sphinx.application import Sphinx
 
 
@@ -24,10 +25,14 @@ def finish_page(
 ) -> None:
     """Leave out the scripts for live code; show Colab as one button with its name, not as a menu of one.
 
-    The scripts would load from another host, and they raise a page error.
+    The scripts would load from another host, and they raise a page error. A page that is no chapter has no
+    notebook to open.
     """
     for kind in ("script_files", "css_files"):
         context[kind] = [file for file in context.get(kind, []) if "thebe" not in _told_by(file)]
+    if chapter_number(pagename) is None:
+        shown = context.get("header_buttons", [])
+        context["header_buttons"] = [one for one in shown if one.get("label") != "launch-buttons"]
     for place, button in enumerate(context.get("header_buttons", [])):
         if button.get("label") == "launch-buttons" and len(button["buttons"]) == 1:
             colab = {"text": "Colab", "tooltip": "Open this chapter in Colab", "label": "colab-button"}

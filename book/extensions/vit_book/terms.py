@@ -21,7 +21,8 @@ LINK = "glossary-term"
 # Running prose is a paragraph in nothing but these: not in a box, a table, a caption or a side note.
 AROUND = (nodes.document, nodes.section, nodes.bullet_list, nodes.enumerated_list, nodes.list_item)
 # Words that have everyday meanings as well are linked only where an author writes {term}.
-BY_HAND = {"features", "filter", "key", "parity", "register", "transfer", "value", "variant", "warm-up"}
+BY_HAND = {"baseline", "batch", "checkpoint", "features", "filter", "frozen", "key", "loss", "parity"}
+BY_HAND |= {"register", "schedule", "transfer", "value", "variance", "variant", "warm-up"}
 FORMS = {
     "attention distance": ("mean attention distance",),
     "attention rollout": ("rollout",),
@@ -34,11 +35,12 @@ FORMS = {
     "held-out images": ("held out", "held-out"),
     "masked autoencoding": ("masked autoencoder", "MAE"),
     "mimetic initialisation": ("mimetic start",),
-    "overfitting": ("overfit", "overfits"),
+    "overfitting": ("overfit", "overfits", "memorise", "memorised"),
     "pre-training": ("pre-train", "pre-trained"),
     "query": ("queries, keys and values", "query, key and value", "queries and keys"),
     "residual connection": ("residual path", "skip connection"),
     "stem": ("conv stem",),
+    "underfitting": ("underfit", "underfits"),
 }
 
 
