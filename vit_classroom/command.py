@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
     building.add_argument("chapters", nargs="+", metavar="CHAPTER", help="a chapter by name or number")
     building.add_argument("--out", type=own_path, required=True, metavar="COURSE", help="the course folder")
     building.add_argument("--seed", type=int, metavar="N", help="of the hidden tests (default: a secret one)")
+    building.add_argument("--variant", type=int, metavar="N", help="add a private task to each: N says which")
     building.set_defaults(run=build_command)
 
     collecting = parts.add_parser(
@@ -83,6 +84,7 @@ def add_parser(commands: Any) -> None:
     grading.add_argument(
         "--marks", type=own_path, nargs="+", default=[], metavar="SAVED", help="saved from pages of questions"
     )
+    grading.add_argument("--variant", type=int, metavar="N", help="as it was built with")
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
         ("memory", 4000, "MB", "for a student's code (default: 4000)"),
@@ -117,7 +119,7 @@ def build_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment build`."""
     from vit_classroom.assignments.course import build_course  # imported here: it takes seconds
 
-    seed = build_course(options.chapters, options.out, options.seed)
+    seed = build_course(options.chapters, options.out, options.seed, options.variant)
     print(f"The course is in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
     for name in options.chapters:
         print(f"  nbgrader generate_assignment {read_chapter(name).name}")
@@ -143,7 +145,14 @@ def grade_command(options: argparse.Namespace) -> None:
     if not can_be_set_apart():
         print(NOT_APART, file=sys.stderr)
     records = grade_class(
-        options.folder, options.csv, options.chapter, options.seed, limits, options.jobs, options.marks
+        options.folder,
+        options.csv,
+        options.chapter,
+        options.seed,
+        limits,
+        options.jobs,
+        options.marks,
+        options.variant,
     )
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]

@@ -23,6 +23,7 @@ from vit_classroom.assignments.notebooks import (
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import Suspicion, is_check, suspicions
+from vit_classroom.assignments.variations import check_of
 from vit_classroom.assignments.worksheet import STUB
 
 State = Literal["right", "not right", "to do", "to read"]
@@ -155,7 +156,7 @@ class _Session:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
                 with contextlib.redirect_stdout(io.StringIO()):
-                    getattr(checks, task.check)(piece, seed=seed, name=task.name)
+                    check_of(task)(piece, seed=seed, name=task.name)
         except checks.CheckFailed as failure:
             return failure
         except LookupError:
@@ -262,7 +263,8 @@ def _judged(
         message = f"{task.name}: no points, because {severe[0]}. If that is a mistake, please say so."
     else:
         return Mark(task, task.points, "right")
-    session.run(task.answer, f"the book's {task.name}")
+    if task.variant is None:  # the book has no other
+        session.run(task.answer, f"the book's {task.name}")
     return Mark(task, points, state, message)
 
 

@@ -163,12 +163,12 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
 def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     table, done = tmp_path / "marks.csv", []
 
-    def one_by_one(waiting, chapter, seed, limits, jobs):
+    def one_by_one(waiting, given, jobs, variant):
         for submission, digest, record in waiting:
             if len(done) == 2:
                 raise KeyboardInterrupt
             done.append(submission.student)
-            yield (submission, digest, record), classes.grade_file(submission.path, chapter, seed, limits)
+            yield (submission, digest, record), classes.grade_file(submission.path, *given)
 
     monkeypatch.setattr(classes, "_graded", one_by_one)
     with pytest.raises(KeyboardInterrupt):
