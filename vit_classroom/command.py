@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any
 
-from vit_classroom.assignments.classes import feedback_folder, grade_class, report_folder
+from vit_classroom.assignments.classes import feedback_folder, grade_class, look_through, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
@@ -65,6 +65,15 @@ def add_parser(commands: Any) -> None:
     )
     collecting.set_defaults(run=collect_command)
 
+    comparing = parts.add_parser(
+        "alike",
+        help="list what is alike or taken over, without grading",
+        description="List answers that are alike or like the book's, and code that a person should look at: "
+        "what `grade` lists, for who grades with nbgrader. Nothing of the notebooks runs.",
+    )
+    comparing.add_argument("folder", type=own_path, metavar="FOLDER", help="such as submitted/")
+    comparing.set_defaults(run=alike_command)
+
     grading = parts.add_parser(
         "grade",
         help="grade a folder of notebooks",
@@ -93,6 +102,11 @@ def add_parser(commands: Any) -> None:
     ):
         grading.add_argument(f"--{name}", type=type(default), default=default, metavar=letter, help=purpose)
     grading.set_defaults(run=grade_command)
+
+
+def alike_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment alike`."""
+    print("\n".join(look_through(options.folder)) or "There is nothing to look at.")
 
 
 def list_command(_options: argparse.Namespace) -> None:

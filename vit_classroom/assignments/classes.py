@@ -1,5 +1,6 @@
 """Marks for a whole class: a folder of notebooks, several at once, with feedback pages and a summary."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -11,13 +12,15 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from vit_classroom.assignments.alignment import own_answers, repaired
 from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
-from vit_classroom.assignments.notebooks import chapter_names, chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.notebooks import STUB, chapter_names, chapter_of, read_chapter, read_submission
 from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
+from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.tables import Row, harmless
 from vit_classroom.assignments.variations import assigned, variant_of
 from vit_from_scratch import __version__
@@ -127,6 +130,31 @@ def grade_class(
         write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
     write_report(report_folder(table), there, rows, alike)
     return ordered
+
+
+def look_through(folder: Path) -> list[str]:
+    """Return what `grade_class` lists to look at, without running or grading anything: a line each.
+
+    Raises:
+        InputError: there is nothing to look at.
+    """
+    records, lines = [], []
+    for submission in submissions(folder):
+        with contextlib.suppress(InputError):  # who grades it says what is wrong with it
+            cells = read_submission(submission.path)
+            if name := chapter_of(cells):
+                chapter = assigned(name, variant := variant_of(name, cells))
+                cells = [cell for cell, _ in repaired(chapter, cells)]
+                marks = [
+                    {"name": task.name, "own": own, "state": "to do" if STUB in own else ""}
+                    for task, own in own_answers(chapter, cells).items()
+                ]
+                records.append(
+                    {"student": submission.student, "chapter": name, "variant": variant, "marks": marks}
+                )
+                found = suspicions(chapter, cells)
+                lines += [f"{name}, {submission.student}, {one}" for one in found]
+    return [*lines, *map(str, likenesses(records))]
 
 
 def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str = "") -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Literal
 
 from vit_classroom import checks
-from vit_classroom.assignments.alignment import repaired, to_read
+from vit_classroom.assignments.alignment import own_answers, repaired, to_read
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import (
     Cell,
@@ -227,11 +227,8 @@ def grade(
         task = next(task for task in chapter.tasks if task.name == name)
         elsewhere = [str(place + 1) for place in places if cells[place].name != name]
         message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
-        words = "\n\n".join(cells[place].source for place in places)
-        marks[name] = Mark(task, 0, "to read" if places else "to do", message, words)
-    written = {cell.name: cell.source for cell in cells}
-    ordered = [marks[task.cell_name] for task in chapter.tasks]
-    ordered = [replace(one, own=one.own or written.get(one.task.name, "")) for one in ordered]
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
+    ordered = [replace(marks[task.cell_name], own=own) for task, own in own_answers(chapter, cells).items()]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
 
