@@ -14,6 +14,8 @@ from attacks import ATTACKS
 from project_facts import ROOT
 
 from vit_classroom.assignments.grading import seeds_of
+from vit_classroom.assignments.notebooks import cells_of, read_chapter
+from vit_classroom.assignments.variations import variations
 from vit_lab.cli import main
 
 pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
@@ -49,6 +51,13 @@ def filled(release, **written):
         if name in written:
             cell["source"] = written[name]
     return notebook
+
+
+def scores_in(folder):
+    with open(folder / "grades.csv", newline="", encoding="utf-8") as file:
+        return {
+            row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)
+        }
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +108,7 @@ def course(tmp_path_factory, answers):
 
 @pytest.fixture(scope="module")
 def scores(course):
-    with open(course / "grades.csv", newline="", encoding="utf-8") as file:
-        return {
-            row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)
-        }
+    return scores_in(course)
 
 
 def test_answers_get_what_they_deserve(scores):
@@ -211,6 +217,33 @@ def test_a_chapter_is_never_overwritten(course, capsys):
     assert main(["assignment", "build", "4", "--out", str(course)]) == 0
     assert (course / "nbgrader_config.py").read_text() == config
     assert (course / "source" / "04_encoder" / "04_encoder.ipynb").exists()
+
+
+def test_a_variation_is_judged_as_the_instructor_built_it(tmp_path):
+    """The book's answer earns nothing, and another year's no more than its shape, whatever its cell says."""
+    name = "01_patches"
+    built = ["assignment", "build", "1", "--out", str(tmp_path), "--seed", "7", "--variant", "2027"]
+    assert main(built) == 0
+    nbgrader(tmp_path, "generate_assignment", name)
+    release, one = tmp_path / "release" / name / f"{name}.ipynb", variations()[name]
+    worksheet = json.loads((tmp_path / "worksheets" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    assert [cell.source for cell in cells_of(filled(release))] == [
+        cell.source for cell in cells_of(worksheet)
+    ]
+    book = next(task.answer for task in read_chapter(name).tasks if task.name == one.task)
+    other = {one.name: one.answer(book, one.asked(2028)), f"check-{one.name}": "sheet.check(variant=2028)"}
+    handed_in = {
+        "right": {one.name: one.answer(book, one.asked(2027))},
+        "copied": {one.name: one.answer(book, ())},
+        "other": other,
+    }
+    for student_, written in handed_in.items():
+        path = tmp_path / "submitted" / student_ / name / f"{name}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(filled(release, **written)), encoding="utf-8")
+    nbgrader(tmp_path, "autograde", name)
+    nbgrader(tmp_path, "export")
+    assert scores_in(tmp_path) == {"right": (5, 35), "copied": (0, 35), "other": (1, 35)}
 
 
 def walk_throughs():
