@@ -120,7 +120,6 @@ def inner_best(shape: tuple[int, ...]) -> Case:
         "these are places, also at an end; return the rates": place,
         "these are accuracies; return the rates": torch.where(right == 0, 0.0, top),
         "these are the highest accuracies; return the rates": top,
-        "the last axis stays: return one rate for each model": right[..., None],
         "this says whether there is a verdict; return the rate": right > 0,
     }
     if len(shape) > 1:
@@ -157,7 +156,6 @@ def interaction(shape: tuple[int, ...]) -> Case:
         "the gains are added; what each brings alone goes away": both + one + other - 3 * neither,
         "what each brings alone is averaged; add it up": both - (one + other) / 2,
         "it is divided by two": right / 2,
-        "it is averaged: return one number for each seed": right.mean(),
         "it is a share of what both bring; return points": right / (both - neither),
         "the two that have one part are taken for none and both": one - neither - both + other,
     }
@@ -208,8 +206,6 @@ def average_worth(count: int) -> Case:
         "each is left out of all; it also comes before others": beside,
         "the worth is summed over all orders; take the mean": right
         * len(list(itertools.permutations(parts))),
-        "the signs are turned: with it less without it": -right,
-        "this is the worth of all together; return one for each": top - bottom,
         "the worth is divided by that of all together; return points": right / (top - bottom),
         "it is divided by the number of ingredients": right / count,
         "the ingredients come in the other order": right.flip(0),

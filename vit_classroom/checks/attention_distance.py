@@ -68,7 +68,6 @@ def patch_distances(grid: tuple[int, int]) -> Case:
         ).abs(),
         "the distance is measured between the nearest edges; take the middles": size * edges.norm(dim=-1),
         "these are the distances from the first patch alone; every patch has a row": right[0],
-        "the axes of the grid are still apart: one row for each patch, (N, N)": right.view(*grid, *grid),
         "these are the steps, two numbers for each pair; take their length": size * step,
     }
     return Case((grid, size), right, mistakes)
@@ -307,7 +306,6 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         "this is the reach after the last layer; return that after each": right[-1],
         "one layer is missing: after the first there is one, too": right[1:],
         "the last layer is missing": right[:-1],
-        "the photos are averaged: return (L, B)": right.mean(1),
         "the axes are swapped: layers first, (L, B)": right.mT,
         IN_PATCHES: right / size,
     }

@@ -288,7 +288,6 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         "this is the distance from the middle of the photo; count from the upper left corner": right - middle,
         "this is the column alone; return row and column": right[:, 1],
         "the photos are averaged: return one place for each": right.mean(0),
-        "the axes are swapped: one row for each photo": right.mT,
     }
     return Case((maps, size), right, mistakes)
 

@@ -94,9 +94,7 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
         "the components are multiplied by their sizes; they have length 1": scaled(sizes[:k]),
         "the components are multiplied by their shares; they have length 1": scaled(shares[:k]),
         "the components are divided by their largest entry; they have length 1": scaled(1 / largest),
-        "the components are flat: the result is (k, C, P, P)": right.flatten(1),
         "channels come last: the result is (k, C, P, P)": right.movedim(1, 3),
-        "the size of each entry is returned, its sign is lost": right.abs(),
         "all signs are turned: the entry of largest size is to be positive, not negative": -right,
     }
     for signs in itertools.product((1.0, -1.0), repeat=k):
@@ -291,7 +289,6 @@ def redraw(count: int, k: int, width: int) -> Case:
         "this is what is lost; return what is drawn": patches - right,
         "the mean patch is taken away first, and not put back": moved,
         "the mean patch is taken away first and put back; draw the patches as they are": moved + mean,
-        "the patches come out as they went in": patches,
         "the dot products are mapped through the inverse of all products of values; the patterns' "
         "products, patterns @ patterns.T, are what is needed": patches @ inverse,
         "each patch is drawn from the one pattern that fits best; all may take part": of_unit.gather(1, best)

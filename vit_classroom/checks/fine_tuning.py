@@ -37,11 +37,6 @@ def grey_weight(dim: int, size: int) -> Case:
         "only the second colour is kept; all three see the grey value": colours[..., 1],
         "only the first third of each row is kept": weight[:, : size * size],
         "the sum runs over the outputs; it runs over the colours": weight.sum(0, keepdim=True),
-        "all weights of an output are added; each place in the patch keeps its own": weight.sum(
-            1, keepdim=True
-        ),
-        "the colours' axis is still there: (D, P P)": right[..., None],
-        "it is still a kernel: flatten its two axes to (D, P P)": right.view(dim, size, size),
         "rows and columns of the patch have changed places": turned,
         "it is transposed: (D, P P)": right.T,
     }
@@ -93,9 +88,7 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
         "the matrix is not inverted: solve for W": (gram + diagonal) @ mixed,
         "only the diagonal of the matrix is inverted; features are correlated": mixed
         / (gram + diagonal).diagonal()[:, None],
-        "it is transposed: (D, K)": right.T,
         "these are the predictions X W; return W": features @ right,
-        "the sign is turned": -right,
         "the features are centred first; leave that to the caller": of_features,
         "the targets are centred first; leave that to the caller": of_targets,
     }
@@ -220,13 +213,11 @@ def decay_to_start(shape: tuple[int, ...], rate: float, decay: float) -> Case:
         "the decay is missing": weight - rate * apart,
         "this is the step; return the new weight": -step,
         "this is the way to the start, without its sign; return the new weight": step,
-        "it jumps to the start": start,
         "it begins from the start; begin from the weight": start - step,
         "it moves the start towards the weight": start + step,
         "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
         "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
         "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight - 2 * step,
         "the way is shortened to its sign": weight - rate * decay * apart.sign(),
-        "the weight comes back as it is": weight,
     }
     return Case((weight, start, rate, decay), _decay_to_start(weight, start, rate, decay), mistakes)

@@ -34,7 +34,6 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
         "the losses are added; take their mean": losses.sum(),
         "there is a loss for each image, and no mean over the batch": losses,
         "the mean runs over all B x K values; there are B losses": right / classes,
-        "the sign is turned: a loss is minus the logarithm": -right,
         "the logits go through a softmax twice; log_softmax takes logits": F.cross_entropy(shares, labels),
         "the logarithm is missing: minus the mean probability is left": -shares[picked].mean(),
         "that is the logarithm of a mean; take the mean of logarithms": -shares[picked].mean().log(),
@@ -101,7 +100,6 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
         "the losses are added; take their mean": batch * right,
         "there is a loss for each image, and no mean over the batch": -(smooth * logs).sum(1),
         "the mean runs over all B x K values; there are B losses": right / classes,
-        "the sign is turned: a loss is minus the logarithm": -right,
         "the logarithm is missing": -(smooth * logs.exp()).sum(1).mean(),
         "the entropy of the target is taken away: that is the distance from it (KL), which can reach 0": (
             right - torch.special.entr(smooth).sum(1).mean()
@@ -320,8 +318,6 @@ def clipped(length: float, limit: float) -> Case:
         "the length is the root of the mean square; add the squares, whatever their number": by(
             gradient.square().mean().sqrt()
         ),
-        "a long gradient becomes zero; it is shortened": gradient * (not long),
-        "nothing is shortened": gradient,
     }
     return Case((gradient, limit), _clipped(gradient, limit), mistakes)
 

@@ -47,7 +47,7 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
     mixed = rearrange(features, "b (c g) h w -> b (g c) h w", g=groups)
     strided = rearrange(F.group_norm(mixed, groups, eps=eps), "b (g c) h w -> b (c g) h w", g=groups)
     as_size = F.group_norm(features, size, eps=eps)
-    outside, uncut = (centred / (variance.sqrt() + eps)).view(shape), (centred / divisor).flatten(2)
+    outside = (centred / (variance.sqrt() + eps)).view(shape)
     return {
         "each place is normalised for itself, over the channels of its group; mean and variance of a group "
         "run over all places, too": over(2),
@@ -73,7 +73,6 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
         "the mean is not taken away": (blocks / divisor).view(shape),
         "the mean is taken away, and nothing is divided by the standard deviation": centred.view(shape),
-        "the result is still cut into groups; give it the shape of the features": uncut,
     }
 
 
@@ -353,7 +352,6 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
             [first, last - first + 1], dim=1
         ),
         "last and first row have changed places": right.flip(1),
-        "rows and edges have changed places; the result is (K, 2)": right.T,
         "the window is cut off at row 0; rows of padding count, and have numbers below 0": right.clamp(min=0),
     }
     return Case((places, layers), right, mistakes)

@@ -69,7 +69,6 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
         "the patches come column by column; they come row by row": by_column,
-        "it is still a grid: flatten it to (B, N)": right.view(batch, rows, columns),
         "these are three levels a patch; make one number of them": levels.long(),
         "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": as_bytes.sum(-1),
         "the numbers begin at 1; they begin at 0": right + 1,
@@ -171,7 +170,6 @@ def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
         "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
         "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
         "softmax is taken twice: cross_entropy takes logits": twice,
-        "the sign is turned": -right,
         "these are the losses of the single patches; return their mean": each[chosen],
         "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
         "this is the share of right answers; return the loss": correct.mean(),
@@ -211,16 +209,11 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     mistakes = {
         "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
         "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
-        "the images are run together: (B, visible, D)": tokens[~hidden],
         "the first patches of each image are kept, whichever they are": tokens[:, :visible],
         "the last patches of each image are kept, whichever they are": tokens[:, count - visible :],
         "all images lose the patches of the first": first,
-        "the patches come in reverse order": right.flip(1),
-        "the axes have changed places: (B, visible, D)": right.mT,
         "nothing is left out": tokens.clone(),
-        "these are the means of the visible patches; keep each": right.mean(1),
         "these are the places of the visible patches; return the patches": places.to(tokens.dtype),
-        "the images have changed places": right.flip(0),
     }
     return Case((tokens, hidden), right, mistakes)
 
@@ -264,9 +257,6 @@ def downsized_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "red counts least and blue most; it is 64 r + 8 g + b": _cut(means.flip(-1)),
         "these are three levels a piece; make one number of them": levels.long(),
-        "the pieces are still a square: flatten them to 16": right.view(*right.shape[:2], 4, 4),
-        "patches and pieces have changed places: (B, N, 16)": right.mT,
-        "patches and pieces are run together: (B, N, 16)": right.flatten(1),
         "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
     }
     return Case((images, size), right, mistakes)
@@ -311,6 +301,5 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),
         "it is scaled to 0 to 1; take mean and variance": (patches - low) / (high - low),
         "it has length 1 and not variance 1": centred / centred.norm(dim=-1, keepdim=True),
-        "the sign is turned": -_standardised_patches(patches),
     }
     return Case((patches,), _standardised_patches(patches), mistakes)

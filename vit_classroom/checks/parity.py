@@ -45,7 +45,6 @@ def qkv_from_jax(heads: int, width: int) -> Case:
         "the keys come first; the order is q, k, v": _packed(key, query, value),
         "the values come before the keys; the order is q, k, v": _packed(query, value, key),
         "the order is turned round; it is q, k, v": _packed(value, key, query),
-        "the three are not joined: (3, D, D) has to become (3 D, D)": flat.mT,
         "the queries stand in all three places": _packed(query, query, query),
     }
     return Case((query, key, value), right, mistakes)
@@ -93,7 +92,6 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
             _between(table, corners, swapped=True, last=old - 2)
         ),
         "each place takes both neighbours in equal shares; the nearer one has the larger": both,
-        "the table is turned round": _between(table, corners).flip(0),
     }
     return Case((table, new), _stretched(table, new), mistakes)
 

@@ -126,7 +126,6 @@ def patch_embedding(reference: patches.PatchEmbedding, batch: int, rows: int, co
         "the bias is not added": right - layer.bias,
         "the bias is added twice": right + layer.bias,
         "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, right.shape[-1:]),
-        "the last two axes are swapped: one row for each patch, (B, N, D)": right.mT,
     }
     return Case((images,), right, mistakes)
 
@@ -150,7 +149,6 @@ def overlapping_patches(batch: int, channels: int, height: int, width: int, size
     unfolded, padded = F.unfold(images, size, stride=stride), F.pad(images, [size // 2] * 4)
     apart, anew = _windows(images, size, size - stride, order), unfolded.reshape(right.shape)
     mistakes = {sentence: _windows(images, size, stride, wrong) for wrong, sentence in ORDERS.items()} | {
-        "the last two axes are swapped: one row for each patch, (B, N, P P C)": right.mT,
         "the last two axes are swapped, and F.unfold puts channels first inside a patch": unfolded,
         "the rows of F.unfold are cut anew by reshape; its last two axes have to change places": anew,
         "the stride is not used: the patches lie side by side": _windows(images, size, size, order),

@@ -39,7 +39,6 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
         ),
         "all vectors are divided by one length, that of the whole table; each has its own": dots
         / vectors.norm() ** 2,
-        "the sign is lost: a cosine runs from -1 to 1": cosines.abs(),
         "the cosines are squared": cosines.square(),
         "this is 1 less the cosine, a distance; like vectors must get 1": 1 - cosines,
         "these are the distances between the vectors; like vectors must get 1": torch.cdist(vectors, vectors),
@@ -73,11 +72,6 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
         "each vector's own mean is taken away first; the equation does not": _cosines(
             vectors - vectors.mean(1, keepdim=True)
         ).view(right.shape),
-        "one row for each patch is right, and each row is a map: reshape to (gh, gw, gh, gw)": cosines,
-        "the maps are still flat: two axes for the patch, two for the others": cosines.view(*grid, -1),
-        "the patches are still in one row: two axes for the patch, two for the others": cosines.view(
-            -1, *grid
-        ),
         "the axes stand in the order (gh, gh, gw, gw); the patch comes first, with row and "
         "column": right.transpose(1, 2),
         "rows and columns of the grid are swapped: (gh, gw, gh, gw)": cosines.reshape(

@@ -59,8 +59,6 @@ def block_flops(count: int) -> Case:
         "the MLP is D wide inside; it is M wide": torch.stack([projections, pairs, mlp * dim / hidden]),
         "the last two rows have changed places: projections, pairs, MLP": right[[0, 2, 1]],
         "the first two rows have changed places: projections, pairs, MLP": right[[1, 0, 2]],
-        "it is transposed: (3, n)": right.T,
-        "these are the sums; each part has a row of its own": right.sum(0),
         "these are shares; return the operations": right / right.sum(0),
         "a class token is added; `tokens` counts it already": _block_flops(tokens + 1, dim, hidden),
     }

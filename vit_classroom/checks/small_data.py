@@ -49,7 +49,6 @@ def mixup(shape: tuple[int, ...]) -> Case:
         "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
         + kept[partners] * theirs,
         "both are multiplied by the same share; the partner gives 1 - share": kept * (values + theirs),
-        "the values come back as they are": values,
         "these are the partners; blend them with the values": theirs,
     }
     return Case((values, partners, share), _mixup(values, partners, share), mistakes)
@@ -346,6 +345,5 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
         "a square that reaches over the border is lost, or wraps: a negative "
         "index counts from the end": wrapped,
         "a circle is erased; asked for is a square": filled(circle),
-        "nothing is erased": images,
     }
     return Case((images, centres, share), _erased(images, centres, share), mistakes)

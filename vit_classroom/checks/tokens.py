@@ -137,11 +137,7 @@ def grid_position(reference: _GridPosition) -> Case:
         "row and column are averaged; here they are added": grid / 2,
         "the column's vector is taken away; here it is added": down - across,
     }
-    mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {
-        "the grid is not flattened: the result is (1, N, D)": grid,
-        "the grid is not flattened: the result is (1, N, D), N in place of rows and columns": grid[None],
-        "the first axis is missing: (1, N, D) can be added to any batch": grid.flatten(0, 1),
-    }
+    mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {}
     return Case((), reference(), mistakes, f"{len(reference.row)} rows and {len(reference.column)} columns")
 
 

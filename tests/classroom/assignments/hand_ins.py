@@ -64,6 +64,7 @@ def filled(notebook, change=list, add="", **written):
     for cell in notebook["cells"]:
         if add and about(cell) == ONE:
             cells.append({"cell_type": "code", "metadata": {}, "source": add, "outputs": [], "id": "more"})
+            cells[-1]["execution_count"] = None
         cells.append(cell | ({"source": written[about(cell)]} if written.get(about(cell)) else {}))
     return notebook | {"cells": change(cells)}
 

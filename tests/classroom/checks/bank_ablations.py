@@ -176,7 +176,7 @@ WRONG = {
         (variant(inner, choose=torch.argmin), "the lowest accuracy is taken; "),
         (lambda r, a: a.argmax(-1), "these are places, also at an end"),
         (lambda r, a: a.amax(-1), "these are the highest accuracies"),
-        (lambda r, a: inner(r, a)[..., None], "the last axis stays"),
+        (lambda r, a: inner(r, a)[..., None], "its values are right: reshape them"),
         (lambda r, a: inner(r, a) > 0, "whether there is a verdict|returned"),
     ],
     checks.interaction: [
@@ -188,7 +188,7 @@ WRONG = {
         (lambda n, a, b, ab: ab - a, "the other brings beside the first"),
         (lambda n, a, b, ab: a - b, "compared with each other"),
         (lambda n, a, b, ab: both_gains(n, a, b, ab) / 2, "divided by two"),
-        (lambda n, a, b, ab: both_gains(n, a, b, ab).mean(), "averaged: return one number"),
+        (lambda n, a, b, ab: both_gains(n, a, b, ab).mean(), "it is the mean over axis 0"),
     ],
     checks.average_worth: [
         (variant(worth_by_orders, orders=lambda n: [tuple(range(n))]), "one order alone"),
@@ -197,8 +197,8 @@ WRONG = {
         (variant(worth_by_sets, weight=lambda size, n: float(size == n - 1)), "left out of all"),
         (variant(worth_by_sets, weight=lambda size, n: 0.5 ** (n - 1)), "all sets count alike"),
         (lambda a: math.factorial(a.ndim) * worth_by_orders(a), "summed over all orders|all are"),
-        (lambda a: -worth_by_orders(a), "signs are turned"),
-        (lambda a: worth_by_orders(a).sum(), "worth of all together"),
+        (lambda a: -worth_by_orders(a), "the sign is turned"),
+        (lambda a: worth_by_orders(a).sum(), "it is the sum over axis 0"),
         (lambda a: worth_by_orders(a).flip(0), "in the other order"),
     ],
     checks.seeds_needed: [

@@ -264,7 +264,7 @@ WRONG = {
         (lambda grid, size: distances_by_norm(grid, size)[0], "the first patch alone"),
         (
             lambda grid, size: distances_by_norm(grid, size).view(*grid, *grid),
-            "axes of the grid are still apart",
+            "its values are right: reshape them",
         ),
         (distances_with(lambda s, p: p * s), "two numbers for each pair"),
     ],
@@ -284,7 +284,7 @@ WRONG = {
         ),
         (then(reach_by_rollout, lambda d: d[-1]), "the reach after the last layer"),
         (then(reach_by_rollout, lambda d: d[1:]), "one layer is missing"),
-        (then(reach_by_rollout, lambda d: d.mean(1)), "the photos are averaged"),
+        (then(reach_by_rollout, lambda d: d.mean(1)), "it is the mean over axis 1"),
         (then(reach_by_rollout, lambda d: d.mT), "the axes are swapped"),
     ],
     checks.share_by_ring: [

@@ -269,7 +269,7 @@ WRONG = {
         (lambda m, p: centre_by_places(torch.ones_like(m), p), "the middle of the photo"),
         (then(centre_by_places, lambda c: c[:, 1]), "the column alone"),
         (then(centre_by_places, lambda c: c.mean(0)), "the photos are averaged"),
-        (then(centre_by_places, lambda c: c.mT), "the axes are swapped"),
+        (then(centre_by_places, lambda c: c.mT), "its axes stand in another order"),
         (
             then(centre_by_places, lambda c: tuple(c.T)),
             r"returned a tuple of 2 \(Tensor, Tensor\): expected one tensor, \(B, 2\)",

@@ -355,8 +355,8 @@ WRONG = {
         (clipped_with(lambda g: g.abs().max()), "the largest value"),
         (clipped_with(lambda g: (g**2).sum()), "lacks its root"),
         (clipped_with(lambda g: (g**2).mean().sqrt()), "root of the mean square"),
-        (only_long(lambda g, limit: torch.zeros_like(g)), "becomes zero"),
-        (lambda g, limit: g, "nothing is shortened"),
+        (only_long(lambda g, limit: torch.zeros_like(g)), "all is 0"),
+        (lambda g, limit: g, "an input comes back as it was"),
     ],
     checks.cross_entropy: [
         *[

@@ -287,7 +287,7 @@ WRONG = {
         (erases_from_the_centre, "begins at the centre"),
         (erases_with_negative_indices, "a negative index counts from the end"),
         (erase_with(lambda down, right, half: down**2 + right**2 <= half**2), "a circle is erased"),
-        (lambda x, centres, share: x, "nothing is erased"),
+        (lambda x, centres, share: x, "an input comes back as it was"),
         (erases_in_place, "changes its input"),
     ],
     checks.mixup: [
@@ -303,7 +303,7 @@ WRONG = {
         (mixup_with(lambda x, y, s, p: s * x + s[p] * y), "with its own share"),
         (mixup_with(lambda x, y, s, p: s * (x + y)), "multiplied by the same share"),
         (lambda values, partners, share: share * values + (1 - share) * values[partners], "RuntimeError"),
-        (mixup_with(lambda x, y, s, p: x), "come back as they are"),
+        (mixup_with(lambda x, y, s, p: x), "an input comes back as it was"),
         (mixup_with(lambda x, y, s, p: y), "these are the partners"),
         (mixup_with(lambda x, y, s, p: x.mul_(s) + (1 - s) * x[p]), "changes its input"),
     ],
