@@ -10,6 +10,7 @@ from project_facts import ROOT
 from vit_classroom import checks
 from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.notebooks import (
+    SET_UP,
     Chapter,
     brought_in,
     cells_of,
@@ -79,12 +80,15 @@ def test_what_is_asked_is_right_and_what_others_are_asked_is_told_apart(name, se
 )
 def test_it_earns_its_points_in_a_notebook_and_the_books_answer_none(name, seed):
     chapter, one, task = parts_of(name, seed)
-    cells = [cell for cell in chapter.cells if not cell.about.get("grade") or cell.name == task.cell_name]
-    kept = [
-        entry
-        for entry, cell in zip(json.loads(chapter.text)["cells"], chapter.cells, strict=True)
-        if cell in cells
+    sources = [without_marks(brought_in(cell.source)) * (cell.kind == "code") for cell in chapter.cells]
+    asked = [task.answer, as_the_book_has_it(chapter, one)]
+    used = [
+        part or task.name in source or source.startswith(SET_UP)
+        for part, source in zip(needed(sources, asked), sources, strict=True)
     ]
+    cells = [cell for cell, keep in zip(chapter.cells, used, strict=True) if keep]
+    notebook = json.loads(chapter.text)
+    kept = [entry for entry, keep in zip(notebook["cells"], used, strict=True) if keep]
     alone = Chapter(chapter.name, json.dumps({"cells": kept}))
     (mark,) = grade(alone, cells).marks
     assert (mark.points, mark.state, mark.message) == (POINTS, "right", "")
