@@ -61,14 +61,10 @@ def paired_interval(count: int) -> Case:
         ),
         "the spread stands alone; multiply it by the quantile of t": _around(mean, spread / sqrt(count)),
         "the variance is taken; take its root": _around(mean, times * spread.square() / sqrt(count)),
-        "the ends are those of all differences; the interval is that of their mean": torch.stack(
-            [mean, differences.min(), differences.max()]
-        ),
         "the order is mean, lower end, upper end": right[[1, 0, 2]],
         "the ends have changed places: first the lower one": right[[0, 2, 1]],
         "the ends are returned; the mean comes first": right[1:],
         "this is the mean and the margin; return both ends": torch.stack([mean, mean - right[1]]),
-        "the median is taken; take the mean": _around(differences.median(), right[2] - mean),
     }
     return Case((ours, theirs), right, mistakes)
 
@@ -115,7 +111,6 @@ def inner_best(shape: tuple[int, ...]) -> Case:
             (place > 1) & (place < count - 2), best, 0.0
         ),
         "the lowest accuracy is taken; take the highest": _inside(rates, worst),
-        "the lowest accuracy is taken, also at an end; take the highest": rates[worst],
         "these are places; return the rates": torch.where(right == 0, 0, place),
         "these are places, also at an end; return the rates": place,
         "these are accuracies; return the rates": torch.where(right == 0, 0.0, top),
@@ -147,16 +142,11 @@ def interaction(shape: tuple[int, ...]) -> Case:
         - 2 * neither,
         "the sign is turned: both less the two alone": -right,
         "this is what both bring; what each brings alone goes away from it": both - neither,
-        "this is what the first brings alone": one - neither,
-        "this is what the other brings alone": other - neither,
         "this is what the first brings beside the other; what it brings alone goes away from it": both
         - other,
         "this is what the other brings beside the first; what it brings alone goes away from it": both - one,
         "the two parts are compared with each other; ask what they bring together": one - other,
-        "the gains are added; what each brings alone goes away": both + one + other - 3 * neither,
-        "what each brings alone is averaged; add it up": both - (one + other) / 2,
         "it is divided by two": right / 2,
-        "it is a share of what both bring; return points": right / (both - neither),
         "the two that have one part are taken for none and both": one - neither - both + other,
     }
     return Case((neither, one, other, both), right, mistakes)
@@ -206,11 +196,7 @@ def average_worth(count: int) -> Case:
         "each is left out of all; it also comes before others": beside,
         "the worth is summed over all orders; take the mean": right
         * len(list(itertools.permutations(parts))),
-        "the worth is divided by that of all together; return points": right / (top - bottom),
-        "it is divided by the number of ingredients": right / count,
         "the ingredients come in the other order": right.flip(0),
-        "the orders are summed, and divided by their number twice": right
-        / len(list(itertools.permutations(parts))),
     }
     if count > 2:  # of two the three are the same
         mistakes |= {
@@ -263,10 +249,6 @@ def seeds_needed(count: int) -> Case:
         "this is one seed too few: the first for which it is enough": right - 1,
         "this is one seed too many: the first for which it is enough": right + 1,
         "these are places in the list of counts, which begins with 2": right - 2,
-        "these are degrees of freedom less one": right - 3,
-        "the largest number that is tried comes out; take the first that is enough": torch.full_like(
-            right, 1000
-        ),
         "one number for all: return one for each spread": right.max(),
         "t is left out: multiply by its quantile": (spread / margin).square().ceil(),
     }

@@ -48,7 +48,7 @@ def patch_distances(grid: tuple[int, int]) -> Case:
     """
     size = int(torch.randint(2, 33, ()))
     step = _steps(grid)
-    right, edges = size * step.norm(dim=-1), (step - 1).clamp(min=0)
+    right = size * step.norm(dim=-1)
     along = size * torch.arange(len(right)).double()
     mistakes: dict[str, Tensor] = {
         BY_COLUMN: size * _steps(grid, by_column=True).norm(dim=-1),
@@ -60,13 +60,11 @@ def patch_distances(grid: tuple[int, int]) -> Case:
         "the distance is squared: take the root": size**2 * step.square().sum(-1),
         "the squared step is multiplied by the patch size: take the root first": size * step.square().sum(-1),
         "the patch size stands under the root: a step is P pixels, not sqrt(P)": right / size**0.5,
-        "the patch size is counted twice: a step is P pixels": right * size,
         "only rows are measured; a patch has a column, too": size * step[..., 0],
         "only columns are measured; a patch has a row, too": size * step[..., 1],
         "this is the difference of the patches' numbers; their places have two axes": (
             along[:, None] - along
         ).abs(),
-        "the distance is measured between the nearest edges; take the middles": size * edges.norm(dim=-1),
         "these are the distances from the first patch alone; every patch has a row": right[0],
         "these are the steps, two numbers for each pair; take their length": size * step,
     }
@@ -230,12 +228,9 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         "the mean runs over all pairs; the shares of one patch are added up": right / len(ring),
         "each ring is divided by the number of its patches; a share is the whole of it": right
         / patches.float().mean(0),
-        "each ring is divided by the number of its patches around the one that looks; a share is the "
-        "whole of it": (each / patches.clamp(min=1)).mean(-2),
         "a ring holds all that lies inside it as well; take what lies in it alone": right.cumsum(-1),
         "this is the first patch alone: average over all": each[..., 0, :],
         "these are the rings of each patch: average over the patches": each,
-        "the first ring is missing: ring 0 is the patch itself": by(ring - 1),
         "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[..., 1:],
         "the last ring is missing: there are max(grid) of them": right[..., :-1],
         "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),

@@ -70,7 +70,6 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
             (fused + skip) / columns
         ),
         "the layers are averaged; rollout multiplies them": steps.mean(0),
-        "the layers are added; rollout multiplies them": steps.sum(0),
         "the layers are multiplied entry by entry; `@` is the matrix product": product,
         "the layers are multiplied entry by entry, from the identity on; `@` is the matrix product": product
         * skip,
@@ -210,8 +209,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
     grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
-    left = paint(chosen, torch.zeros(()))
-    visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
     axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
     colours = {
         "the hidden patches are set to 0; paint them in the photo's mean colour": torch.zeros(()),
@@ -220,7 +217,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         "all photos get one colour, the mean of the batch; each has its own": of_batch,
         "all photos get one value, the mean of everything; each photo and channel has its own": images.mean(),
         "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": own,
-        "the colour is the mean of what stays visible; take it over the whole photo": visible,
     }
     least = scores.flatten(1).gather(1, order[:, max(count, 1) - 1, None])[..., None] if count else torch.inf
     hidden = {
@@ -282,10 +278,8 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         * total
         / maps.amax((1, 2))[:, None],
         "this is the brightest patch; all of them pull, each by its weight": size * (at + 0.5),
-        "this is the corner of the brightest patch; all patches pull, each by its weight": 1.0 * size * at,
         "this is the middle of the photo; the maps play no part in it": middle,
         "a softmax is taken of the maps; divide by their sum": _centre_of_mass(soft, size),
-        "this is the distance from the middle of the photo; count from the upper left corner": right - middle,
         "this is the column alone; return row and column": right[:, 1],
         "the photos are averaged: return one place for each": right.mean(0),
     }
@@ -319,7 +313,7 @@ def best_head(photos: int, heads: int) -> Case:
             break
 
     right = _best_head(shares)
-    each, halves = shares.amax(1), (shares[::2], shares[1::2])
+    each = shares.amax(1)
     all_photos = "the head is chosen on all photos; those that judge it must have no part in the choice"
     odd_first = "the head is chosen on photos 1, 3, 5, ..."
     of_one = "each half chooses its own best head; the rest has to judge the head that the first half chose"
@@ -341,7 +335,6 @@ def best_head(photos: int, heads: int) -> Case:
             everything[best],
         ),
         "the same photos choose and judge: the second number has to come from the others": (even[best],) * 2,
-        "the numbers are sums over the photos; take means": tuple(half.sum(0)[best] for half in halves),
         "this is the number of the head; return its two mean shares": (1.0 * best, 1.0 * best),
     }
     mistakes = {sentence: torch.stack(pair) for sentence, pair in pairs.items()}

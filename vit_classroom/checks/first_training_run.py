@@ -177,7 +177,6 @@ def schedule(total: int, warmup: int, every: bool) -> Case:
     mistakes |= {
         "the factors are those of all steps from 0 on; give those of `steps`": counted,
         "the factors are those of the first steps; `steps` may be any": counted[: len(steps)],
-        "the fall is a root's; it follows a cosine": fall((first / (steps + 1)).clamp(max=1).sqrt()),
     }
     return Case((steps, total, warmup), right, mistakes)
 

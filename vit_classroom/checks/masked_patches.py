@@ -52,10 +52,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     means, levels = pixels.mean(2), _levels(pixels.mean(2))
     right = _numbered(levels)
     by_column = rearrange(right, "b (i j) -> b (j i)", i=rows)
-    as_tens, as_bytes = (
-        levels.long() * torch.tensor([100, 10, 1]),
-        (means / 16).long() * torch.tensor([256, 16, 1]),
-    )
+    as_tens = levels.long() * torch.tensor([100, 10, 1])
     mistakes = {
         "red counts least and blue most; it is 64 r + 8 g + b": _numbered(levels.flip(-1)),
         "the channels are added without 64 and 8, so that colours share a number": levels.sum(-1).long(),
@@ -70,7 +67,6 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
         "the patches come column by column; they come row by row": by_column,
         "these are three levels a patch; make one number of them": levels.long(),
-        "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": as_bytes.sum(-1),
         "the numbers begin at 1; they begin at 0": right + 1,
         "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
     }

@@ -124,7 +124,6 @@ def patch_embedding(reference: patches.PatchEmbedding, batch: int, rows: int, co
         "a ReLU follows the projection; equation 1 is linear": right.relu(),
         "a GELU follows the projection; equation 1 is linear": F.gelu(right),
         "the bias is not added": right - layer.bias,
-        "the bias is added twice": right + layer.bias,
         "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, right.shape[-1:]),
     }
     return Case((images,), right, mistakes)

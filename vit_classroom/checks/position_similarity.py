@@ -43,7 +43,6 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
         "this is 1 less the cosine, a distance; like vectors must get 1": 1 - cosines,
         "these are the distances between the vectors; like vectors must get 1": torch.cdist(vectors, vectors),
         "a softmax stands over the cosines": cosines.softmax(-1),
-        "the cosines are mapped to 0 to 1; leave them from -1 to 1": (cosines + 1) / 2,
     }
 
 
@@ -167,7 +166,6 @@ def centred_similarity(count: int, dim: int) -> Case:
     """
     vectors = _vectors(count, dim)
     cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
-    both = cosines - cosines.mean(0) - cosines.mean(1, keepdim=True) + cosines.mean()
     moved, rows = unit - unit.mean(0), cosines - cosines.mean(1, keepdim=True)
     by_row, by_all = (_cosines(vectors - mean) for mean in (vectors.mean(1, keepdim=True), vectors.mean()))
     spread = (vectors - vectors.mean(0)) / vectors.std(0)
@@ -177,11 +175,9 @@ def centred_similarity(count: int, dim: int) -> Case:
         "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": by_all,
         "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
         "the rows of the cosines are centred; the vectors are what moves": rows,
-        "rows and columns of the cosines are centred, which is not yet a cosine; centre the vectors": both,
         "the vectors are brought to length 1 first and centred then; centre first": _cosines(moved),
         "the values are divided by their spread as well; only the mean is taken away": _cosines(spread),
         "the median is taken away; take the mean": _cosines(vectors - vectors.median(0).values),
-        "the mean vector is added; take it away": _cosines(vectors + vectors.mean(0)),
         "these are the correlations of the D values; compare the N vectors": torch.corrcoef(vectors.T),
     }
     right = _centred_similarity(vectors)
@@ -218,7 +214,7 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
     rows, columns = raw_rows - mean, raw_columns - mean
     both = rows + columns
     whole, length = table.square().sum(), centred.square().sum()
-    raw, each = raw_rows + raw_columns, both.square().sum(-1) / centred.square().sum(-1)
+    raw = raw_rows + raw_columns
     own = vectors - vectors.mean(1, keepdim=True)
     mistakes = {
         "the mean vector is still in it: centre first": (raw - mean).square().sum() / whole,
@@ -229,12 +225,8 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
         "only the whole is centred; rows and columns must be as well": raw.square().sum() / length,
         "the columns are left out": rows.expand_as(table).square().sum() / length,
         "the rows are left out": columns.expand_as(table).square().sum() / length,
-        "the squares of rows and columns are added without how often each occurs: a row's part "
-        "belongs to gw patches": (rows.square().sum() + columns.square().sum()) / length,
         "this is the share of the rest: 1 less what is asked": 1 - right,
-        "the lengths are not squared": both.norm(dim=-1).sum() / centred.norm(dim=-1).sum(),
         "this is the root of the share: the lengths are not squared": right.sqrt(),
-        "the share is the mean of each patch's own; divide the sums": each.mean(),
         "rows and columns of the grid are swapped: patches come row by row": _additive_share(
             vectors, (grid[1], grid[0])
         ),

@@ -89,7 +89,7 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
     right = on_grid()
     image, grid = (rearrange(z, "b (gh gw) m -> b m gh gw", gh=rows) for z in (hidden, right))
     seen = _depthwise(F.pad(hidden.reshape(image.shape), (1, 1, 1, 1)), kernel, bias)
-    summed, shared = on_grid(bias=None).sum(-1, keepdim=True) + bias, kernel[:1].expand_as(kernel)
+    shared = kernel[:1].expand_as(kernel)
     mistakes = {
         "rows and columns of the grid have changed places": on_grid(rows=columns),
         "the tokens are read column by column; they come row by row": on_grid(order="gw gh"),
@@ -111,7 +111,6 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         "there is no padding, and the border is lost; take padding=1": _depthwise(image, kernel, bias)
         .flatten(2)
         .mT,
-        "the hidden values are added up; each has a kernel and a result of its own (groups=M)": summed,
         "all hidden values share the first kernel; each has its own": on_grid(kernel=shared),
     }
     return Case((hidden, kernel, bias, rows), right, mistakes)

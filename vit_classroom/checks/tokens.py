@@ -135,7 +135,6 @@ def grid_position(reference: _GridPosition) -> Case:
         "row and column are joined side by side; here they are added": joined,
         "row and column are multiplied; here they are added": down * across,
         "row and column are averaged; here they are added": grid / 2,
-        "the column's vector is taken away; here it is added": down - across,
     }
     mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {}
     return Case((), reference(), mistakes, f"{len(reference.row)} rows and {len(reference.column)} columns")

@@ -11,6 +11,7 @@ from vit_classroom import checks
 from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.notebooks import (
     SET_UP,
+    Cell,
     Chapter,
     brought_in,
     cells_of,
@@ -97,6 +98,15 @@ def test_it_earns_its_points_in_a_notebook_and_the_books_answer_none(name, seed)
     (mark,) = grade(alone, cells).marks
     assert (mark.points, mark.state) == (0, "not right")
     assert UNCHANGED in mark.message
+
+
+def test_nothing_stands_in_for_a_variation_whose_answer_is_not_right():
+    """The book has none, and what a student's cells below it can read might come back in a message."""
+    chapter, _, task = parts_of("01_patches", 0)
+    cells = [cell for cell in chapter.cells if not cell.about.get("grade") or cell.name == task.cell_name]
+    cells = [dataclasses.replace(cell, source="") if cell.name == task.name else cell for cell in cells]
+    marks = grade(chapter, [*cells, Cell("code", f"kept = {task.name}", {}, {})])
+    assert any(f"name '{task.name}' is not defined" in remark for remark in marks.remarks)
 
 
 @pytest.fixture
