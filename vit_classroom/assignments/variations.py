@@ -22,6 +22,7 @@ from vit_classroom.assignments.notebooks import (
     read_chapter,
     without_marks,
 )
+from vit_from_scratch.errors import InputError
 
 if TYPE_CHECKING:
     from vit_classroom.checks.judging import Check, Instead
@@ -30,7 +31,7 @@ TABLE = Path(__file__).parent / "variations.toml"
 POINTS = 5
 BELOW = "## Where this went"
 """The heading below a variation."""
-ASKED = re.compile(r"sheet\.check\(.*\bvariant=(\d+)")
+ASKED = re.compile(r"sheet\.check\(.*\bvariant=(-?\d+)")
 """How the call says which variation it checks."""
 TEXT = """\
 ### One more: `{name}`
@@ -82,9 +83,16 @@ class Variation:
         return self.tasks[seed % len(self.tasks)]
 
     def answer(self, book: str, changes: tuple[Change, ...]) -> str:
-        """Return the book's answer with changes, under the variation's name."""
+        """Return the book's answer with changes, under the variation's name.
+
+        Raises:
+            InputError: the table does not fit the answer.
+        """
         for old, new in (edit for change in changes for edit in change.edits):
-            assert book.count(old) == 1, f"{self.task}: {old!r} is there {book.count(old)} times"
+            if book.count(old) != 1:
+                raise InputError(
+                    f"{TABLE.name}: {old!r} stands {book.count(old)} times in {self.task}: expected once."
+                )
             book = book.replace(old, new)
         return re.sub(rf"\b{self.task}\b", self.name, book)
 
@@ -106,7 +114,7 @@ def assigned(name: str, variant: int | None = None) -> Chapter:
     """Return a chapter as it is assigned: with a variation, by its seed, unless that is None.
 
     Raises:
-        InputError: there is no such chapter.
+        InputError: there is no such chapter, or the table does not fit it.
     """
     chapter = read_chapter(name)
     if variant is None:

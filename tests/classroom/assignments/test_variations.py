@@ -3,11 +3,13 @@
 import csv
 import dataclasses
 import json
+import re
 
 import pytest
 from project_facts import ROOT
 
 from vit_classroom import checks
+from vit_classroom.assignments import variations as module
 from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.notebooks import (
     SET_UP,
@@ -16,6 +18,7 @@ from vit_classroom.assignments.notebooks import (
     brought_in,
     cells_of,
     chapter_names,
+    for_students,
     needed,
     without_marks,
 )
@@ -44,6 +47,33 @@ def test_every_chapter_has_two_private_tasks_or_more_and_the_next_year_has_anoth
     assert list(variations()) == chapter_names()
     for one in variations().values():
         assert one.asked(2027) != one.asked(2028)
+
+
+@pytest.mark.parametrize(("name", "seed"), EVERY)
+def test_a_stub_shows_nothing_of_what_is_asked(name, seed):
+    """It is that of the book's own task."""
+    chapter, one, task = parts_of(name, seed)
+    cells = {
+        cell.name: {"cell_type": "code", "metadata": {"nbgrader": cell.about}, "source": cell.source}
+        for cell in chapter.cells
+        if cell.name
+    }
+    book = for_students(cells[one.task])["source"]
+    assert for_students(cells[task.name])["source"] == re.sub(rf"\b{one.task}\b", one.name, book)
+    assert task.answer != book
+
+
+def test_a_table_that_does_not_fit_is_one_sentence(tmp_path, monkeypatch, capsys):
+    table = tmp_path / "variations.toml"
+    table.write_text('[01_patches]\ntask = "patchify"\nchanges = [[["Another order.", "(p2 p1 c)", ""]]]')
+    monkeypatch.setattr(module, "TABLE", table)
+    variations.cache_clear()
+    built = ["assignment", "build", "1", "--out", str(tmp_path / "course"), "--variant", "1"]
+    assert main(built) == 2
+    variations.cache_clear()
+    err = capsys.readouterr().err
+    assert "variations.toml: '(p2 p1 c)' stands 0 times in patchify: expected once." in err
+    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(("name", "seed"), EVERY)
