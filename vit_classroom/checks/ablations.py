@@ -43,16 +43,12 @@ def paired_interval(count: int) -> Case:
     apart = ((ours.var() + theirs.var()) / count).sqrt()
     mistakes = {
         "ours is taken from theirs; take theirs from ours": _paired_interval(theirs, ours),
-        "the seeds are not paired: take the differences first, then their spread": _around(
-            mean, times * apart
-        ),
+        "the seeds are not paired: take differences first, then their spread": _around(mean, times * apart),
         "the seeds are not paired, and the quantile is that of 2 S - 2; take the differences first": _around(
             mean, float(stats.t.ppf(0.975, 2 * count - 2)) * apart
         ),
         "1.96 is for very many seeds; take Student's t": _around(mean, 1.96 * spread / sqrt(count)),
-        "5 % are left out on one side; leave out 2.5 % on each: the quantile 0.975": _interval(
-            differences, quantile=0.95
-        ),
+        "5 % are left out on one side; leave 2.5 % out on each, 0.975": _interval(differences, quantile=0.95),
         "there are S degrees of freedom here; there are S - 1": _interval(differences, spare=0),
         "the spread is not divided by the root of S": _around(mean, times * spread),
         "the spread is divided by S; divide by its root": _around(mean, times * spread / count),
@@ -102,9 +98,7 @@ def inner_best(shape: tuple[int, ...]) -> Case:
     best, top = rates[place], accuracies.amax(-1)
     mistakes = {
         "a best rate at an end is given; return 0 there": best,
-        "the first rate is given where it is best; return 0 at both ends": torch.where(
-            place < count - 1, best, 0.0
-        ),
+        "the first rate is given where it is best; return 0 there": torch.where(place < count - 1, best, 0.0),
         "the last rate is given where it is best; return 0 at both ends": torch.where(place > 0, best, 0.0),
         "0 is given inside and the rate at an end; the other way round": torch.where(right == 0, best, 0.0),
         "the rates next to the ends are refused as well; only the ends are": torch.where(
@@ -138,12 +132,10 @@ def interaction(shape: tuple[int, ...]) -> Case:
     right = _interaction(neither, one, other, both)
     mistakes = {
         "the model with neither is missing: it is in all three gains": both - one - other,
-        "the model with neither is taken away; two gains over it are taken away, so it is added": right
-        - 2 * neither,
+        "the model with neither is taken away twice; it is to be added": right - 2 * neither,
         "the sign is turned: both less the two alone": -right,
         "this is what both bring; what each brings alone goes away from it": both - neither,
-        "this is what the first brings beside the other; what it brings alone goes away from it": both
-        - other,
+        "this is what the first brings beside the other; take away what it brings alone": both - other,
         "this is what the other brings beside the first; what it brings alone goes away from it": both - one,
         "the two parts are compared with each other; ask what they bring together": one - other,
         "it is divided by two": right / 2,
@@ -189,13 +181,10 @@ def average_worth(count: int) -> Case:
     along = torch.stack([accuracy.select(p, 1).mean() - accuracy.select(p, 0).mean() for p in parts])
     mistakes = {
         "the ingredients are added in one order alone; take all orders": _on_a_ladder(accuracy, tuple(parts)),
-        "they are added in one order, the last first; take all orders": _on_a_ladder(
-            accuracy, tuple(reversed(parts))
-        ),
+        "they are added in one order, the last first": _on_a_ladder(accuracy, tuple(reversed(parts))),
         "each is added to nothing; it also comes after others": alone,
         "each is left out of all; it also comes before others": beside,
-        "the worth is summed over all orders; take the mean": right
-        * len(list(itertools.permutations(parts))),
+        "the worth is summed over orders; take the mean": right * len(list(itertools.permutations(parts))),
         "the ingredients come in the other order": right.flip(0),
     }
     if count > 2:  # of two the three are the same
@@ -239,9 +228,7 @@ def seeds_needed(count: int) -> Case:
     right = _seeds_needed(spread, margin)
     mistakes = {
         "1.96 is for very many seeds; take Student's t": _first_enough(spread, margin, normal=True),
-        "1.96 is for very many seeds, and the result is not a whole number": (
-            1.96 * spread / margin
-        ).square(),
+        "1.96 is for very many seeds, and no whole number comes out": (1.96 * spread / margin).square(),
         "5 % are left out on one side; leave out 2.5 % on each": _first_enough(spread, margin, quantile=0.95),
         "the whole width is held to the margin; it is that to each side": _first_enough(2 * spread, margin),
         "half the margin is enough here; the margin is to each side": _first_enough(spread / 2, margin),

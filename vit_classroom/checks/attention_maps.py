@@ -55,9 +55,7 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
         return rolled(_shares(layers + skip))
 
     mistakes = {
-        "the layers stand in the wrong order: the later one belongs on the left, step @ result": rolled(
-            steps.flip(0)
-        ),
+        "the layers stand in the wrong order: the later one goes left, step @ result": rolled(steps.flip(0)),
         "the identity is missing: add it for the skip connection": rolled(fused),
         "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
         "the maximum over the heads is taken; the first move is their mean": with_skip(attentions.amax(2)),
@@ -66,26 +64,19 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
         "every head is rolled out by itself, and their mean comes last; it comes first, for a token "
         "takes in all heads before the next layer": by_head.mean(0),
         "only the first head counts; the first move is the mean of all": by_head[0],
-        "the columns are divided by their sums; rows must sum to 1, so take dim=-1": rolled(
-            (fused + skip) / columns
-        ),
+        "the columns are divided by their sums; rows sum to 1: take dim=-1": rolled((fused + skip) / columns),
         "the layers are averaged; rollout multiplies them": steps.mean(0),
         "the layers are multiplied entry by entry; `@` is the matrix product": product,
-        "the layers are multiplied entry by entry, from the identity on; `@` is the matrix product": product
-        * skip,
+        "the layers are multiplied entry by entry, from the identity on; take `@`": product * skip,
         "this is the last layer alone: multiply all of them": steps[-1],
         "this is the first layer alone: multiply all of them": steps[0],
         "the first layer is missing in the product": rolled(steps[1:]),
         "the last layer is missing in the product": rolled(steps[:-1]),
         "the weights are transposed: row i holds what token i looks at": with_skip(fused.mT),
         "the result is transposed: row i says where token i comes from": right.mT,
-        "the identity is added to the result; each layer has its own skip connection": _shares(
-            rolled(fused) + skip
-        ),
+        "the identity is added to the result; each layer has its own skip": _shares(rolled(fused) + skip),
         "this is the row of the class token; return those of all tokens": right[:, 0],
-        "this is the row of the class token, without itself; return the whole rows of all tokens": right[
-            :, 0, 1:
-        ],
+        "this is the row of the class token, without itself; return all rows whole": right[:, 0, 1:],
     }
     return Case((attentions,), right, mistakes)
 
@@ -134,18 +125,14 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
         "this is the mean attention on the object; the share divides by all attention, not by the "
         "object's size": on_it / covered.sum((1, 2)),
         "the share is divided by the part of the photo that the object covers": right / area,
-        "the mask is added up in each patch; take its mean, or a full patch counts P P times": share(
-            covered * size**2
-        ),
+        "the mask is added up in a patch; take the mean, a full one counts 1": share(covered * size**2),
         touched: share(most),
         f"{touched} (a threshold at 0)": share((covered > 0).float()),
         one_pixel: share(mask[:, ::size, ::size]),
         f"{one_pixel} (the middle one)": share(middle),
         f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
         half: share((covered > 0.5).float()),
-        "the mask is rounded pixel by pixel; its values from 0 to 1 say how much of each counts": share(
-            rounded
-        ),
+        "the mask is rounded pixel by pixel; values from 0 to 1 say how much of each counts": share(rounded),
         "all photos are divided by one sum; divide each by its own": on_it / maps.sum(),
         "this is the share beside the object: 1 less what is asked": 1 - right,
         "this is the part of the photo that the object covers; the maps play no part in it": area,
@@ -324,7 +311,7 @@ def best_head(photos: int, heads: int) -> Case:
         f"{odd_first}; choose on 0, 2, 4, ...": (odd.max(), even[of_odd]),
         f"{odd_first}, and the other half comes first": (even[of_odd], odd.max()),
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
-        "each photo chooses its own best head; choose one head by its mean over the photos": (
+        "each photo chooses its own best head; choose one by its mean": (
             (each[::2].mean(), each[1::2].mean())
         ),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),

@@ -80,13 +80,9 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
     spread, columns = flat / flat.std(0), torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
     mistakes = {
         "the mean filter is not taken away": of(flat),
-        "each filter's own mean is taken away (dim=1); take away the mean filter (dim=0)": of(
-            flat - flat.mean(1, keepdim=True)
-        ),
+        "each filter's own mean is taken away (dim=1); take dim=0": of(flat - flat.mean(1, keepdim=True)),
         "one number is taken away, the mean of everything; take away the mean filter": of(flat - flat.mean()),
-        "the values are divided by their spread; only the mean filter is taken away": of(
-            spread - spread.mean(0)
-        ),
+        "the values are divided by their spread; only take the mean filter away": of(spread - spread.mean(0)),
         "the patterns are the columns of V^T; take its rows": _with_signs(columns).unflatten(1, shape),
         "the weakest components come first: eigh sorts upwards": rows.flip(0)[:k].unflatten(1, shape),
         "the strongest component comes last: eigh sorts upwards": right.flip(0),
@@ -136,9 +132,7 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
         "this is the exponential of the entropy; add up squared shares": entropy.exp(),
         "this is the entropy; add up squared shares": entropy,
         "the root of the sum is taken": share.square().sum(-1).rsqrt(),
-        "the variances are squared before they become shares: they are not singular values": _effective(
-            variance**2
-        ),
+        "the variances are squared before they become shares: no singular values": _effective(variance**2),
         "a softmax makes the shares; divide by the sum": of(variance.softmax(-1)),
         "this counts the shares above an even one": (share > 1 / shape[-1]).sum(-1).float(),
     }
@@ -334,9 +328,7 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
     mistakes = {
         "the mean filter of each half is not taken away": moved(0.0),
         "both halves lose the mean of all filters; each has its own": moved(flat.mean(0)),
-        "the list is cut in the middle; take every second filter": firsts(
-            k, flat[: count // 2], flat[count // 2 :]
-        ),
+        "the list is cut in two; take every second filter": firsts(k, flat[: count // 2], flat[count // 2 :]),
         "one half is compared with all filters; compare the halves": all_filters[0],
         "a half is compared with itself": torch.ones_like(right),
         one_by_one: diagonal.square().mean(),

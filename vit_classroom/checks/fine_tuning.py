@@ -26,8 +26,8 @@ def grey_weight(dim: int, size: int) -> Case:
     luma = colours * torch.tensor([0.299, 0.587, 0.114])
     turned = rearrange(right, "d (p q) -> d (q p)", p=size)
     mistakes = {
-        "it is the mean over the colours; a grey image shows its value three times, so the weights are "
-        "added": right / 3,
+        "it is the mean over the colours; a grey image shows its value three times, so add the weights": right
+        / 3,
         "the colours are weighed as the eye does; a photo of three equal "
         "channels gets the plain sum": luma.sum(2),
         "the weights are read colour by colour; a patch's values come pixel by pixel, each with three "
@@ -75,9 +75,7 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
     mistakes = {
         "the penalty is missing": torch.linalg.pinv(features) @ targets,
         "the penalty is squared": with_penalty(penalty**2),
-        "the penalty acts on the mean of the errors; the equation has their sum": with_penalty(
-            penalty * count
-        ),
+        "the penalty acts on the mean of the errors; the equation has the sum": with_penalty(penalty * count),
         "the penalty is divided by the number of images": with_penalty(penalty / count),
         "the penalty is taken twice": with_penalty(2 * penalty),
         "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve(
@@ -139,8 +137,9 @@ def nearest_mean(count: int, width: int, classes: int, asked: int) -> Case:
         "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
         "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(1),
         "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
-        "the class with the least mean distance to its images is taken; take the distance to its "
-        "mean": to_all.argmin(1),
+        "the class with the least mean distance to its images is taken; take that to its mean": to_all.argmin(
+            1
+        ),
     }
     return Case((features, labels, queries), _nearest_mean(features, labels, queries), mistakes)
 
@@ -172,9 +171,7 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
     whole = _running(weights / (1 - decay), decay, torch.zeros(shape[1:]))
     two, each = _polyak(weights[-2:], decay), [_polyak(weights[: k + 1], decay) for k in range(steps)]
     mistakes = {
-        "the shares have changed places: the mean keeps `decay`, the new weights bring the rest": _polyak(
-            weights, 1 - decay
-        ),
+        "the shares have changed places: the mean keeps `decay` of itself": _polyak(weights, 1 - decay),
         "the mean begins at zero; it begins as the first weights": from_zero,
         "the mean begins at zero and is divided by what is missing, as in Adam; here it begins as the "
         "first weights": from_zero / (1 - decay**steps),

@@ -53,8 +53,7 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "run over all places, too": over(2),
         "each place is normalised over its channels, as in LayerNorm; a group has one mean and variance, "
         "over some channels and all places": over(1, 2),
-        "each channel is normalised for itself; the channels of a group "
-        "share one mean and one variance": over(3, 4),
+        "each channel is normalised for itself; those of a group share one mean and one variance": over(3, 4),
         "mean and variance run over the whole image; each group has its own": over(1, 2, 3, 4),
         "mean and variance run over the batch as well; each image has its own": over(0, 2, 3, 4),
         "this is BatchNorm, a channel over all images; GroupNorm stays within one image": over(0, 3, 4),

@@ -58,7 +58,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the channels are added without 64 and 8, so that colours share a number": levels.sum(-1).long(),
         "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": as_tens.sum(-1),
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
-        "the 255 is spread over 0 to 7 and rounded; the eight bins have the same width, 32": _numbered(
+        "the 255 is spread over 0 to 7 and rounded; eight bins are 32 wide": _numbered(
             (means / 255 * 7).round()
         ),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
@@ -105,27 +105,17 @@ def corrupted(batch: int, count: int, dim: int) -> Case:
     stays = "no patch is left as it is"
     kinds = {  # of patches: masked, and replaced by another
         "patches that were not chosen are corrupted, too": (low, middle),
-        "the patches that were not chosen are corrupted, and the chosen ones are left": (
-            (~chosen & low, ~chosen & middle)
-        ),
+        "the patches that were not chosen are corrupted, not the chosen": ((~chosen & low, ~chosen & middle)),
         "every chosen patch is masked; one in ten is replaced and one in ten left": (chosen, never),
         "no patch is replaced by another": (chosen & low, never),
         f"{stays}: those above 0.9 are replaced, too": (chosen & low, chosen & ~low),
         f"{stays}: those above 0.9 are masked": (chosen & ~middle, chosen & middle),
-        "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": (
-            (chosen & middle, chosen & low)
-        ),
-        "the order is turned round: 0.1 and 0.2 are the limits here": (
-            (chosen & (fate >= 0.2), chosen & (fate < 0.1))
-        ),
-        "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": (
-            (chosen & low, chosen & high)
-        ),
+        "shares have changed places: below 0.8 stands the mask token": ((chosen & middle, chosen & low)),
+        "the order is turned round: 0.8 comes first": ((chosen & (fate >= 0.2), chosen & (fate < 0.1))),
+        "from 0.9 on stands another patch; those are the ones that stay": ((chosen & low, chosen & high)),
     }
     mistakes = {sentence: _by(*kind, *values) for sentence, kind in kinds.items()} | {
-        "the mask token is added to the patch; it takes its place": torch.where(
-            masked, embeddings + token, right
-        ),
+        "the mask token is added; it replaces the patch": torch.where(masked, embeddings + token, right),
         "zeros stand where the mask token belongs": torch.where(masked, torch.zeros(dim), right),
         "the other patch is added; it takes the place": torch.where(replaced, embeddings + others, right),
         "only the corrupted patches are returned; the others belong to the sequence": right[chosen],
@@ -174,8 +164,7 @@ def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
     }
     if scale > 100:
         mistakes |= {
-            "large logits end in an infinite loss: a probability rounds to 0; take log_softmax": right
-            + torch.inf,
+            "large logits end in an infinite loss: shares round to 0; take log_softmax": right + torch.inf,
             "large logits end in no number: exp overflows; take log_softmax": right * torch.nan,
         }
     return Case((logits, targets, chosen), right, mistakes)
@@ -283,12 +272,10 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
         "it is not divided by the standard deviation": centred,
         "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
-        "each colour is brought to mean 0 by itself; all values of a patch go together": normalised(
-            colours, 2, 1e-6
-        ).flatten(2),
-        "all patches of an image go together; each has its own mean and variance": normalised(
-            patches, (1, 2), 1e-6
+        "each colour is brought to mean 0 by itself; take all together": normalised(colours, 2, 1e-6).flatten(
+            2
         ),
+        "all patches of an image go together; each goes by itself": normalised(patches, (1, 2), 1e-6),
         "it runs over the patches; it runs over the values of one patch": normalised(patches, 1, 1e-6),
         "1e-6 is added to the standard deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
         "the sum of squares is divided by one less than their number (torch's usual); divide by their "

@@ -85,7 +85,7 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
         f"each place takes its nearest neighbour, area on area (PyTorch's default mode); {take}, corner on "
         "corner": table[places * old // new],
         f"each place takes its left neighbour alone; {take}": table[left],
-        "the two shares have changed places: the nearer neighbour has the larger one": (
+        "the two shares have changed places: the nearer has the larger": (
             _between(table, corners, swapped=True)
         ),
         "the two shares have changed places: of the two neighbours the nearer one has the larger share": (

@@ -181,7 +181,7 @@ WRONG = {
     ],
     checks.interaction: [
         (lambda n, a, b, ab: ab - a - b, "the model with neither is missing"),
-        (lambda n, a, b, ab: ab - a - b - n, "so it is added"),
+        (lambda n, a, b, ab: ab - a - b - n, "it is to be added"),
         (lambda n, a, b, ab: a + b - n - ab, "the sign is turned"),
         (lambda n, a, b, ab: ab - n, "this is what both bring"),
         (lambda n, a, b, ab: ab - b, "the first brings beside the other"),
@@ -196,7 +196,7 @@ WRONG = {
         (variant(worth_by_sets, weight=lambda size, n: float(size == 0)), "each is added to nothing"),
         (variant(worth_by_sets, weight=lambda size, n: float(size == n - 1)), "left out of all"),
         (variant(worth_by_sets, weight=lambda size, n: 0.5 ** (n - 1)), "all sets count alike"),
-        (lambda a: math.factorial(a.ndim) * worth_by_orders(a), "summed over all orders|all are"),
+        (lambda a: math.factorial(a.ndim) * worth_by_orders(a), "summed over orders|all are"),
         (lambda a: -worth_by_orders(a), "the sign is turned"),
         (lambda a: worth_by_orders(a).sum(), "it is the sum over axis 0"),
         (lambda a: worth_by_orders(a).flip(0), "in the other order"),

@@ -259,7 +259,7 @@ WRONG = {
             lambda grid, size: (
                 size * (torch.arange(math.prod(grid))[:, None] - torch.arange(math.prod(grid))).abs()
             ),
-            "difference of the patches' numbers",
+            "differences of the patches' numbers",
         ),
         (lambda grid, size: distances_by_norm(grid, size)[0], "the first patch alone"),
         (
@@ -299,7 +299,7 @@ WRONG = {
         (lambda a, g: rings_by_mask(a, g) / a.shape[-1], "runs over all pairs"),
         (
             lambda a, g: rings_by_mask(a, g) / F.one_hot(rings_of(g)).float().sum(1).mean(0),
-            "divided by the number of its patches; a",
+            "divided by its number of patches; add",
         ),
         (lambda a, g: rings_by_mask(a, g).cumsum(-1), "all that lies inside"),
         (lambda a, g: rings_by_mask(a, g)[..., 1:], "one too short"),

@@ -171,7 +171,7 @@ WRONG = {
         ),
         (
             variant(halves_by_parts, parts=lambda f: f.split([len(f) // 2, len(f) - len(f) // 2])),
-            "cut in the middle",
+            "cut in two",
         ),
         (variant(halves_by_parts, parts=lambda f: (f[::2], f)), "compared with all"),
         (variant(halves_by_parts, parts=lambda f: (f[::2], f[::2])), "compared with itself"),

@@ -341,7 +341,7 @@ WRONG = {
         ),
         (
             sequence(lambda self, x: torch.cat([first_of(self, x), x + self.class_token], 1) + self.position),
-            "a second time",
+            "added again",
         ),
         (
             sequence(lambda self, x: torch.cat([x.mean(1, keepdim=True), x], 1) + self.position),
@@ -368,7 +368,7 @@ WRONG = {
         ),
         (
             sequence(lambda self, x: torch.cat([first_of(self, x), x + self.position[:, :-1]], 1)),
-            "positions from 0 on, and the class token none",
+            "positions from 0, class token none",
         ),
         (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) * self.position), "are multiplied"),
         (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) - self.position), "are taken away"),
