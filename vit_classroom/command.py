@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any
 
-from vit_classroom.assignments.classes import feedback_folder, grade_class, report_folder
+from vit_classroom.assignments.classes import feedback_folder, grade_class, look_through, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
     building.add_argument("chapters", nargs="+", metavar="CHAPTER", help="a chapter by name or number")
     building.add_argument("--out", type=own_path, required=True, metavar="COURSE", help="the course folder")
     building.add_argument("--seed", type=int, metavar="N", help="of the hidden tests (default: a secret one)")
+    building.add_argument("--variant", type=int, metavar="N", help="add a private task to each: N says which")
     building.set_defaults(run=build_command)
 
     collecting = parts.add_parser(
@@ -63,6 +64,15 @@ def add_parser(commands: Any) -> None:
         "--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail (CSV)"
     )
     collecting.set_defaults(run=collect_command)
+
+    comparing = parts.add_parser(
+        "alike",
+        help="list what is alike or taken over, without grading",
+        description="List answers that are alike or like the book's, and code that a person should look at: "
+        "what `grade` lists, for who grades with nbgrader. Nothing of the notebooks runs.",
+    )
+    comparing.add_argument("folder", type=own_path, metavar="FOLDER", help="such as submitted/")
+    comparing.set_defaults(run=alike_command)
 
     grading = parts.add_parser(
         "grade",
@@ -83,6 +93,7 @@ def add_parser(commands: Any) -> None:
     grading.add_argument(
         "--marks", type=own_path, nargs="+", default=[], metavar="SAVED", help="saved from pages of questions"
     )
+    grading.add_argument("--variant", type=int, metavar="N", help="as it was built with")
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
         ("memory", 4000, "MB", "for a student's code (default: 4000)"),
@@ -91,6 +102,11 @@ def add_parser(commands: Any) -> None:
     ):
         grading.add_argument(f"--{name}", type=type(default), default=default, metavar=letter, help=purpose)
     grading.set_defaults(run=grade_command)
+
+
+def alike_command(options: argparse.Namespace) -> None:
+    """Carry out `vit assignment alike`."""
+    print("\n".join(look_through(options.folder)) or "There is nothing to look at.")
 
 
 def list_command(_options: argparse.Namespace) -> None:
@@ -117,7 +133,7 @@ def build_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment build`."""
     from vit_classroom.assignments.course import build_course  # imported here: it takes seconds
 
-    seed = build_course(options.chapters, options.out, options.seed)
+    seed = build_course(options.chapters, options.out, options.seed, options.variant)
     print(f"The course is in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
     for name in options.chapters:
         print(f"  nbgrader generate_assignment {read_chapter(name).name}")
@@ -143,7 +159,14 @@ def grade_command(options: argparse.Namespace) -> None:
     if not can_be_set_apart():
         print(NOT_APART, file=sys.stderr)
     records = grade_class(
-        options.folder, options.csv, options.chapter, options.seed, limits, options.jobs, options.marks
+        options.folder,
+        options.csv,
+        options.chapter,
+        options.seed,
+        limits,
+        options.jobs,
+        options.marks,
+        options.variant,
     )
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]

@@ -6,9 +6,11 @@ import re
 import nbformat
 import pytest
 from chapter_export import ExportError, export_assignment
-from chapter_export.assignments import BEGIN, END, STUB, TO_THINK, TO_WRITE
+from chapter_export.assignments import TO_THINK
 from project_facts import ROOT, chapters
 from test_export_notebooks import DATA
+
+from vit_classroom.assignments.notebooks import BEGIN, END, STUB, TO_WRITE
 
 CHAPTERS = chapters()
 TRIVIAL = re.compile(

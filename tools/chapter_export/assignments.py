@@ -6,7 +6,6 @@ answer of a question that is read by a person; a line `% Rubric: ...` in it says
 """
 
 import ast
-import copy
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from nbformat import NotebookNode
 from chapter_export.catalogue import Catalogue
 from chapter_export.cells import EARLIER, CellWriter, chapter_cells, framed
 from chapter_export.markup import ExportError
+from vit_classroom.assignments.notebooks import BEGIN, END, for_students
 
 BOX = re.compile(r"^:::\{admonition\} Your turn: `(\w+)` · about (\d+) minutes?$", re.MULTILINE)
 CHECK = re.compile(r"checks\.(\w+)\((\w+)\)")
@@ -35,9 +35,6 @@ ASKING = re.compile(
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 EXERCISE_POINTS = 5
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-STUB = 'raise NotImplementedError("your turn")'
-TO_WRITE = "*Your answer.*"
 TO_THINK = "*Your answer to the question, if you like. It is not marked.*"
 TO_CODE = "# Your code."
 OPENING = 'from vit_classroom import assignments\n\nsheet = assignments.Worksheet("{chapter}", globals())'
@@ -196,28 +193,6 @@ def _with_marks(lines: list[str], hidden: list[bool]) -> Iterable[str]:
         yield from stretch[:first]
         yield from [indent + BEGIN, *stretch[first : last + 1], indent + END]
         yield from stretch[last + 1 :]
-
-
-def for_students(cell: NotebookNode) -> NotebookNode:
-    """What a student receives of a cell: stubs in place of answers."""
-    cell = copy.deepcopy(cell)
-    about = cell.metadata.get("nbgrader", {})
-    cell.metadata.pop("assignment", None)
-    if not about.get("solution"):
-        return cell
-    if cell.cell_type == "markdown":
-        cell.source = TO_WRITE
-        return cell
-    lines, inside = [], False
-    for line in cell.source.splitlines():
-        mark = line.strip()
-        inside = mark == BEGIN or (inside and mark != END)
-        if mark == BEGIN and line != BEGIN:  # a helper, at the edge, leaves nothing
-            lines.append(line.replace(BEGIN, STUB))
-        elif not inside and mark != END:
-            lines.append(line)
-    cell.source = "\n".join(lines).strip("\n")
-    return cell
 
 
 def export_assignment(path: Path, catalogue: Catalogue) -> tuple[str, str]:

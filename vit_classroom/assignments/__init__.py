@@ -7,6 +7,7 @@ Its modules::
     roster           the people of a course, and whose a file is
     inbox            what a learning platform gives, zips and all
     collecting       what was handed in, put where it is graded
+    variations       answers that are asked for again, as another task
     worksheet        what a student's notebook checks its answers with
     wire             what two processes tell each other: tensors and plain values, never pickles
     limits           what a student's code may take

@@ -5,7 +5,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from vit_classroom.assignments.notebooks import TO_WRITE, Cell, Chapter, bound_by, plain_python, statements_of
+from vit_classroom.assignments.notebooks import (
+    TO_WRITE,
+    Cell,
+    Chapter,
+    Task,
+    bound_by,
+    plain_python,
+    statements_of,
+)
 from vit_classroom.assignments.suspicion import is_check
 
 GONE = {"gone": True}
@@ -101,6 +109,15 @@ def to_read(chapter: Chapter, cells: list[Cell]) -> dict[str, list[int]]:
         if not any(cells[place].name for place in found[name]):
             loose.difference_update(found[name])
     return {name: mine or sorted(loose) for name, mine in found.items()}
+
+
+def own_answers(chapter: Chapter, cells: list[Cell]) -> dict[Task, str]:
+    """Return what a student wrote for each task; `cells` are `repaired`."""
+    written = {cell.name: [cell.source] for cell in cells}
+    words = {
+        name: [cells[place].source for place in places] for name, places in to_read(chapter, cells).items()
+    }
+    return {task: "\n\n".join((written | words).get(task.name, [])) for task in chapter.tasks}
 
 
 def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Marks for a whole class: a folder of notebooks, several at once, with feedback pages and a summary."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -11,20 +12,23 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from vit_classroom.assignments.alignment import own_answers, repaired
 from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
-from vit_classroom.assignments.notebooks import chapter_names, chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.notebooks import STUB, chapter_names, chapter_of, read_chapter, read_submission
 from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
+from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.tables import Row, harmless
+from vit_classroom.assignments.variations import assigned, variant_of
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 4
+FORM = 5
 """Number of what is kept of a notebook; with another one, it is graded anew."""
 
 
@@ -61,6 +65,7 @@ def grade_class(
     limits: Limits | None = None,
     jobs: int = 1,
     saved: Sequence[Path] = (),
+    variant: int | None = None,
 ) -> list[dict[str, Any]]:
     """Grade a folder of notebooks.
 
@@ -77,6 +82,7 @@ def grade_class(
         limits: for the students' code.
         jobs: notebooks at the same time.
         saved: files of marks that pages of questions have saved.
+        variant: the seed of the variation that was assigned (see `assigned`); None for none.
 
     Returns:
         What was found, a record for each notebook, and in a folder that `collect` wrote one for everybody of
@@ -94,7 +100,8 @@ def grade_class(
     place, kept = feedback_folder(table), records_folder(table)
     for read, path in ((read_table, table), *((read_saved, path) for path in saved)):
         read(path)  # what is wrong with it is said before hours of grading
-    decides = f"{__version__} {FORM} {wanted} {seed} {limits}".encode()  # the marks, with a notebook
+    # What decides the marks, with a notebook:
+    decides = f"{__version__} {FORM} {wanted} {seed} {limits} {variant}".encode()
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
@@ -106,7 +113,7 @@ def grade_class(
         else:
             waiting.append((submission, digest, record))
     with tqdm(total=len(found), initial=len(records), disable=not progress_shown(), unit=" notebooks") as bar:
-        for (submission, digest, record), result in _graded(waiting, wanted, seed, limits, jobs):
+        for (submission, digest, record), result in _graded(waiting, (wanted, seed, limits), jobs, variant):
             result |= {"digest": digest, "student": submission.student}
             result["notebook"] = submission.path.relative_to(folder).as_posix()
             write_json(record, result)
@@ -123,6 +130,31 @@ def grade_class(
         write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
     write_report(report_folder(table), there, rows, alike)
     return ordered
+
+
+def look_through(folder: Path) -> list[str]:
+    """Return what `grade_class` lists to look at, without running or grading anything: a line each.
+
+    Raises:
+        InputError: there is nothing to look at.
+    """
+    records, lines = [], []
+    for submission in submissions(folder):
+        with contextlib.suppress(InputError):  # who grades it says what is wrong with it
+            cells = read_submission(submission.path)
+            if name := chapter_of(cells):
+                chapter = assigned(name, variant := variant_of(name, cells))
+                cells = [cell for cell, _ in repaired(chapter, cells)]
+                marks = [
+                    {"name": task.name, "own": own, "state": "to do" if STUB in own else ""}
+                    for task, own in own_answers(chapter, cells).items()
+                ]
+                records.append(
+                    {"student": submission.student, "chapter": name, "variant": variant, "marks": marks}
+                )
+                found = suspicions(chapter, cells)
+                lines += [f"{name}, {submission.student}, {one}" for one in found]
+    return [*lines, *map(str, likenesses(records))]
 
 
 def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str = "") -> list[dict[str, Any]]:
@@ -165,16 +197,19 @@ def records_folder(table: Path) -> Path:
 
 
 def _graded(
-    waiting: list[tuple[Submission, str, Path]], chapter: str, seed: int, limits: Limits, jobs: int
+    waiting: list[tuple[Submission, str, Path]],
+    given: tuple[str, int, Limits],
+    jobs: int,
+    variant: int | None,
 ) -> Iterator[tuple[tuple[Submission, str, Path], dict[str, Any]]]:
     """Yield each submission with its record, as they are done; those that reach a limit alone, in the end."""
     jobs = min(jobs, len(waiting))
     if jobs < 2:
         for one in waiting:
-            yield one, grade_file(one[0].path, chapter, seed, limits)
+            yield one, grade_file(one[0].path, *given, variant=variant)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _one_thread) as pool:
-        futures = {pool.submit(grade_file, one[0].path, chapter, seed, limits, 1): one for one in waiting}
+        futures = {pool.submit(grade_file, one[0].path, *given, 1, variant): one for one in waiting}
         limited = []
         try:
             for future in as_completed(futures):
@@ -186,7 +221,7 @@ def _graded(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     for one in limited:
-        yield one, grade_file(one[0].path, chapter, seed, limits, 1)
+        yield one, grade_file(one[0].path, *given, 1, variant)
 
 
 def _one_thread() -> None:
@@ -195,7 +230,9 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def grade_file(path: Path, chapter: str, seed: int, limits: Limits, tries: int = 2) -> dict[str, Any]:
+def grade_file(
+    path: Path, chapter: str, seed: int, limits: Limits, tries: int = 2, variant: int | None = None
+) -> dict[str, Any]:
     """Grade one notebook, and return what is kept of it."""
     from vit_classroom.assignments.grading import grade, limit_reached, seeds_of
 
@@ -204,16 +241,20 @@ def grade_file(path: Path, chapter: str, seed: int, limits: Limits, tries: int =
         found = chapter or chapter_of(cells)
         if not found:
             raise InputError(f"{path.name} does not say which chapter it is: name it, with --chapter.")
-        assigned = read_chapter(found)
+        whole = assigned(found, variant)
     except InputError as error:
         return {"chapter": chapter, "points": 0, "of": 0, "marks": [], "problem": str(error)}
-    marks = grade(assigned, cells, functools.partial(seeds_of, seed), limits, tries)
+    marks = grade(whole, cells, functools.partial(seeds_of, seed), limits, tries)
+    looks = [str(one) for one in marks.suspicions]
+    if variant is None and (told := variant_of(whole.name, cells)) is not None:
+        looks.append(f"it asks for a variation: grade it with --variant {told}")
     return {
-        "chapter": assigned.name,
+        "chapter": whole.name,
+        "variant": variant,
         "points": marks.points,
         "of": sum(mark.task.points for mark in marks.marks if mark.task.check),
         "to_read": sum(mark.task.points for mark in marks.marks if mark.state == "to read"),
-        "suspicions": [str(one) for one in marks.suspicions],
+        "suspicions": looks,
         "remarks": marks.remarks,
         "limits": marks.held,
         "limited": any(map(limit_reached, [*marks.remarks, *(mark.message for mark in marks.marks)])),

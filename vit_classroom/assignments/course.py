@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vit_classroom.assignments.grading import seeds_of
-from vit_classroom.assignments.notebooks import TO_WRITE, Chapter, read_chapter
+from vit_classroom.assignments.notebooks import STUB, TO_WRITE, Chapter, for_students
+from vit_classroom.assignments.variations import assigned
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 
 HIDDEN = """\
 ### BEGIN HIDDEN TESTS
-sheet.check("{name}", seeds={seeds})
+{call}, seeds={seeds})
 ### END HIDDEN TESTS"""
 
 CONFIG = '''\
@@ -23,7 +24,7 @@ c = get_config()  # noqa: F821 - nbgrader brings it
 c.CourseDirectory.course_id = {course!r}
 
 # What students find in place of an answer.
-c.ClearSolutions.code_stub = {{"python": 'raise NotImplementedError("your turn")'}}
+c.ClearSolutions.code_stub = {{"python": {stub!r}}}
 c.ClearSolutions.text_stub = {to_write!r}
 
 # A cell that somebody deleted, doubled or stripped of its metadata comes back, and counts.
@@ -57,13 +58,15 @@ c.GenerateFeedback.preprocessors = [
 '''
 
 
-def build_course(names: Sequence[str], out: Path, seed: int | None = None) -> int:
+def build_course(names: Sequence[str], out: Path, seed: int | None = None, variant: int | None = None) -> int:
     """Write a course folder, or add chapters to one.
 
     Args:
         names: of chapters, or their numbers.
         out: the folder; settings that are there already stay as they are.
         seed: decides what the hidden tests draw; None for a secret one.
+        variant: the seed of a variation in each chapter (see `assigned`); None for none. With one, what
+            students receive is in `worksheets/` as well, for who grades without nbgrader.
 
     Returns:
         The seed.
@@ -71,7 +74,7 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None) -> in
     Raises:
         InputError: an unknown chapter, or one that the course already has.
     """
-    chapters = [read_chapter(name) for name in names]
+    chapters = [assigned(name, variant) for name in names]
     for chapter in chapters:
         if notebook_path(out, chapter).exists():
             raise InputError(
@@ -82,9 +85,13 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None) -> in
     for chapter in chapters:
         write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
         write_atomically(out / "rubrics" / f"{chapter.name}.md", rubrics(chapter).encode())
+        if variant is not None:
+            write_atomically(out / "worksheets" / f"{chapter.name}.ipynb", worksheet(chapter).encode())
     config = out / "nbgrader_config.py"
     if not config.exists():
-        write_atomically(config, CONFIG.format(course=out.resolve().name, to_write=TO_WRITE).encode())
+        write_atomically(
+            config, CONFIG.format(course=out.resolve().name, stub=STUB, to_write=TO_WRITE).encode()
+        )
     return seed
 
 
@@ -100,8 +107,16 @@ def with_hidden_tests(chapter: Chapter, seed: int) -> str:
         cell["metadata"].pop("assignment", None)  # it holds the rubric, and students receive metadata as well
         if "check" in read.assignment:
             name = read.assignment["name"]
-            hidden = HIDDEN.format(name=name, seeds=seeds_of(seed, name))
+            call = read.source.strip().removesuffix(")")
+            hidden = HIDDEN.format(call=call, seeds=seeds_of(seed, name))
             cell["source"] = f"{read.source}\n{hidden}"
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def worksheet(chapter: Chapter) -> str:
+    """Return what students receive of a chapter, as JSON."""
+    notebook = json.loads(chapter.text)
+    notebook["cells"] = [for_students(cell) for cell in notebook["cells"]]
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 

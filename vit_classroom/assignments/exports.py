@@ -22,10 +22,12 @@ def write_export(platform: str, marks: Path) -> Path:
         marks: the table of marks, with what a person typed into it.
     """
     people: dict[str, Row] = {}
+    checked: dict[str, float] = {}  # points of a chapter, which may hold a variation
     totals: dict[str, dict[str, str]] = {}
     for row in read_table(marks).rows:
         student, chapter = row.get("student", ""), row.get("chapter", "")
         if student and chapter:
+            checked[chapter] = max(checked.get(chapter, 0), number_of(row.get("of", "")) or 0)
             people.setdefault(student, row)
             mine, total = totals.setdefault(student, {}), row.get("total", "")
             if number_of(total) is not None or chapter not in mine:
@@ -33,7 +35,11 @@ def write_export(platform: str, marks: Path) -> Path:
     chapters = {
         name: read_chapter(name) for name in sorted({name for mine in totals.values() for name in mine})
     }
-    possible = {name: f"{sum(task.points for task in one.tasks):g}" for name, one in chapters.items()}
+    points = {
+        name: [sum(task.points for task in one.tasks if bool(task.check) == kind) for kind in (True, False)]
+        for name, one in chapters.items()
+    }
+    possible = {name: f"{max(both[0], checked[name]) + both[1]:g}" for name, both in points.items()}
     rows: list[Row] = []
     for student, row in people.items():
         name, email = row.get("name", ""), row.get("email", "")

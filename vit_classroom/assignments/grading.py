@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Literal
 
 from vit_classroom import checks
-from vit_classroom.assignments.alignment import repaired, to_read
+from vit_classroom.assignments.alignment import own_answers, repaired, to_read
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import (
     Cell,
@@ -23,6 +23,7 @@ from vit_classroom.assignments.notebooks import (
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import Suspicion, is_check, suspicions
+from vit_classroom.assignments.variations import check_of
 from vit_classroom.assignments.worksheet import STUB
 
 State = Literal["right", "not right", "to do", "to read"]
@@ -155,7 +156,7 @@ class _Session:
             for seed in seeds:
                 piece = remote_piece(self.process, task.name)
                 with contextlib.redirect_stdout(io.StringIO()):
-                    getattr(checks, task.check)(piece, seed=seed, name=task.name)
+                    check_of(task)(piece, seed=seed, name=task.name)
         except checks.CheckFailed as failure:
             return failure
         except LookupError:
@@ -226,11 +227,8 @@ def grade(
         task = next(task for task in chapter.tasks if task.name == name)
         elsewhere = [str(place + 1) for place in places if cells[place].name != name]
         message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
-        words = "\n\n".join(cells[place].source for place in places)
-        marks[name] = Mark(task, 0, "to read" if places else "to do", message, words)
-    written = {cell.name: cell.source for cell in cells}
-    ordered = [marks[task.cell_name] for task in chapter.tasks]
-    ordered = [replace(one, own=one.own or written.get(one.task.name, "")) for one in ordered]
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
+    ordered = [replace(marks[task.cell_name], own=own) for task, own in own_answers(chapter, cells).items()]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
 
@@ -262,7 +260,8 @@ def _judged(
         message = f"{task.name}: no points, because {severe[0]}. If that is a mistake, please say so."
     else:
         return Mark(task, task.points, "right")
-    session.run(task.answer, f"the book's {task.name}")
+    if task.variant is None:  # the book has no other
+        session.run(task.answer, f"the book's {task.name}")
     return Mark(task, points, state, message)
 
 

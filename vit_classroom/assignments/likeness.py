@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from vit_classroom.assignments.notebooks import UNREADABLE, plain_python, read_chapter
+from vit_classroom.assignments.notebooks import UNREADABLE, plain_python
+from vit_classroom.assignments.variations import assigned
 
 BOOK = "the book"
 
@@ -63,7 +64,8 @@ def like_others(record: dict[str, Any], found: list[Alike]) -> list[str]:
 
 
 def _in_chapter(name: str, records: list[dict[str, Any]]) -> Iterator[Alike]:
-    for task in read_chapter(name).tasks:
+    variant = next((one for record in records if (one := record.get("variant")) is not None), None)
+    for task in assigned(name, variant).tasks:
         measure = CODE if task.check else WORDS
         texts = {
             record["student"]: mark["own"]

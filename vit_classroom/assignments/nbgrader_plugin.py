@@ -17,7 +17,8 @@ from traitlets import Float, Integer
 from vit_classroom.assignments.alignment import repaired, to_read
 from vit_classroom.assignments.grading import Mark, grade
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.notebooks import cells_of, chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import cells_of, chapter_names
+from vit_classroom.assignments.variations import assigned, variant_of
 
 HIDDEN = re.compile(r"\n?### BEGIN HIDDEN TESTS\n(.*?)\n### END HIDDEN TESTS", re.DOTALL)
 SEEDS = re.compile(r"seeds=\(([\d, ]+)\)")
@@ -35,11 +36,10 @@ class RepairCells(NbGraderPreprocessor):
         if place["notebook"] not in chapter_names():
             return nb, resources
         with Gradebook(place["db_url"]) as book:
-            names = {
-                cell.name for cell in book.find_notebook(place["notebook"], place["assignment"]).source_cells
-            }
+            given = book.find_notebook(place["notebook"], place["assignment"]).source_cells
+            names, variant = {cell.name for cell in given}, variant_of(place["notebook"], given)
         cells: list[NotebookNode] = []
-        for cell, number in repaired(read_chapter(place["notebook"]), cells_of(nb), names):
+        for cell, number in repaired(assigned(place["notebook"], variant), cells_of(nb), names):
             metadata = {"nbgrader": cell.about} if cell.about else {}
             metadata |= {"assignment": cell.assignment} if cell.assignment else {}
             if number is not None:
@@ -72,9 +72,9 @@ class JudgeAnswers(NbGraderPreprocessor):
         place = resources["nbgrader"]
         checks = {cell.metadata.nbgrader.get("grade_id", ""): cell for cell in nb.cells if _is_check(cell)}
         try:
-            chapter = read_chapter(place["notebook"])
             seeds = {name: _seeds(cell.source) for name, cell in checks.items()}
             cells = [replace(cell, source=HIDDEN.sub("", cell.source)) for cell in cells_of(nb)]
+            chapter = assigned(place["notebook"], variant_of(place["notebook"], cells))
             limits = Limits(self.megabytes, self.seconds)
             marks = grade(chapter, cells, lambda name: seeds.get(f"check-{name}", (0,)), limits)
         except Exception as error:

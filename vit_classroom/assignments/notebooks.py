@@ -1,6 +1,7 @@
 """Chapters as assignments: their cells, and the pieces that are asked for in them. No PyTorch needed."""
 
 import ast
+import copy
 import json
 import re
 import symtable
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vit_from_scratch.errors import InputError, reason, unknown_name
 
@@ -17,12 +18,14 @@ BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SET_UP = "#@title Set-up"
 """How the set-up cell of every notebook begins."""
 OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")  # the line that says which chapter it is
+STUB = 'raise NotImplementedError("your turn")'
 TO_WRITE = "*Your answer.*"
-"""What students find in place of an answer in words."""
+"""What students find in place of an answer, in code and in words."""
 PYTHON_MAGICS = ("time", "capture", "prun")
 """Magics of cells whose names the notebook goes on with; those of `%%timeit` it does not know either."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
+Entry = TypeVar("Entry", bound=dict[str, Any])
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What reading code ends in that is not Python, or far too deep."""
 
@@ -59,6 +62,7 @@ class Task:
         check: the function of `vit_classroom.checks` that judges it; "" for what a person reads.
         answer: the book's answer: code, or text with what there are points for.
         title: of the exercise or the section that asks for it.
+        variant: the seed of a variation.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Task:
     check: str
     answer: str
     title: str = ""
+    variant: int | None = None
 
     @property
     def cell_name(self) -> str:
@@ -100,9 +105,8 @@ class Chapter:
                 title = next(reversed(re.findall(r"^#+ (.+)", cell.source, re.MULTILINE)), title)
             if cell.about.get("grade"):
                 check, name = cell.assignment.get("check", ""), cell.assignment.get("name", cell.name)
-                found.append(
-                    Task(name, cell.about["points"], check, without_marks(answers[name].source), title)
-                )
+                answer, variant = without_marks(answers[name].source), cell.assignment.get("variant")
+                found.append(Task(name, cell.about["points"], check, answer, title, variant))
         return found
 
     @property
@@ -228,6 +232,24 @@ def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:
 def without_marks(source: str) -> str:
     """Return an answer without the lines that mark it."""
     return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))
+
+
+def for_students(cell: Entry) -> Entry:
+    """Return what a student receives of a chapter's cell: stubs in place of answers."""
+    cell = copy.deepcopy(cell)
+    cell["metadata"].pop("assignment", None)
+    if not cell["metadata"].get("nbgrader", {}).get("solution"):
+        return cell
+    lines, inside = [], False
+    for line in "".join(cell["source"]).splitlines():
+        mark = line.strip()
+        inside = mark == BEGIN or (inside and mark != END)
+        if mark == BEGIN and line != BEGIN:  # a helper, at the edge, leaves nothing
+            lines.append(line.replace(BEGIN, STUB))
+        elif not inside and mark != END:
+            lines.append(line)
+    cell["source"] = TO_WRITE if cell["cell_type"] == "markdown" else "\n".join(lines).strip("\n")
+    return cell
 
 
 def plain_python(source: str) -> str:

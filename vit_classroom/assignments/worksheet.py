@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from vit_classroom.assignments.notebooks import earlier_answers, read_chapter
+from vit_classroom.assignments.variations import assigned, check_of
 from vit_from_scratch.errors import unknown_name
 
 STUB = "NotImplementedError: your turn"
@@ -28,7 +29,7 @@ class Worksheet:
         self.questions = [task.name for task in self.chapter.tasks if not task.check]
         self.states: dict[str, str] = {}
 
-    def check(self, name: str, seeds: tuple[int | None, ...] = (None,)) -> None:
+    def check(self, name: str, seeds: tuple[int | None, ...] = (None,), variant: int | None = None) -> None:
         """Check an answer. Where it does not pass, the notebook goes on with the book's.
 
         The verdict is printed, a mistake to the error stream, so that the cells below can run all the same.
@@ -36,25 +37,30 @@ class Worksheet:
         Args:
             name: of the function or class.
             seeds: of the inputs that are drawn, a check for each.
+            variant: the seed of a variation.
 
         Raises:
             InputError: nothing of this name is asked for.
         """
         from vit_classroom import checks
 
+        if variant is not None:
+            tasks = assigned(self.chapter.name, variant).tasks
+            self.pieces |= {task.name: task for task in tasks if task.variant is not None}
         if name not in self.pieces:
             raise unknown_name("answer", name, self.pieces)
         task, theirs = self.pieces[name], self.namespace.get(name)
         try:
             for seed in seeds:
-                getattr(checks, task.check)(theirs, seed=seed, name=name)
+                check_of(task)(theirs, seed=seed, name=name)
         except checks.CheckFailed as failure:
             waiting = STUB in str(failure)
             self.states[name] = "to do" if waiting else "not yet right"
             message = f"{name}: yours is still to be written." if waiting else str(failure)
             print(message, file=sys.stderr)
-            print(f"The cells below use the package's {name}.")
-            exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
+            if task.variant is None:
+                print(f"The cells below use the package's {name}.")
+                exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
         else:
             self.states[name] = "right"
 

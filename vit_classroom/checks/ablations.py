@@ -43,16 +43,12 @@ def paired_interval(count: int) -> Case:
     apart = ((ours.var() + theirs.var()) / count).sqrt()
     mistakes = {
         "ours is taken from theirs; take theirs from ours": _paired_interval(theirs, ours),
-        "the seeds are not paired: take the differences first, then their spread": _around(
-            mean, times * apart
-        ),
+        "the seeds are not paired: take differences first, then their spread": _around(mean, times * apart),
         "the seeds are not paired, and the quantile is that of 2 S - 2; take the differences first": _around(
             mean, float(stats.t.ppf(0.975, 2 * count - 2)) * apart
         ),
         "1.96 is for very many seeds; take Student's t": _around(mean, 1.96 * spread / sqrt(count)),
-        "5 % are left out on one side; leave out 2.5 % on each: the quantile 0.975": _interval(
-            differences, quantile=0.95
-        ),
+        "5 % are left out on one side; leave 2.5 % out on each, 0.975": _interval(differences, quantile=0.95),
         "there are S degrees of freedom here; there are S - 1": _interval(differences, spare=0),
         "the spread is not divided by the root of S": _around(mean, times * spread),
         "the spread is divided by S; divide by its root": _around(mean, times * spread / count),
@@ -61,14 +57,10 @@ def paired_interval(count: int) -> Case:
         ),
         "the spread stands alone; multiply it by the quantile of t": _around(mean, spread / sqrt(count)),
         "the variance is taken; take its root": _around(mean, times * spread.square() / sqrt(count)),
-        "the ends are those of all differences; the interval is that of their mean": torch.stack(
-            [mean, differences.min(), differences.max()]
-        ),
         "the order is mean, lower end, upper end": right[[1, 0, 2]],
         "the ends have changed places: first the lower one": right[[0, 2, 1]],
         "the ends are returned; the mean comes first": right[1:],
         "this is the mean and the margin; return both ends": torch.stack([mean, mean - right[1]]),
-        "the median is taken; take the mean": _around(differences.median(), right[2] - mean),
     }
     return Case((ours, theirs), right, mistakes)
 
@@ -106,21 +98,17 @@ def inner_best(shape: tuple[int, ...]) -> Case:
     best, top = rates[place], accuracies.amax(-1)
     mistakes = {
         "a best rate at an end is given; return 0 there": best,
-        "the first rate is given where it is best; return 0 at both ends": torch.where(
-            place < count - 1, best, 0.0
-        ),
+        "the first rate is given where it is best; return 0 there": torch.where(place < count - 1, best, 0.0),
         "the last rate is given where it is best; return 0 at both ends": torch.where(place > 0, best, 0.0),
         "0 is given inside and the rate at an end; the other way round": torch.where(right == 0, best, 0.0),
         "the rates next to the ends are refused as well; only the ends are": torch.where(
             (place > 1) & (place < count - 2), best, 0.0
         ),
         "the lowest accuracy is taken; take the highest": _inside(rates, worst),
-        "the lowest accuracy is taken, also at an end; take the highest": rates[worst],
         "these are places; return the rates": torch.where(right == 0, 0, place),
         "these are places, also at an end; return the rates": place,
         "these are accuracies; return the rates": torch.where(right == 0, 0.0, top),
         "these are the highest accuracies; return the rates": top,
-        "the last axis stays: return one rate for each model": right[..., None],
         "this says whether there is a verdict; return the rate": right > 0,
     }
     if len(shape) > 1:
@@ -144,21 +132,13 @@ def interaction(shape: tuple[int, ...]) -> Case:
     right = _interaction(neither, one, other, both)
     mistakes = {
         "the model with neither is missing: it is in all three gains": both - one - other,
-        "the model with neither is taken away; two gains over it are taken away, so it is added": right
-        - 2 * neither,
+        "the model with neither is taken away twice; it is to be added": right - 2 * neither,
         "the sign is turned: both less the two alone": -right,
         "this is what both bring; what each brings alone goes away from it": both - neither,
-        "this is what the first brings alone": one - neither,
-        "this is what the other brings alone": other - neither,
-        "this is what the first brings beside the other; what it brings alone goes away from it": both
-        - other,
+        "this is what the first brings beside the other; take away what it brings alone": both - other,
         "this is what the other brings beside the first; what it brings alone goes away from it": both - one,
         "the two parts are compared with each other; ask what they bring together": one - other,
-        "the gains are added; what each brings alone goes away": both + one + other - 3 * neither,
-        "what each brings alone is averaged; add it up": both - (one + other) / 2,
         "it is divided by two": right / 2,
-        "it is averaged: return one number for each seed": right.mean(),
-        "it is a share of what both bring; return points": right / (both - neither),
         "the two that have one part are taken for none and both": one - neither - both + other,
     }
     return Case((neither, one, other, both), right, mistakes)
@@ -201,20 +181,11 @@ def average_worth(count: int) -> Case:
     along = torch.stack([accuracy.select(p, 1).mean() - accuracy.select(p, 0).mean() for p in parts])
     mistakes = {
         "the ingredients are added in one order alone; take all orders": _on_a_ladder(accuracy, tuple(parts)),
-        "they are added in one order, the last first; take all orders": _on_a_ladder(
-            accuracy, tuple(reversed(parts))
-        ),
+        "they are added in one order, the last first": _on_a_ladder(accuracy, tuple(reversed(parts))),
         "each is added to nothing; it also comes after others": alone,
         "each is left out of all; it also comes before others": beside,
-        "the worth is summed over all orders; take the mean": right
-        * len(list(itertools.permutations(parts))),
-        "the signs are turned: with it less without it": -right,
-        "this is the worth of all together; return one for each": top - bottom,
-        "the worth is divided by that of all together; return points": right / (top - bottom),
-        "it is divided by the number of ingredients": right / count,
+        "the worth is summed over orders; take the mean": right * len(list(itertools.permutations(parts))),
         "the ingredients come in the other order": right.flip(0),
-        "the orders are summed, and divided by their number twice": right
-        / len(list(itertools.permutations(parts))),
     }
     if count > 2:  # of two the three are the same
         mistakes |= {
@@ -257,9 +228,7 @@ def seeds_needed(count: int) -> Case:
     right = _seeds_needed(spread, margin)
     mistakes = {
         "1.96 is for very many seeds; take Student's t": _first_enough(spread, margin, normal=True),
-        "1.96 is for very many seeds, and the result is not a whole number": (
-            1.96 * spread / margin
-        ).square(),
+        "1.96 is for very many seeds, and no whole number comes out": (1.96 * spread / margin).square(),
         "5 % are left out on one side; leave out 2.5 % on each": _first_enough(spread, margin, quantile=0.95),
         "the whole width is held to the margin; it is that to each side": _first_enough(2 * spread, margin),
         "half the margin is enough here; the margin is to each side": _first_enough(spread / 2, margin),
@@ -267,10 +236,6 @@ def seeds_needed(count: int) -> Case:
         "this is one seed too few: the first for which it is enough": right - 1,
         "this is one seed too many: the first for which it is enough": right + 1,
         "these are places in the list of counts, which begins with 2": right - 2,
-        "these are degrees of freedom less one": right - 3,
-        "the largest number that is tried comes out; take the first that is enough": torch.full_like(
-            right, 1000
-        ),
         "one number for all: return one for each spread": right.max(),
         "t is left out: multiply by its quantile": (spread / margin).square().ceil(),
     }

@@ -43,9 +43,7 @@ def attention(shape: tuple[int, ...]) -> Case:
         f"{scale} divided by sqrt(T), the number of tokens; equation 6 takes sqrt(Dh), the width": by_count,
         f"the softmax runs over the queries; {axis}": right.softmax(-2),
         f"the softmax runs over the first axis; {axis}": right.softmax(0),
-        f"the softmax runs over axis 1, which is another one for each number of axes; {axis}": right.softmax(
-            1
-        ),
+        f"the softmax runs over axis 1, another one for each number of axes; {axis}": right.softmax(1),
         f"the softmax has no dim, and guesses one; {axis}": right.softmax(0 if right.ndim == 3 else 1),
         "the softmax is missing": right,
         "the division comes after the softmax; equation 6 divides the scores": late,
@@ -60,9 +58,7 @@ def attention(shape: tuple[int, ...]) -> Case:
         "the softmax is taken over all scores of a matrix at once; each row has its own": (
             right.flatten(-2).softmax(-1).view_as(right)
         ),
-        "the scores are divided by 8, which is right for heads of 64 values; take sqrt(Dh)": (
-            scores / 8
-        ).softmax(-1),
+        "the scores are divided by 8, right for heads of 64 values; take sqrt(Dh)": (scores / 8).softmax(-1),
         "no token looks at itself: the diagonal is hidden, and it belongs to the scores": right.masked_fill(
             torch.eye(count, dtype=torch.bool), -math.inf
         ).softmax(-1),
@@ -132,7 +128,7 @@ def _multi_head_mistakes(
     order = "the heads are joined in the wrong order; put each head's Dh values together: (h dh)"
     as_one, axis = "all heads work as one of width D", "rows must sum to 1, so take dim=-1"
     wrong = {
-        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh), the width of one head": (
+        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh)": (
             gather(scale=1 / math.sqrt(dim))
         ),
         "the scores are not divided by sqrt(Dh)": gather(scale=1.0),
@@ -159,9 +155,7 @@ def _multi_head_mistakes(
         f"{by_reshape}. They are joined in the same way": reference.projection(sliced.reshape(tokens.shape)),
         "the heads of a token attend to each other, and no token to another; move the heads' axis in front "
         "of the tokens', (B, h, T, Dh)": reference.projection(among),
-        "the input is normalised; that is the block's part, equation 2": reference(
-            F.layer_norm(tokens, (dim,))
-        )[0],
+        "the input is normalised; that is the block's part": reference(F.layer_norm(tokens, (dim,)))[0],
         "the output projection (U_msa of equation 8) is missing": gather().transpose(1, 2).flatten(2),
         "the input is added; that is the block's part, equation 2": result + tokens,
         "the heads are averaged; equation 8 puts them side by side": reference.projection(mean),
@@ -223,9 +217,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     zero, added = hidden(keys, 0.0), (scores + keys).softmax(-1) @ v
     on_queries = "the mask falls on the queries; hide the keys, the last axis of the scores"
     return {f"{said}; {few}": wrong for said, wrong in numbers.items()} | {
-        "the padding is taken to stand at the end; `real` says where it stands": hidden(
-            by_length[:, None, None]
-        ),
+        "the padding is taken to be at the end; `real` says where it is": hidden(by_length[:, None, None]),
         "all images get the first one's mask": hidden(keys[:1]),
         "a causal mask hides later tokens as well; only padding is hidden": hidden(
             keys & ~_later(real.shape[1]) | torch.eye(real.shape[1], dtype=torch.bool)
@@ -241,7 +233,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
         "the mask falls on queries and keys; hide the keys alone. A row of nothing but -inf has no softmax": (
             hidden(queries & keys)
         ),
-        "the padding's own rows are set to 0; only what others see of it is hidden": _masked(q, k, v, real)
+        "the padding's own rows are set to 0; hide only what others see of it": _masked(q, k, v, real)
         * queries,
         "the scores are not divided by sqrt(Dh)": plain.masked_fill(~keys, -math.inf).softmax(-1) @ v,
         "the softmax runs over the queries; rows must sum to 1, so take dim=-1": (
@@ -319,9 +311,7 @@ def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
         f"the sum of weights is not rescaled {grown}; the gathered values are": ratio(rescale=(True, False)),
         f"the gathered values are not rescaled {grown}; the sum of weights is": ratio(rescale=(False, True)),
         f"the rescaling {grown} is upside down: exp(old - new maximum) is at most 1": ratio(upside_down=True),
-        "one maximum serves all queries; each has its own, or far below it all weights become 0": ratio(
-            shared=True
-        ),
+        "one maximum serves all queries; each has its own, or weights far below become 0": ratio(shared=True),
         "the gathered values are not divided by the sum of the weights": gathered,
         "every token looks at the keys up to its own alone; there is no causal mask here": (
             scores.masked_fill(_later(k.shape[-2]), -math.inf).softmax(-1) @ v

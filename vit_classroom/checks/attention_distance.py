@@ -48,27 +48,21 @@ def patch_distances(grid: tuple[int, int]) -> Case:
     """
     size = int(torch.randint(2, 33, ()))
     step = _steps(grid)
-    right, edges = size * step.norm(dim=-1), (step - 1).clamp(min=0)
+    right = size * step.norm(dim=-1)
     along = size * torch.arange(len(right)).double()
     mistakes: dict[str, Tensor] = {
         BY_COLUMN: size * _steps(grid, by_column=True).norm(dim=-1),
         IN_PATCHES: right / size,
         MANHATTAN: size * step.sum(-1),
         f"{MANHATTAN}; and the patch size is missing": step.sum(-1),
-        "the larger of the two steps is taken; the straight line needs both (Pythagoras)": size
-        * step.amax(-1),
+        "the larger of the two steps is taken; a straight line needs both (Pythagoras)": size * step.amax(-1),
         "the distance is squared: take the root": size**2 * step.square().sum(-1),
         "the squared step is multiplied by the patch size: take the root first": size * step.square().sum(-1),
         "the patch size stands under the root: a step is P pixels, not sqrt(P)": right / size**0.5,
-        "the patch size is counted twice: a step is P pixels": right * size,
         "only rows are measured; a patch has a column, too": size * step[..., 0],
         "only columns are measured; a patch has a row, too": size * step[..., 1],
-        "this is the difference of the patches' numbers; their places have two axes": (
-            along[:, None] - along
-        ).abs(),
-        "the distance is measured between the nearest edges; take the middles": size * edges.norm(dim=-1),
+        "these are differences of the patches' numbers; places have two axes": (along[:, None] - along).abs(),
         "these are the distances from the first patch alone; every patch has a row": right[0],
-        "the axes of the grid are still apart: one row for each patch, (N, N)": right.view(*grid, *grid),
         "these are the steps, two numbers for each pair; take their length": size * step,
     }
     return Case((grid, size), right, mistakes)
@@ -95,13 +89,9 @@ def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[st
         MANHATTAN: _mean_of(weights, size * step.sum(-1)),
         BY_COLUMN: _mean_of(weights, size * _steps(grid, by_column=True).norm(dim=-1)),
         "the distances are squared": _mean_of(weights, distances**2),
-        "this is the root of the mean square; take the mean of the distances": (
-            _mean_of(weights, distances**2).sqrt()
-        ),
+        "this is the root of the mean square; take the mean": (_mean_of(weights, distances**2).sqrt()),
         "the patches are added up; average over them": each.sum(-1),
-        "the mean runs over both axes; over j the weights already average, so sum there": (
-            right / len(distances)
-        ),
+        "the mean runs over both axes; over j the weights average, sum there": (right / len(distances)),
         "every patch counts alike: the weights play no part": distances.mean().expand(right.shape),
         "only the patch with the largest weight counts; all do, each by its weight": strongest.mean(-1),
         "a patch's look at itself is left out; it counts, with distance 0": _mean_of(others, distances),
@@ -229,14 +219,10 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         "only columns are counted; take the larger of the two steps": by(step[..., 1]),
         "the patches that look are added up; average over them": right * len(ring),
         "the mean runs over all pairs; the shares of one patch are added up": right / len(ring),
-        "each ring is divided by the number of its patches; a share is the whole of it": right
-        / patches.float().mean(0),
-        "each ring is divided by the number of its patches around the one that looks; a share is the "
-        "whole of it": (each / patches.clamp(min=1)).mean(-2),
+        "each ring is divided by its number of patches; add them up": right / patches.float().mean(0),
         "a ring holds all that lies inside it as well; take what lies in it alone": right.cumsum(-1),
         "this is the first patch alone: average over all": each[..., 0, :],
         "these are the rings of each patch: average over the patches": each,
-        "the first ring is missing: ring 0 is the patch itself": by(ring - 1),
         "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[..., 1:],
         "the last ring is missing: there are max(grid) of them": right[..., :-1],
         "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),
@@ -296,18 +282,16 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         "each layer is measured by itself, with its skip connection; multiply it with those "
         "before": _distance(steps, grid, size),
         "the distances of the layers are added up; multiply the layers, then measure": of_layer.cumsum(0),
-        "the distances of the heads are added up layer by layer; multiply the layers, then "
-        "measure": single.cumsum(0),
+        "the heads' distances are added up layer by layer; multiply the layers, then measure": single.cumsum(
+            0
+        ),
         "the layers stand in the wrong order: the later one belongs on the left": torch.stack(backwards),
         "the identity is missing: rollout adds it for the skip connection": reached(fused, up_to),
         f"{late} and goes down; it begins with the first": reached(steps, from_on),
-        f"{late}, and the result comes upside down; it begins with the first": (
-            reached(steps, from_on[::-1])
-        ),
+        f"{late}, and the result is upside down; it begins with the first": (reached(steps, from_on[::-1])),
         "this is the reach after the last layer; return that after each": right[-1],
         "one layer is missing: after the first there is one, too": right[1:],
         "the last layer is missing": right[:-1],
-        "the photos are averaged: return (L, B)": right.mean(1),
         "the axes are swapped: layers first, (L, B)": right.mT,
         IN_PATCHES: right / size,
     }

@@ -55,9 +55,7 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
         return rolled(_shares(layers + skip))
 
     mistakes = {
-        "the layers stand in the wrong order: the later one belongs on the left, step @ result": rolled(
-            steps.flip(0)
-        ),
+        "the layers stand in the wrong order: the later one goes left, step @ result": rolled(steps.flip(0)),
         "the identity is missing: add it for the skip connection": rolled(fused),
         "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
         "the maximum over the heads is taken; the first move is their mean": with_skip(attentions.amax(2)),
@@ -66,27 +64,19 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
         "every head is rolled out by itself, and their mean comes last; it comes first, for a token "
         "takes in all heads before the next layer": by_head.mean(0),
         "only the first head counts; the first move is the mean of all": by_head[0],
-        "the columns are divided by their sums; rows must sum to 1, so take dim=-1": rolled(
-            (fused + skip) / columns
-        ),
+        "the columns are divided by their sums; rows sum to 1: take dim=-1": rolled((fused + skip) / columns),
         "the layers are averaged; rollout multiplies them": steps.mean(0),
-        "the layers are added; rollout multiplies them": steps.sum(0),
         "the layers are multiplied entry by entry; `@` is the matrix product": product,
-        "the layers are multiplied entry by entry, from the identity on; `@` is the matrix product": product
-        * skip,
+        "the layers are multiplied entry by entry, from the identity on; take `@`": product * skip,
         "this is the last layer alone: multiply all of them": steps[-1],
         "this is the first layer alone: multiply all of them": steps[0],
         "the first layer is missing in the product": rolled(steps[1:]),
         "the last layer is missing in the product": rolled(steps[:-1]),
         "the weights are transposed: row i holds what token i looks at": with_skip(fused.mT),
         "the result is transposed: row i says where token i comes from": right.mT,
-        "the identity is added to the result; each layer has its own skip connection": _shares(
-            rolled(fused) + skip
-        ),
+        "the identity is added to the result; each layer has its own skip": _shares(rolled(fused) + skip),
         "this is the row of the class token; return those of all tokens": right[:, 0],
-        "this is the row of the class token, without itself; return the whole rows of all tokens": right[
-            :, 0, 1:
-        ],
+        "this is the row of the class token, without itself; return all rows whole": right[:, 0, 1:],
     }
     return Case((attentions,), right, mistakes)
 
@@ -135,18 +125,14 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
         "this is the mean attention on the object; the share divides by all attention, not by the "
         "object's size": on_it / covered.sum((1, 2)),
         "the share is divided by the part of the photo that the object covers": right / area,
-        "the mask is added up in each patch; take its mean, or a full patch counts P P times": share(
-            covered * size**2
-        ),
+        "the mask is added up in a patch; take the mean, a full one counts 1": share(covered * size**2),
         touched: share(most),
         f"{touched} (a threshold at 0)": share((covered > 0).float()),
         one_pixel: share(mask[:, ::size, ::size]),
         f"{one_pixel} (the middle one)": share(middle),
         f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
         half: share((covered > 0.5).float()),
-        "the mask is rounded pixel by pixel; its values from 0 to 1 say how much of each counts": share(
-            rounded
-        ),
+        "the mask is rounded pixel by pixel; values from 0 to 1 say how much of each counts": share(rounded),
         "all photos are divided by one sum; divide each by its own": on_it / maps.sum(),
         "this is the share beside the object: 1 less what is asked": 1 - right,
         "this is the part of the photo that the object covers; the maps play no part in it": area,
@@ -210,8 +196,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
     grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
-    left = paint(chosen, torch.zeros(()))
-    visible = left.sum((2, 3), keepdim=True) / ((rows * columns - count) * size**2)
     axes = "rows and columns of the grid are swapped: patch i lies in row i // gw, column i % gw"
     colours = {
         "the hidden patches are set to 0; paint them in the photo's mean colour": torch.zeros(()),
@@ -220,7 +204,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         "all photos get one colour, the mean of the batch; each has its own": of_batch,
         "all photos get one value, the mean of everything; each photo and channel has its own": images.mean(),
         "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": own,
-        "the colour is the mean of what stays visible; take it over the whole photo": visible,
     }
     least = scores.flatten(1).gather(1, order[:, max(count, 1) - 1, None])[..., None] if count else torch.inf
     hidden = {
@@ -282,13 +265,10 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         * total
         / maps.amax((1, 2))[:, None],
         "this is the brightest patch; all of them pull, each by its weight": size * (at + 0.5),
-        "this is the corner of the brightest patch; all patches pull, each by its weight": 1.0 * size * at,
         "this is the middle of the photo; the maps play no part in it": middle,
         "a softmax is taken of the maps; divide by their sum": _centre_of_mass(soft, size),
-        "this is the distance from the middle of the photo; count from the upper left corner": right - middle,
         "this is the column alone; return row and column": right[:, 1],
         "the photos are averaged: return one place for each": right.mean(0),
-        "the axes are swapped: one row for each photo": right.mT,
     }
     return Case((maps, size), right, mistakes)
 
@@ -320,7 +300,7 @@ def best_head(photos: int, heads: int) -> Case:
             break
 
     right = _best_head(shares)
-    each, halves = shares.amax(1), (shares[::2], shares[1::2])
+    each = shares.amax(1)
     all_photos = "the head is chosen on all photos; those that judge it must have no part in the choice"
     odd_first = "the head is chosen on photos 1, 3, 5, ..."
     of_one = "each half chooses its own best head; the rest has to judge the head that the first half chose"
@@ -331,7 +311,7 @@ def best_head(photos: int, heads: int) -> Case:
         f"{odd_first}; choose on 0, 2, 4, ...": (odd.max(), even[of_odd]),
         f"{odd_first}, and the other half comes first": (even[of_odd], odd.max()),
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
-        "each photo chooses its own best head; choose one head by its mean over the photos": (
+        "each photo chooses its own best head; choose one by its mean": (
             (each[::2].mean(), each[1::2].mean())
         ),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
@@ -342,7 +322,6 @@ def best_head(photos: int, heads: int) -> Case:
             everything[best],
         ),
         "the same photos choose and judge: the second number has to come from the others": (even[best],) * 2,
-        "the numbers are sums over the photos; take means": tuple(half.sum(0)[best] for half in halves),
         "this is the number of the head; return its two mean shares": (1.0 * best, 1.0 * best),
     }
     mistakes = {sentence: torch.stack(pair) for sentence, pair in pairs.items()}

@@ -76,27 +76,19 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
     def scaled(factors: Tensor) -> Tensor:
         return right * factors[:, None, None, None]
 
-    shares, largest = sizes.square() / sizes.square().sum(), right.flatten(1).amax(1)
-
+    largest = right.flatten(1).amax(1)
     spread, columns = flat / flat.std(0), torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
     mistakes = {
         "the mean filter is not taken away": of(flat),
-        "each filter's own mean is taken away (dim=1); take away the mean filter (dim=0)": of(
-            flat - flat.mean(1, keepdim=True)
-        ),
+        "each filter's own mean is taken away (dim=1); take dim=0": of(flat - flat.mean(1, keepdim=True)),
         "one number is taken away, the mean of everything; take away the mean filter": of(flat - flat.mean()),
-        "the values are divided by their spread; only the mean filter is taken away": of(
-            spread - spread.mean(0)
-        ),
+        "the values are divided by their spread; only take the mean filter away": of(spread - spread.mean(0)),
         "the patterns are the columns of V^T; take its rows": _with_signs(columns).unflatten(1, shape),
         "the weakest components come first: eigh sorts upwards": rows.flip(0)[:k].unflatten(1, shape),
         "the strongest component comes last: eigh sorts upwards": right.flip(0),
         "the components are multiplied by their sizes; they have length 1": scaled(sizes[:k]),
-        "the components are multiplied by their shares; they have length 1": scaled(shares[:k]),
         "the components are divided by their largest entry; they have length 1": scaled(1 / largest),
-        "the components are flat: the result is (k, C, P, P)": right.flatten(1),
         "channels come last: the result is (k, C, P, P)": right.movedim(1, 3),
-        "the size of each entry is returned, its sign is lost": right.abs(),
         "all signs are turned: the entry of largest size is to be positive, not negative": -right,
     }
     for signs in itertools.product((1.0, -1.0), repeat=k):
@@ -126,7 +118,7 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
     """
     variance = 10 ** (2 * torch.rand(()) - 1) * torch.rand(shape) ** 2
     right, share = _effective(variance), variance / variance.sum(-1, keepdim=True)
-    entropy, by_largest = torch.special.entr(share).sum(-1), variance / variance.amax(-1, keepdim=True)
+    entropy = torch.special.entr(share).sum(-1)
 
     def of(shares: Tensor) -> Tensor:
         return 1 / shares.square().sum(-1)
@@ -140,11 +132,7 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
         "this is the exponential of the entropy; add up squared shares": entropy.exp(),
         "this is the entropy; add up squared shares": entropy,
         "the root of the sum is taken": share.square().sum(-1).rsqrt(),
-        "the variances are squared before they become shares: they are not singular values": _effective(
-            variance**2
-        ),
-        "the variances are divided by their largest; divide by their sum": of(by_largest),
-        "this is the share that counts; the number is not divided by n": right / shape[-1],
+        "the variances are squared before they become shares: no singular values": _effective(variance**2),
         "a softmax makes the shares; divide by the sum": of(variance.softmax(-1)),
         "this counts the shares above an even one": (share > 1 / shape[-1]).sum(-1).float(),
     }
@@ -196,9 +184,7 @@ def space_overlap(k: int, width: int) -> Case:
         "the product runs over the patterns; `one @ other.T` compares each with each": across,
         "the sum is divided by the number of values; divide by k": right * k / width,
         "this is the spectral norm, the best direction alone; all count": cosines[0] ** 2,
-        "this is the determinant; add up the squares": products.det().abs(),
         "this is the sum of the principal cosines; take their squares": cosines.mean(),
-        "this is 1 less the overlap": 1 - right,
     }
     return Case((one, other), right, mistakes)
 
@@ -238,10 +224,7 @@ def principal_angles(k: int, width: int) -> Case:
         "these are the cosines; take the angles": cosines,
         "these are the squared cosines; take the angles": cosines.square(),
         "the cosines are squared before the angles are taken: eigenvalues of M M^T need a root": squared,
-        "the cosines are squared before the angles are taken, and the largest angle comes first: "
-        "eigenvalues of M M^T need a root": squared.flip(0),
         "the singular values are taken for sines; they are cosines": sines,
-        "the singular values are taken for sines, in the other order; they are cosines": sines.flip(0),
         one_by_one: singly,
         f"{one_by_one} (sorted)": singly.sort().values,
         f"{one_by_one} (by size)": by_size,
@@ -277,9 +260,7 @@ def redraw(count: int, k: int, width: int) -> Case:
     right, unit = _redraw(patches, patterns), F.normalize(patterns, dim=1)
     fitted = patches @ torch.linalg.pinv(patterns)
     mean, products = patches.mean(0), patches @ patterns.T
-    moved, inverse = _redraw(patches - mean, patterns), torch.linalg.pinv(patterns.T @ patterns)
-    of_unit = patches @ unit.T
-    best = of_unit.abs().argmax(1, keepdim=True)
+    moved, of_unit = _redraw(patches - mean, patterns), patches @ unit.T
     mistakes = {
         "the patterns are taken for orthonormal ones: what they share is drawn twice": products @ patterns,
         "the patterns are brought to length 1, and are still not at right angles": of_unit @ unit,
@@ -291,11 +272,6 @@ def redraw(count: int, k: int, width: int) -> Case:
         "this is what is lost; return what is drawn": patches - right,
         "the mean patch is taken away first, and not put back": moved,
         "the mean patch is taken away first and put back; draw the patches as they are": moved + mean,
-        "the patches come out as they went in": patches,
-        "the dot products are mapped through the inverse of all products of values; the patterns' "
-        "products, patterns @ patterns.T, are what is needed": patches @ inverse,
-        "each patch is drawn from the one pattern that fits best; all may take part": of_unit.gather(1, best)
-        * unit[best[:, 0]],
         "the coordinates are right, and meet patterns of length 1": fitted @ unit,
     }
     return Case((patches, patterns), right, mistakes)
@@ -352,11 +328,8 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
     mistakes = {
         "the mean filter of each half is not taken away": moved(0.0),
         "both halves lose the mean of all filters; each has its own": moved(flat.mean(0)),
-        "the list is cut in the middle; take every second filter": firsts(
-            k, flat[: count // 2], flat[count // 2 :]
-        ),
+        "the list is cut in two; take every second filter": firsts(k, flat[: count // 2], flat[count // 2 :]),
         "one half is compared with all filters; compare the halves": all_filters[0],
-        "one half, filters 1, 3, 5, ..., is compared with all; compare the halves": all_filters[1],
         "a half is compared with itself": torch.ones_like(right),
         one_by_one: diagonal.square().mean(),
         f"{one_by_one} (by size)": diagonal.abs().mean(),
@@ -365,7 +338,6 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
         "the overlap is divided by k twice": right / k,
         "the root is taken of the overlap": right.sqrt(),
         "one component too many is taken": firsts(k + 1),
-        "only the strongest components are compared; take k": firsts(1),
         "all components are compared; take the first k": firsts(min(flat.shape)),
     }
     return Case((filters, k), right, mistakes)

@@ -144,9 +144,7 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
         "both residuals are missing (the + z of equation 2, the + z' of equation 3)": feed(norm_2(bare)),
         "the MLP's residual adds the block's input; equation 3 adds z', the result of equation 2": to_input,
         f"both residuals start from the normalised tokens; {stream}: z + MSA(LN(z))": fed(norm_2(normed)),
-        f"the residual around the attention starts from the normalised tokens; {stream}, z": fed(
-            normed, norm_2(normed)
-        ),
+        f"the attention's residual begins with normalised tokens; {stream}, z": fed(normed, norm_2(normed)),
         f"the residual around the MLP starts from the normalised tokens; {stream}, z'": fed(norm_2(middle)),
         "attention_norm is declared and never called": unnormed + feed(norm_2(unnormed)),
         "mlp_norm is declared and never called": middle + feed(middle),
@@ -220,14 +218,10 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
         f"only the first block is called; {run}": through(blocks[:1]),
         f"the last block is left out; {run}": through(blocks[:-1]),
         f"the first block is left out; {run}": through(blocks[1:]),
-        "one and the same block is called L times; L different ones follow each other": (
-            through(blocks[:1] * len(blocks))
-        ),
+        "one and the same block is called L times; there are L of them": (through(blocks[:1] * len(blocks))),
         "the blocks are called in reverse": through(blocks[::-1]),
         "the blocks are not called": tokens,
-        "every block reads z_0: hand each one the result of the block before, `z = block(z)`": (
-            through(blocks[-1:])
-        ),
+        "every block reads z_0: hand each the last one's result, `z = block(z)`": (through(blocks[-1:])),
         "every block's residual is added by the encoder as well; the blocks do that themselves": added_again,
         "every block reads z_0, and the results are added; each reads the result of the one before": sum(
             (block(tokens)[0] for block in blocks), torch.zeros_like(tokens)
@@ -239,9 +233,7 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
         "the last norm follows every block; it comes once, at the end": each,
         "the norm comes before the blocks; it belongs behind the last": through(blocks, norm(tokens)),
         "the encoder's input is added after the norm; the residuals are inside the blocks": right + tokens,
-        "it returns the class token alone; picking it is the model's part, the encoder returns all tokens": (
-            right[:, 0]
-        ),
+        "it returns the class token alone; the model picks it, the encoder returns all tokens": (right[:, 0]),
         "it returns the mean of the tokens; the encoder returns all of them": right.mean(1),
         **own_eps,
         **{f"in all norms {sentence}": with_eps(reference, eps)(tokens) for eps, sentence in EPS.items()},
@@ -274,9 +266,7 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
     normals = {
         "the variance divides by D - 1; take unbiased=False": normalised(x, -1, eps, correction=1),
         "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps),
-        "eps stands outside of the root, and the variance divides by D - 1": (
-            centred / (unbiased.sqrt() + eps)
-        ),
+        "eps stands outside the root, and the variance divides by D - 1": (centred / (unbiased.sqrt() + eps)),
         "eps is missing": centred / variance.sqrt(),
         "the root is missing: the standard deviation divides, not the variance": centred / (variance + eps),
         "the mean is not taken off (that is another layer, RMSNorm)": x / (mean_square + eps).sqrt(),

@@ -26,8 +26,8 @@ def grey_weight(dim: int, size: int) -> Case:
     luma = colours * torch.tensor([0.299, 0.587, 0.114])
     turned = rearrange(right, "d (p q) -> d (q p)", p=size)
     mistakes = {
-        "it is the mean over the colours; a grey image shows its value three times, so the weights are "
-        "added": right / 3,
+        "it is the mean over the colours; a grey image shows its value three times, so add the weights": right
+        / 3,
         "the colours are weighed as the eye does; a photo of three equal "
         "channels gets the plain sum": luma.sum(2),
         "the weights are read colour by colour; a patch's values come pixel by pixel, each with three "
@@ -37,11 +37,6 @@ def grey_weight(dim: int, size: int) -> Case:
         "only the second colour is kept; all three see the grey value": colours[..., 1],
         "only the first third of each row is kept": weight[:, : size * size],
         "the sum runs over the outputs; it runs over the colours": weight.sum(0, keepdim=True),
-        "all weights of an output are added; each place in the patch keeps its own": weight.sum(
-            1, keepdim=True
-        ),
-        "the colours' axis is still there: (D, P P)": right[..., None],
-        "it is still a kernel: flatten its two axes to (D, P P)": right.view(dim, size, size),
         "rows and columns of the patch have changed places": turned,
         "it is transposed: (D, P P)": right.T,
     }
@@ -80,9 +75,7 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
     mistakes = {
         "the penalty is missing": torch.linalg.pinv(features) @ targets,
         "the penalty is squared": with_penalty(penalty**2),
-        "the penalty acts on the mean of the errors; the equation has their sum": with_penalty(
-            penalty * count
-        ),
+        "the penalty acts on the mean of the errors; the equation has the sum": with_penalty(penalty * count),
         "the penalty is divided by the number of images": with_penalty(penalty / count),
         "the penalty is taken twice": with_penalty(2 * penalty),
         "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve(
@@ -93,9 +86,7 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
         "the matrix is not inverted: solve for W": (gram + diagonal) @ mixed,
         "only the diagonal of the matrix is inverted; features are correlated": mixed
         / (gram + diagonal).diagonal()[:, None],
-        "it is transposed: (D, K)": right.T,
         "these are the predictions X W; return W": features @ right,
-        "the sign is turned": -right,
         "the features are centred first; leave that to the caller": of_features,
         "the targets are centred first; leave that to the caller": of_targets,
     }
@@ -146,8 +137,9 @@ def nearest_mean(count: int, width: int, classes: int, asked: int) -> Case:
         "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
         "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(1),
         "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
-        "the class with the least mean distance to its images is taken; take the distance to its "
-        "mean": to_all.argmin(1),
+        "the class with the least mean distance to its images is taken; take that to its mean": to_all.argmin(
+            1
+        ),
     }
     return Case((features, labels, queries), _nearest_mean(features, labels, queries), mistakes)
 
@@ -179,9 +171,7 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
     whole = _running(weights / (1 - decay), decay, torch.zeros(shape[1:]))
     two, each = _polyak(weights[-2:], decay), [_polyak(weights[: k + 1], decay) for k in range(steps)]
     mistakes = {
-        "the shares have changed places: the mean keeps `decay`, the new weights bring the rest": _polyak(
-            weights, 1 - decay
-        ),
+        "the shares have changed places: the mean keeps `decay` of itself": _polyak(weights, 1 - decay),
         "the mean begins at zero; it begins as the first weights": from_zero,
         "the mean begins at zero and is divided by what is missing, as in Adam; here it begins as the "
         "first weights": from_zero / (1 - decay**steps),
@@ -220,13 +210,11 @@ def decay_to_start(shape: tuple[int, ...], rate: float, decay: float) -> Case:
         "the decay is missing": weight - rate * apart,
         "this is the step; return the new weight": -step,
         "this is the way to the start, without its sign; return the new weight": step,
-        "it jumps to the start": start,
         "it begins from the start; begin from the weight": start - step,
         "it moves the start towards the weight": start + step,
         "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
         "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
         "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight - 2 * step,
         "the way is shortened to its sign": weight - rate * decay * apart.sign(),
-        "the weight comes back as it is": weight,
     }
     return Case((weight, start, rate, decay), _decay_to_start(weight, start, rate, decay), mistakes)

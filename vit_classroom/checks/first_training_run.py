@@ -34,7 +34,6 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
         "the losses are added; take their mean": losses.sum(),
         "there is a loss for each image, and no mean over the batch": losses,
         "the mean runs over all B x K values; there are B losses": right / classes,
-        "the sign is turned: a loss is minus the logarithm": -right,
         "the logits go through a softmax twice; log_softmax takes logits": F.cross_entropy(shares, labels),
         "the logarithm is missing: minus the mean probability is left": -shares[picked].mean(),
         "that is the logarithm of a mean; take the mean of logarithms": -shares[picked].mean().log(),
@@ -87,9 +86,7 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
 
     kept, smooth = (1 - smoothing) * hot, (1 - smoothing) * hot + smoothing / classes
     targets = {
-        "the smoothing goes to the wrong classes alone; all K share it": (
-            kept + smoothing / (classes - 1) * (1 - hot)
-        ),
+        "the smoothing is for wrong classes; all K share it": (kept + smoothing / (classes - 1) * (1 - hot)),
         "the labels are not smoothed": hot,
         "every class gets the whole smoothing; each gets smoothing / K": kept + smoothing,
         "the right class keeps its full 1; it gives away the smoothing": hot + smoothing / classes,
@@ -101,7 +98,6 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
         "the losses are added; take their mean": batch * right,
         "there is a loss for each image, and no mean over the batch": -(smooth * logs).sum(1),
         "the mean runs over all B x K values; there are B losses": right / classes,
-        "the sign is turned: a loss is minus the logarithm": -right,
         "the logarithm is missing": -(smooth * logs.exp()).sum(1).mean(),
         "the entropy of the target is taken away: that is the distance from it (KL), which can reach 0": (
             right - torch.special.entr(smooth).sum(1).mean()
@@ -109,7 +105,7 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
     }
     if scale > 100:
         mistakes |= {
-            "large logits end in an infinite loss: a probability rounds to 0; take log_softmax": logits.sum()
+            "large logits end in an infinite loss: shares round to 0; take log_softmax": logits.sum()
             + torch.inf,
             "large logits end in no number: exp overflows; take log_softmax": logits.sum() * torch.nan,
         }
@@ -161,9 +157,7 @@ def schedule(total: int, warmup: int, every: bool) -> Case:
         "the factor is 1 during the warm-up; it climbs": climb(1.0),
         "the cosine counts from step 0; it begins where the warm-up ends": fall(whole),
         "the cosine is stretched over `total` steps; it has total - warmup": fall(_half_wave(turn / total)),
-        "the warm-up is multiplied by a cosine that began with it; one follows the other": (
-            climb(right * whole, whole)
-        ),
+        "the warm-up is multiplied by a cosine; one follows the other": (climb(right * whole, whole)),
         "the cosine falls to -1; half of (1 + cos) ends at 0": fall((turn / length).cos()),
         "the cosine begins at 2; take half of it": fall(2 * _half_wave(turn / length)),
         "a quarter of a wave; it is half a wave, from top to bottom": fall((turn / length / 2).cos()),
@@ -179,7 +173,6 @@ def schedule(total: int, warmup: int, every: bool) -> Case:
     mistakes |= {
         "the factors are those of all steps from 0 on; give those of `steps`": counted,
         "the factors are those of the first steps; `steps` may be any": counted[: len(steps)],
-        "the fall is a root's; it follows a cosine": fall((first / (steps + 1)).clamp(max=1).sqrt()),
     }
     return Case((steps, total, warmup), right, mistakes)
 
@@ -272,10 +265,8 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
         "only the first gradient is used": variant(gradients=gradients[:1]),
         "only the last gradient is used": variant(gradients=gradients[-1:]),
         "the weight climbs along the gradient; take the step away": variant(gradients=-gradients),
-        "the gradients are used as they are, as in SGD; divide by the root of s": weight
-        - rate * gradients.sum(0),
-        "the gradients are used as they are, with the decay in them, as "
-        "SGD does; divide by sqrt(s)": descended,
+        "the gradients are used as in SGD; divide by the root of s": weight - rate * gradients.sum(0),
+        "the gradients are used as they are, with the decay in them, like SGD; divide by sqrt(s)": descended,
         "that is the sum of the steps; return the weight after them": right - weight,
     }
     return Case((weight, gradients, rate, decay), right, mistakes)
@@ -302,26 +293,15 @@ def clipped(length: float, limit: float) -> Case:
         return gradient * (limit / size).clamp(max=1.0)
 
     mistakes = {
-        "each value is cut off for itself, which turns the gradient; shorten it as a whole": gradient.clamp(
-            -limit, limit
-        ),
+        "each value is cut off, which turns the gradient; shorten the whole": gradient.clamp(-limit, limit),
         "a gradient shorter than the limit is made longer; it stays as it is": gradient * limit / norm,
-        "the result has length 1; a long gradient gets the limit's, a short one keeps its own": gradient
-        / norm,
-        "a long gradient is multiplied by the limit; divide it by its length, too": gradient
-        * (limit if long else 1),
-        "a long gradient is divided by the limit; it is multiplied by limit / length": gradient
-        / (limit if long else 1),
-        "the length is the sum of absolute values; it is the root of the sum of squares": by(
-            gradient.abs().sum()
-        ),
+        "the result has length 1; a long gradient gets the limit's, a short one its own": gradient / norm,
+        "a long gradient is multiplied by the limit; divide by its length": gradient * (limit if long else 1),
+        "a long gradient is divided by the limit; take limit / length": gradient / (limit if long else 1),
+        "the length is the sum of sizes; it is the root of the sum of squares": by(gradient.abs().sum()),
         "the length is the largest value; it is the root of the sum of squares": by(gradient.abs().max()),
         "the length lacks its root: that is the sum of squares": by(norm**2),
-        "the length is the root of the mean square; add the squares, whatever their number": by(
-            gradient.square().mean().sqrt()
-        ),
-        "a long gradient becomes zero; it is shortened": gradient * (not long),
-        "nothing is shortened": gradient,
+        "the length is the root of the mean square; add the squares": by(gradient.square().mean().sqrt()),
     }
     return Case((gradient, limit), _clipped(gradient, limit), mistakes)
 
@@ -378,12 +358,10 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
         "the images with the smallest dot product vote; take distances": shares(flat @ seen.T),
         "the differences are added up with their signs; square them first": shares(signed),
         "all training images vote": shares(distances, count),
-        "the classes are counted by the labels; one of them may have no image here": right[
+        "the classes are counted by the labels; one may have no image": right[
             :, : int(train_labels.max()) + 1
         ],
         "this is the class with most votes; return the share of each": right.argmax(1).float(),
-        "a nearer image has more to say; all k votes weigh the same": _weighted(
-            distances, train_labels, k, classes
-        ),
+        "a nearer image has more to say; votes are equal": _weighted(distances, train_labels, k, classes),
     }
     return Case((train_images, train_labels, images, k, classes), right, mistakes)

@@ -47,14 +47,13 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
     mixed = rearrange(features, "b (c g) h w -> b (g c) h w", g=groups)
     strided = rearrange(F.group_norm(mixed, groups, eps=eps), "b (g c) h w -> b (c g) h w", g=groups)
     as_size = F.group_norm(features, size, eps=eps)
-    outside, uncut = (centred / (variance.sqrt() + eps)).view(shape), (centred / divisor).flatten(2)
+    outside = (centred / (variance.sqrt() + eps)).view(shape)
     return {
         "each place is normalised for itself, over the channels of its group; mean and variance of a group "
         "run over all places, too": over(2),
         "each place is normalised over its channels, as in LayerNorm; a group has one mean and variance, "
         "over some channels and all places": over(1, 2),
-        "each channel is normalised for itself; the channels of a group "
-        "share one mean and one variance": over(3, 4),
+        "each channel is normalised for itself; those of a group share one mean and one variance": over(3, 4),
         "mean and variance run over the whole image; each group has its own": over(1, 2, 3, 4),
         "mean and variance run over the batch as well; each image has its own": over(0, 2, 3, 4),
         "this is BatchNorm, a channel over all images; GroupNorm stays within one image": over(0, 3, 4),
@@ -73,7 +72,6 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "it divides by the variance; divide by its root": (centred / (variance + eps)).view(shape),
         "the mean is not taken away": (blocks / divisor).view(shape),
         "the mean is taken away, and nothing is divided by the standard deviation": centred.view(shape),
-        "the result is still cut into groups; give it the shape of the features": uncut,
     }
 
 
@@ -228,7 +226,6 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
         "the first ReLU is missing": F.relu(short + linear_1),
         "the second ReLU is missing": F.relu(short + linear_2),
         "the last norm is missing": F.relu(short + third(F.relu(norm_2(second(start))))),
-        "a ReLU follows the shortcut": F.relu(F.relu(short) + inner),
         "a GELU stands in place of the last ReLU": F.gelu(short + inner),
     }
 
@@ -353,7 +350,6 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
             [first, last - first + 1], dim=1
         ),
         "last and first row have changed places": right.flip(1),
-        "rows and edges have changed places; the result is (K, 2)": right.T,
         "the window is cut off at row 0; rows of padding count, and have numbers below 0": right.clamp(min=0),
     }
     return Case((places, layers), right, mistakes)

@@ -6,13 +6,14 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from vit_classroom.checks import sandbox
-from vit_classroom.checks.report import Case, Piece, Verdict, first_of, same, verdict
+from vit_classroom.checks.report import Case, Piece, Verdict, first_of, randomise, same, verdict
 from vit_classroom.checks.sandbox import (
     Box,
     CheckFailed,
@@ -40,6 +41,7 @@ TROUBLES = {
     "": "it cannot be computed for this input",
 }
 COPIED = "that is the package's own 🙂 It agrees with itself. Now write yours"
+UNCHANGED = "that is the book's answer as it stands, and something else is asked."
 Check = Callable[..., None]
 """A check is called with what a reader wrote, `seed=N` to draw the same again, and `name=` for messages."""
 Arguments = tuple[Any, ...] | Mapping[str, Any]
@@ -50,8 +52,21 @@ Parts = dict[str, float]
 RAISES = "\n\nRaises:\n    CheckFailed: it differs; the message names the mistake."
 
 
-def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], None]) -> Check:
-    """Make a check, with the name and docstring of `described`: it leaves nothing behind."""
+class Instead(NamedTuple):
+    """What is asked in place of the package's own: what gives the right results, and what was not asked.
+
+    The others stand by a sentence that says so. All are functions, or all classes.
+    """
+
+    answer: Callable[..., Any]
+    others: Mapping[str, Callable[..., Any]]
+
+
+def check(piece: Piece, described: Callable[..., Any], judge: Callable[..., None]) -> Check:
+    """Make a check, with the name and docstring of `described`: it leaves nothing behind.
+
+    With `.varied(instead)` it becomes one of another task, on the same inputs.
+    """
 
     def checked(theirs: Any, /, *, seed: int | None = None, name: str = "") -> None:
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
@@ -62,7 +77,8 @@ def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], No
             except CheckFailed as failure:
                 said = str(failure)
                 if name and said.startswith(f"{piece.name}: "):  # what it is called where it is asked for
-                    failure.args = (said.replace(piece.name, name, 1),)
+                    said = said.replace(piece.name, name, 1).replace(f"`{piece.name}`", f"`{name}`")
+                    failure.args = (said,)
                 failure.add_note(f"checks.{described.__name__}(..., seed={drawn}) draws the same again.")
                 raise failure.with_traceback(None) from None
         agree = "values and gradients" if piece.gradients else "values"
@@ -72,7 +88,31 @@ def check(piece: Piece, described: Callable[..., Any], judge: Callable[[Any], No
         setattr(checked, name, getattr(described, name))
     checked.__doc__ = inspect.cleandoc(described.__doc__ or "") + RAISES
     vars(checked)["piece"] = piece
+    vars(checked)["varied"] = lambda instead: check(
+        piece, described, functools.partial(judge, instead=instead)
+    )
     return checked
+
+
+def _varied(piece: Piece, cases: Sequence[Case], instead: Instead) -> list[Case]:
+    """Return cases of which something else has to come than the package's."""
+
+    def of(function: Callable[..., Any], case: Case) -> Any:
+        return first_of(piece, function(*_copies(case.inputs)))
+
+    return [
+        replace(
+            case,
+            expected=of(instead.answer, case),
+            mistakes={said: of(other, case) for said, other in instead.others.items()},
+            others=(),
+        )
+        for case in cases
+    ]
+
+
+def _called(cls: Callable[..., nn.Module], given: Arguments) -> nn.Module:
+    return cls(**given) if isinstance(given, Mapping) else cls(*given)
 
 
 def hand_made_check(piece: Piece) -> Callable[[Callable[[Any], None]], Check]:
@@ -112,9 +152,11 @@ def function_check(
             call_, result, where, exact=exact or number, number=number, gradients=gradients and not number
         )
 
-        def judge(function: object) -> None:
-            given = settings() if callable(settings) else settings
-            judge_function(piece, function, ours, _all_drawn(draw, given), forbidden)
+        def judge(function: object, instead: Instead | None = None) -> None:
+            cases = _all_drawn(draw, settings() if callable(settings) else settings)
+            if instead is not None:
+                cases = _varied(piece, cases, instead)
+            judge_function(piece, function, instead.answer if instead else ours, cases, forbidden)
 
         return check(piece, draw, judge)
 
@@ -148,12 +190,18 @@ def class_check(
     piece = Piece(call, result, where, pair=pair)
 
     def decorated(draw: Draw) -> Check:
-        def judge(cls: object) -> None:
+        def judge(cls: object, instead: Instead | None = None) -> None:
             tried: list[Arguments] = []
             every = arguments if isinstance(arguments, list) else [arguments]
             for given in every:
-                ours = reference(**given) if isinstance(given, Mapping) else reference(*given)
+                ours = _called(reference, given)
                 cases = functools.partial(_all_drawn, draw, settings, ours)
+                if instead is not None:
+                    drawn, ours = cases(), randomise(_called(instead.answer, given))
+                    others = {said: _called(other, given).eval() for said, other in instead.others.items()}
+                    for other in others.values():
+                        _give_weights(other, ours)
+                    cases = functools.partial(_varied, piece, drawn, Instead(ours, others))
                 hint = (
                     f"they are right for {tried[0]} and not for {given}, so an argument is not used"
                     if tried
@@ -190,7 +238,7 @@ def _judged(piece: Piece, *first: str) -> Iterator[Parts]:
     try:
         yield right
     except CheckFailed as failure:
-        failure.parts = {} if COPIED in str(failure) else right
+        failure.parts = {} if any(said in str(failure) for said in (COPIED, UNCHANGED)) else right
         raise
 
 

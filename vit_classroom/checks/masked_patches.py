@@ -52,16 +52,13 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     means, levels = pixels.mean(2), _levels(pixels.mean(2))
     right = _numbered(levels)
     by_column = rearrange(right, "b (i j) -> b (j i)", i=rows)
-    as_tens, as_bytes = (
-        levels.long() * torch.tensor([100, 10, 1]),
-        (means / 16).long() * torch.tensor([256, 16, 1]),
-    )
+    as_tens = levels.long() * torch.tensor([100, 10, 1])
     mistakes = {
         "red counts least and blue most; it is 64 r + 8 g + b": _numbered(levels.flip(-1)),
         "the channels are added without 64 and 8, so that colours share a number": levels.sum(-1).long(),
         "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": as_tens.sum(-1),
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
-        "the 255 is spread over 0 to 7 and rounded; the eight bins have the same width, 32": _numbered(
+        "the 255 is spread over 0 to 7 and rounded; eight bins are 32 wide": _numbered(
             (means / 255 * 7).round()
         ),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
@@ -69,9 +66,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
         "the patches come column by column; they come row by row": by_column,
-        "it is still a grid: flatten it to (B, N)": right.view(batch, rows, columns),
         "these are three levels a patch; make one number of them": levels.long(),
-        "these are levels of 0 to 15, 4 bits; 3 bits are 8 levels": as_bytes.sum(-1),
         "the numbers begin at 1; they begin at 0": right + 1,
         "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
     }
@@ -110,27 +105,17 @@ def corrupted(batch: int, count: int, dim: int) -> Case:
     stays = "no patch is left as it is"
     kinds = {  # of patches: masked, and replaced by another
         "patches that were not chosen are corrupted, too": (low, middle),
-        "the patches that were not chosen are corrupted, and the chosen ones are left": (
-            (~chosen & low, ~chosen & middle)
-        ),
+        "the patches that were not chosen are corrupted, not the chosen": ((~chosen & low, ~chosen & middle)),
         "every chosen patch is masked; one in ten is replaced and one in ten left": (chosen, never),
         "no patch is replaced by another": (chosen & low, never),
         f"{stays}: those above 0.9 are replaced, too": (chosen & low, chosen & ~low),
         f"{stays}: those above 0.9 are masked": (chosen & ~middle, chosen & middle),
-        "shares have changed places: below 0.8 stands the mask token, from 0.8 to 0.9 another patch": (
-            (chosen & middle, chosen & low)
-        ),
-        "the order is turned round: 0.1 and 0.2 are the limits here": (
-            (chosen & (fate >= 0.2), chosen & (fate < 0.1))
-        ),
-        "from 0.9 on stands another patch, and those from 0.8 to 0.9 stay; it is the other way round": (
-            (chosen & low, chosen & high)
-        ),
+        "shares have changed places: below 0.8 stands the mask token": ((chosen & middle, chosen & low)),
+        "the order is turned round: 0.8 comes first": ((chosen & (fate >= 0.2), chosen & (fate < 0.1))),
+        "from 0.9 on stands another patch; those are the ones that stay": ((chosen & low, chosen & high)),
     }
     mistakes = {sentence: _by(*kind, *values) for sentence, kind in kinds.items()} | {
-        "the mask token is added to the patch; it takes its place": torch.where(
-            masked, embeddings + token, right
-        ),
+        "the mask token is added; it replaces the patch": torch.where(masked, embeddings + token, right),
         "zeros stand where the mask token belongs": torch.where(masked, torch.zeros(dim), right),
         "the other patch is added; it takes the place": torch.where(replaced, embeddings + others, right),
         "only the corrupted patches are returned; the others belong to the sequence": right[chosen],
@@ -171,7 +156,6 @@ def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
         "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
         "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
         "softmax is taken twice: cross_entropy takes logits": twice,
-        "the sign is turned": -right,
         "these are the losses of the single patches; return their mean": each[chosen],
         "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
         "this is the share of right answers; return the loss": correct.mean(),
@@ -180,8 +164,7 @@ def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
     }
     if scale > 100:
         mistakes |= {
-            "large logits end in an infinite loss: a probability rounds to 0; take log_softmax": right
-            + torch.inf,
+            "large logits end in an infinite loss: shares round to 0; take log_softmax": right + torch.inf,
             "large logits end in no number: exp overflows; take log_softmax": right * torch.nan,
         }
     return Case((logits, targets, chosen), right, mistakes)
@@ -211,16 +194,11 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     mistakes = {
         "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
         "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
-        "the images are run together: (B, visible, D)": tokens[~hidden],
         "the first patches of each image are kept, whichever they are": tokens[:, :visible],
         "the last patches of each image are kept, whichever they are": tokens[:, count - visible :],
         "all images lose the patches of the first": first,
-        "the patches come in reverse order": right.flip(1),
-        "the axes have changed places: (B, visible, D)": right.mT,
         "nothing is left out": tokens.clone(),
-        "these are the means of the visible patches; keep each": right.mean(1),
         "these are the places of the visible patches; return the patches": places.to(tokens.dtype),
-        "the images have changed places": right.flip(0),
     }
     return Case((tokens, hidden), right, mistakes)
 
@@ -264,9 +242,6 @@ def downsized_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "red counts least and blue most; it is 64 r + 8 g + b": _cut(means.flip(-1)),
         "these are three levels a piece; make one number of them": levels.long(),
-        "the pieces are still a square: flatten them to 16": right.view(*right.shape[:2], 4, 4),
-        "patches and pieces have changed places: (B, N, 16)": right.mT,
-        "patches and pieces are run together: (B, N, 16)": right.flatten(1),
         "the images are taken to be from 0 to 1; they are from 0 to 255": _cut(means * 256),
     }
     return Case((images, size), right, mistakes)
@@ -297,12 +272,10 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
         "it is not divided by the standard deviation": centred,
         "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
-        "each colour is brought to mean 0 by itself; all values of a patch go together": normalised(
-            colours, 2, 1e-6
-        ).flatten(2),
-        "all patches of an image go together; each has its own mean and variance": normalised(
-            patches, (1, 2), 1e-6
+        "each colour is brought to mean 0 by itself; take all together": normalised(colours, 2, 1e-6).flatten(
+            2
         ),
+        "all patches of an image go together; each goes by itself": normalised(patches, (1, 2), 1e-6),
         "it runs over the patches; it runs over the values of one patch": normalised(patches, 1, 1e-6),
         "1e-6 is added to the standard deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),
         "the sum of squares is divided by one less than their number (torch's usual); divide by their "
@@ -311,6 +284,5 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "the 1e-6 is missing, and a patch of one colour would divide by zero": centred / variance.sqrt(),
         "it is scaled to 0 to 1; take mean and variance": (patches - low) / (high - low),
         "it has length 1 and not variance 1": centred / centred.norm(dim=-1, keepdim=True),
-        "the sign is turned": -_standardised_patches(patches),
     }
     return Case((patches,), _standardised_patches(patches), mistakes)

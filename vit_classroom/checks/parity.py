@@ -45,7 +45,6 @@ def qkv_from_jax(heads: int, width: int) -> Case:
         "the keys come first; the order is q, k, v": _packed(key, query, value),
         "the values come before the keys; the order is q, k, v": _packed(query, value, key),
         "the order is turned round; it is q, k, v": _packed(value, key, query),
-        "the three are not joined: (3, D, D) has to become (3 D, D)": flat.mT,
         "the queries stand in all three places": _packed(query, query, query),
     }
     return Case((query, key, value), right, mistakes)
@@ -86,14 +85,13 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
         f"each place takes its nearest neighbour, area on area (PyTorch's default mode); {take}, corner on "
         "corner": table[places * old // new],
         f"each place takes its left neighbour alone; {take}": table[left],
-        "the two shares have changed places: the nearer neighbour has the larger one": (
+        "the two shares have changed places: the nearer has the larger": (
             _between(table, corners, swapped=True)
         ),
         "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
             _between(table, corners, swapped=True, last=old - 2)
         ),
         "each place takes both neighbours in equal shares; the nearer one has the larger": both,
-        "the table is turned round": _between(table, corners).flip(0),
     }
     return Case((table, new), _stretched(table, new), mistakes)
 

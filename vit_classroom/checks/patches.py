@@ -115,18 +115,12 @@ def patch_embedding(reference: patches.PatchEmbedding, batch: int, rows: int, co
     right = reference(images)
     wrong = _wrong_cuts(images, size) | _reshaped(images, size)
     mistakes = {sentence: layer(cut) for sentence, cut in wrong.items()} | {
-        "the images are divided by 255; that is left to the caller": layer(
-            patches.patchify(images / 255, size)
-        ),
-        "the colours are turned round, blue first; keep their order": layer(
-            patches.patchify(images.flip(1), size)
-        ),
+        "the images are divided by 255; the caller does that": layer(patches.patchify(images / 255, size)),
+        "the colours are turned round; keep their order": layer(patches.patchify(images.flip(1), size)),
         "a ReLU follows the projection; equation 1 is linear": right.relu(),
         "a GELU follows the projection; equation 1 is linear": F.gelu(right),
         "the bias is not added": right - layer.bias,
-        "the bias is added twice": right + layer.bias,
         "the embeddings are normalised; equation 1 has no norm": F.layer_norm(right, right.shape[-1:]),
-        "the last two axes are swapped: one row for each patch, (B, N, D)": right.mT,
     }
     return Case((images,), right, mistakes)
 
@@ -150,15 +144,12 @@ def overlapping_patches(batch: int, channels: int, height: int, width: int, size
     unfolded, padded = F.unfold(images, size, stride=stride), F.pad(images, [size // 2] * 4)
     apart, anew = _windows(images, size, size - stride, order), unfolded.reshape(right.shape)
     mistakes = {sentence: _windows(images, size, stride, wrong) for wrong, sentence in ORDERS.items()} | {
-        "the last two axes are swapped: one row for each patch, (B, N, P P C)": right.mT,
         "the last two axes are swapped, and F.unfold puts channels first inside a patch": unfolded,
         "the rows of F.unfold are cut anew by reshape; its last two axes have to change places": anew,
         "the stride is not used: the patches lie side by side": _windows(images, size, size, order),
         "the windows move by patch_size - stride; the stride itself is the step": apart,
         "patch_size and stride have changed places": _windows(images, stride, size, order),
-        "the images are padded; windows that would not fit are left out": _windows(
-            padded, size, stride, order
-        ),
+        "the images are padded; windows that do not fit are left out": _windows(padded, size, stride, order),
     }
     return Case((images, size, stride), right, mistakes)
 

@@ -34,17 +34,12 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
         f"{divided} one of the two lengths, {own}; divide by both": dots / lengths[:, None],
         f"{divided} {squared}; {both}": dots / lengths**2,
         f"{divided} {squared}, {own}; {both}": dots / lengths[:, None] ** 2,
-        "the lengths are taken over the places; each vector has its own, so take dim=-1": (
-            by_column @ by_column.T
-        ),
-        "all vectors are divided by one length, that of the whole table; each has its own": dots
-        / vectors.norm() ** 2,
-        "the sign is lost: a cosine runs from -1 to 1": cosines.abs(),
+        "the lengths are taken over the places; each vector has its own: dim=-1": (by_column @ by_column.T),
+        "all vectors are divided by the whole table's length; each has its own": dots / vectors.norm() ** 2,
         "the cosines are squared": cosines.square(),
         "this is 1 less the cosine, a distance; like vectors must get 1": 1 - cosines,
         "these are the distances between the vectors; like vectors must get 1": torch.cdist(vectors, vectors),
         "a softmax stands over the cosines": cosines.softmax(-1),
-        "the cosines are mapped to 0 to 1; leave them from -1 to 1": (cosines + 1) / 2,
     }
 
 
@@ -67,22 +62,12 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
     right = cosines.view(*grid, *grid)
     shaped = {sentence: wrong.reshape(right.shape) for sentence, wrong in _likeness_mistakes(vectors).items()}
     mistakes = shaped | {
-        "the mean vector is taken away first; the equation does not": _cosines(
-            vectors - vectors.mean(0)
-        ).view(right.shape),
+        "the mean vector is taken away first; keep it": _cosines(vectors - vectors.mean(0)).view(right.shape),
         "each vector's own mean is taken away first; the equation does not": _cosines(
             vectors - vectors.mean(1, keepdim=True)
         ).view(right.shape),
-        "one row for each patch is right, and each row is a map: reshape to (gh, gw, gh, gw)": cosines,
-        "the maps are still flat: two axes for the patch, two for the others": cosines.view(*grid, -1),
-        "the patches are still in one row: two axes for the patch, two for the others": cosines.view(
-            -1, *grid
-        ),
-        "the axes stand in the order (gh, gh, gw, gw); the patch comes first, with row and "
-        "column": right.transpose(1, 2),
-        "rows and columns of the grid are swapped: (gh, gw, gh, gw)": cosines.reshape(
-            *grid[::-1], *grid[::-1]
-        ),
+        "the axes stand in the order (gh, gh, gw, gw); the patch comes first": right.transpose(1, 2),
+        "rows and columns of the grid swap: (gh, gw, gh, gw)": cosines.reshape(*grid[::-1], *grid[::-1]),
     }
     return Case((vectors, grid), right, mistakes)
 
@@ -133,9 +118,7 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         "each place takes its nearest neighbour; bilinear is asked for": nearest,
         "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
         "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
-        "rows and columns of the old grid are swapped: patches come row by row": resized(
-            grid=(old[1], old[0])
-        ),
+        "rows and columns of the old grid swap: patches come row by row": resized(grid=(old[1], old[0])),
         "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
         as_line: line,
         f"{as_line}, and let corners stay corners": loose,
@@ -173,7 +156,6 @@ def centred_similarity(count: int, dim: int) -> Case:
     """
     vectors = _vectors(count, dim)
     cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
-    both = cosines - cosines.mean(0) - cosines.mean(1, keepdim=True) + cosines.mean()
     moved, rows = unit - unit.mean(0), cosines - cosines.mean(1, keepdim=True)
     by_row, by_all = (_cosines(vectors - mean) for mean in (vectors.mean(1, keepdim=True), vectors.mean()))
     spread = (vectors - vectors.mean(0)) / vectors.std(0)
@@ -183,11 +165,9 @@ def centred_similarity(count: int, dim: int) -> Case:
         "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": by_all,
         "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
         "the rows of the cosines are centred; the vectors are what moves": rows,
-        "rows and columns of the cosines are centred, which is not yet a cosine; centre the vectors": both,
         "the vectors are brought to length 1 first and centred then; centre first": _cosines(moved),
         "the values are divided by their spread as well; only the mean is taken away": _cosines(spread),
         "the median is taken away; take the mean": _cosines(vectors - vectors.median(0).values),
-        "the mean vector is added; take it away": _cosines(vectors + vectors.mean(0)),
         "these are the correlations of the D values; compare the N vectors": torch.corrcoef(vectors.T),
     }
     right = _centred_similarity(vectors)
@@ -224,26 +204,18 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
     rows, columns = raw_rows - mean, raw_columns - mean
     both = rows + columns
     whole, length = table.square().sum(), centred.square().sum()
-    raw, each = raw_rows + raw_columns, both.square().sum(-1) / centred.square().sum(-1)
+    raw = raw_rows + raw_columns
     own = vectors - vectors.mean(1, keepdim=True)
     mistakes = {
         "the mean vector is still in it: centre first": (raw - mean).square().sum() / whole,
-        "the mean vector is counted twice, in the rows and in the columns; centre first": (
-            raw.square().sum() / whole
-        ),
+        "the mean vector counts twice, in rows and in columns; centre first": (raw.square().sum() / whole),
         "only the parts are centred; the whole must be as well": both.square().sum() / whole,
         "only the whole is centred; rows and columns must be as well": raw.square().sum() / length,
         "the columns are left out": rows.expand_as(table).square().sum() / length,
         "the rows are left out": columns.expand_as(table).square().sum() / length,
-        "the squares of rows and columns are added without how often each occurs: a row's part "
-        "belongs to gw patches": (rows.square().sum() + columns.square().sum()) / length,
         "this is the share of the rest: 1 less what is asked": 1 - right,
-        "the lengths are not squared": both.norm(dim=-1).sum() / centred.norm(dim=-1).sum(),
         "this is the root of the share: the lengths are not squared": right.sqrt(),
-        "the share is the mean of each patch's own; divide the sums": each.mean(),
-        "rows and columns of the grid are swapped: patches come row by row": _additive_share(
-            vectors, (grid[1], grid[0])
-        ),
+        "rows and columns are swapped: patches go row by row": _additive_share(vectors, (grid[1], grid[0])),
         "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(own, grid),
         "the squared length is not divided by that of the whole": both.square().sum(),
     }

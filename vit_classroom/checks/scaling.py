@@ -1,6 +1,7 @@
 """Checks of chapter 12: operations, bytes, and what a machine can give."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,34 +34,22 @@ def block_flops(count: int) -> Case:
     dim, hidden = 8 * draw(4, 12), 8 * draw(13, 40)
     tokens = torch.randint(20, 300, (count,))
     right = _block_flops(tokens, dim, hidden)
-    projections, pairs, mlp = right
-    mistakes = {
+    factors: dict[str, tuple[Any, Any, Any]] = {
+        "queries, keys and values are one product with D x D; they are three": (1 / 2, 1, 1),
+        "the output projection is missing: D x D, after the heads are joined": (3 / 4, 1, 1),
+        "only the output projection is there; queries, keys and values are three more": (1 / 4, 1, 1),
+        "one of the two products between pairs is missing: q k^T, and A v": (1, 1 / 2, 1),
+        "each pair of tokens costs one operation here; it costs D values' worth": (1, 1 / dim, 1),
+        "the products between pairs grow with T; every token meets every token": (1, 1 / tokens, 1),
+        "the MLP has one product here; it has two": (1, 1, 1 / 2),
+        "the MLP is D wide inside; it is M wide": (1, 1, dim / hidden),
+    }
+    rows = {said: zip(right, times, strict=True) for said, times in factors.items()}
+    mistakes = {said: torch.stack([row * by for row, by in pairs]) for said, pairs in rows.items()} | {
         "a multiply-add counts once; here it counts as 2 operations": right / 2,
         "a multiply-add counts as 2 operations, and here they count twice": 2 * right,
-        "queries, keys and values are one product with D x D; they are three": torch.stack(
-            [projections / 2, pairs, mlp]
-        ),
-        "the output projection is missing: D x D, after the heads are joined": torch.stack(
-            [0.75 * projections, pairs, mlp]
-        ),
-        "only the output projection is there; queries, keys and values are three more": torch.stack(
-            [projections / 4, pairs, mlp]
-        ),
-        "one of the two products between pairs is missing: q k^T, and A v": torch.stack(
-            [projections, pairs / 2, mlp]
-        ),
-        "each pair of tokens costs one operation here; it costs D values' worth": torch.stack(
-            [projections, pairs / dim, mlp]
-        ),
-        "the products between pairs grow with T; every token meets every token": torch.stack(
-            [projections, pairs / tokens, mlp]
-        ),
-        "the MLP has one product here; it has two": torch.stack([projections, pairs, mlp / 2]),
-        "the MLP is D wide inside; it is M wide": torch.stack([projections, pairs, mlp * dim / hidden]),
         "the last two rows have changed places: projections, pairs, MLP": right[[0, 2, 1]],
         "the first two rows have changed places: projections, pairs, MLP": right[[1, 0, 2]],
-        "it is transposed: (3, n)": right.T,
-        "these are the sums; each part has a row of its own": right.sum(0),
         "these are shares; return the operations": right / right.sum(0),
         "a class token is added; `tokens` counts it already": _block_flops(tokens + 1, dim, hidden),
     }
@@ -126,25 +115,19 @@ def roofline(count: int) -> Case:
         "it takes the larger of the two limits; the smaller one binds": slope.clamp(min=peak),
         "the roof is missing: no more than `peak`": slope,
         "the slope is missing: bytes have to come first": torch.full_like(right, peak),
-        "the intensity stands on its head: operations a byte, not bytes an operation": (
-            bandwidth / intensity
-        ).clamp(max=peak),
-        "the intensity is compared with the peak; multiply it by the bandwidth first": intensity.clamp(
-            max=peak
-        ),
+        "the intensity stands on its head: it is operations a byte": (bandwidth / intensity).clamp(max=peak),
+        "the intensity is held against the peak; multiply by the bandwidth first": intensity.clamp(max=peak),
         "these are operations a byte; multiply by the bandwidth, and cap": intensity,
         "these are seconds; return operations a second": torch.maximum(working, moving),
-        "these are seconds, and of the smaller kind; return operations a second": torch.minimum(
-            working, moving
-        ),
+        "these are seconds, the smaller ones; return operations a second": torch.minimum(working, moving),
         "this is a share of the peak; return operations a second": right / peak,
         "moving and working are done one after the other; here they overlap": operations / (working + moving),
         "these are bytes a second; return operations a second": right / intensity,
         "this is the ridge, where the slope meets the roof": torch.full_like(right, ridge),
         "peak and bandwidth have changed places": (peak * intensity).clamp(max=bandwidth),
-        "the operations are compared with the bandwidth; divide them by the bytes moved": (
-            bandwidth * operations
-        ).clamp(max=peak),
+        "the operations are compared with the bandwidth; divide by bytes": (bandwidth * operations).clamp(
+            max=peak
+        ),
     }
     return Case((operations, moved, peak, bandwidth), right, mistakes)
 
@@ -177,9 +160,7 @@ def crossover_side(exact: bool) -> Case:
         "the side is rounded down; there the pairs still take less": patch * math.isqrt(level - 1),
         "it is compared with the MLP alone; the projections belong to the rest as well": side(hidden),
         "it is compared with the projections alone; the MLP belongs to the rest as well": side(2 * dim),
-        "all of attention is compared with the MLP; compare the pairs with everything else": side(
-            hidden - 2 * dim
-        ),
+        "all of attention is held against the MLP; hold pairs against all else": side(hidden - 2 * dim),
         "one of the two products between pairs is missing": side(2 * level),
         "the output projection is missing: the projections are four": side(hidden + 1.5 * dim),
         "queries, keys and values are one product with D x D; they are three": side(hidden + dim),
@@ -187,9 +168,7 @@ def crossover_side(exact: bool) -> Case:
         "these are patches along a side; multiply by the patch size": side(level) // patch,
         "that is the number of patches; return the image's side in pixels": level,
         "that is the number of tokens; return the image's side in pixels": level + 1,
-        "that is not a multiple of the patch size: round up the patches, not the pixels": math.ceil(
-            patch * math.sqrt(level)
-        ),
+        "that is not a multiple of the patch size: round up patches": math.ceil(patch * math.sqrt(level)),
         "the side is not rounded: images have whole patches": patch * math.sqrt(level),
         "the root is missing: N patches are sqrt(N) along a side": patch * level,
     }
@@ -217,9 +196,9 @@ def checkpointed_bytes() -> Case:
     right = (groups - 1) * kept + every * block
     mistakes = {
         "a checkpoint stands before every block here; each group has one": (depth - 1) * kept + every * block,
-        "the blocks of other groups keep their inputs, too; each group keeps one": (depth - every) * kept
+        "other groups' blocks keep their inputs; each group keeps one": (depth - every) * kept
         + every * block,
-        "the input of the group that is computed again counts twice; its blocks have it": groups * kept
+        "the input of the group computed again counts twice; its blocks have it": groups * kept
         + every * block,
         "only one block is there in full; the whole group is computed again": (groups - 1) * kept + block,
         "the other groups' inputs are missing": every * block,
@@ -265,7 +244,7 @@ def deepest(whole: bool) -> Case:
         "the MLP is D wide inside; it is 4 D wide": budget // (12 * tokens * dim**2 + pairs),
         "the projections are missing: four of D x D": budget // (16 * tokens * dim**2 + pairs),
         "the output projection is missing": budget // (22 * tokens * dim**2 + pairs),
-        "queries, keys and values are one product with D x D; they are three": budget
+        "queries, keys and values are one product here; they are three": budget
         // (20 * tokens * dim**2 + pairs),
         "that is the cost of a block; divide the budget by it": block,
         "that is what is left of the budget; return the number of blocks": budget % block,

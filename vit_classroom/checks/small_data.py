@@ -34,7 +34,7 @@ def mixup(shape: tuple[int, ...]) -> Case:
     one, mean = share[:1].expand(count), share.mean().expand(count)
     turned, rolled = torch.arange(count).flip(0), torch.arange(count).roll(1)
     mistakes = {
-        "the shares have changed places: a value keeps `share`, its partner gives the rest": _mixup(
+        "the shares have changed places: a value keeps `share` of itself": _mixup(
             values, partners, 1 - share
         ),
         "the share of the first pair is used for all; each pair has its own": _mixup(values, partners, one),
@@ -49,7 +49,6 @@ def mixup(shape: tuple[int, ...]) -> Case:
         "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
         + kept[partners] * theirs,
         "both are multiplied by the same share; the partner gives 1 - share": kept * (values + theirs),
-        "the values come back as they are": values,
         "these are the partners; blend them with the values": theirs,
     }
     return Case((values, partners, share), _mixup(values, partners, share), mistakes)
@@ -90,7 +89,7 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
     right = on_grid()
     image, grid = (rearrange(z, "b (gh gw) m -> b m gh gw", gh=rows) for z in (hidden, right))
     seen = _depthwise(F.pad(hidden.reshape(image.shape), (1, 1, 1, 1)), kernel, bias)
-    summed, shared = on_grid(bias=None).sum(-1, keepdim=True) + bias, kernel[:1].expand_as(kernel)
+    shared = kernel[:1].expand_as(kernel)
     mistakes = {
         "rows and columns of the grid have changed places": on_grid(rows=columns),
         "the tokens are read column by column; they come row by row": on_grid(order="gw gh"),
@@ -98,9 +97,7 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         "(B, M, N) first": seen.flatten(2).mT,
         "the tokens are reshaped to the grid and back without moving the hidden values: (B, N, M) has to "
         "become (B, M, N) first": seen.reshape(batch, -1, width),
-        "the result is reshaped to tokens without moving the hidden values to the end": grid.reshape(
-            batch, -1, width
-        ),
+        "the result is reshaped to tokens, the hidden values not moved last": grid.reshape(batch, -1, width),
         "the result is still a grid; make tokens of it, (B, N, M)": grid,
         "the bias is missing": on_grid(bias=None),
         "what it read is added; that is left to the caller": hidden + right,
@@ -112,7 +109,6 @@ def neighbours(batch: int, rows: int, columns: int, width: int) -> Case:
         "there is no padding, and the border is lost; take padding=1": _depthwise(image, kernel, bias)
         .flatten(2)
         .mT,
-        "the hidden values are added up; each has a kernel and a result of its own (groups=M)": summed,
         "all hidden values share the first kernel; each has its own": on_grid(kernel=shared),
     }
     return Case((hidden, kernel, bias, rows), right, mistakes)
@@ -170,7 +166,7 @@ def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
     gram = first @ first.T
     norms = {
         "the matrix is not divided by its norm before the first round": torch.ones(()),
-        "the matrix is divided by its largest singular value; divide by gradient.norm()": (
+        "the matrix is divided by its largest singular value; take norm()": (
             torch.linalg.matrix_norm(gradient, 2)
         ),
         "each row is divided by its own norm; the matrix has one": gradient.norm(dim=1, keepdim=True),
@@ -179,12 +175,10 @@ def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
         "the matrix is divided by the square of its norm": gradient.square().sum(),
     }
     polynomials: dict[str, Polynomial] = {
-        "the powers are taken value by value; G = X X^T and G^2 are matrix products": (
+        "the powers are taken value by value; take matrix products": (
             lambda x, gram: A * x + B * x**3 + C * x**5
         ),
-        "G is squared value by value; G^2 is the matrix product G G": (
-            lambda x, gram: A * x + (B * gram + C * gram**2) @ x
-        ),
+        "G is squared value by value, not G @ G": (lambda x, gram: A * x + (B * gram + C * gram**2) @ x),
         "c multiplies G; it multiplies G^2": lambda x, gram: A * x + (B * gram + C * gram) @ x,
         "b and c have changed places": lambda x, gram: A * x + (C * gram + B * gram @ gram) @ x,
         "the minus sign of b is lost": lambda x, gram: A * x + (C * gram @ gram - B * gram) @ x,
@@ -251,9 +245,7 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
         "the factor is that of the whole matrix; take rows and columns of a part": whole * made,
         "the factor lacks its root": tall**2 * made,
         "the factor is turned round: sqrt(rows / columns)": wide * made,
-        "the factor is below 1 where a part has more columns than rows; it is at least 1": (
-            (rows / columns) ** 0.5 * made
-        ),
+        "the factor is below 1 where a part is wide; it is at least 1": ((rows / columns) ** 0.5 * made),
         "the weight climbs along the gradient; take the step away": -tall * made,
         "the gradient is used as it is; make its parts orthogonal": tall * gradient,
         "a part takes every so many rows; parts stand one below the other": tall * interleaved,
@@ -325,9 +317,7 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
     same_square = square(half, centres=centres[:1].expand(batch, 2))
     erased = {
         "all images lose the same square; each has its own centre": same_square,
-        "row and column have changed places; a centre is (row, column)": square(
-            half, centres=centres.flip(1)
-        ),
+        "row and column have changed places: (row, column)": square(half, centres=centres.flip(1)),
         "the square is twice too wide; half of its side lies on each side of the centre": square(2 * half),
         "the square is half as wide as it must be": square(half / 2),
         "a cross is erased; a pixel is inside if its row and its column are: & in place of |": down | across,
@@ -343,9 +333,7 @@ def erase(batch: int, channels: int, side: int, share: float) -> Case:
         "only the first channel is erased": filled(only_first),
         "pixel i is taken to lie at i; its middle lies at i + 0.5": filled(square(half, middles - 0.5)),
         "the square begins at the centre; half of it lies before": begun,
-        "a square that reaches over the border is lost, or wraps: a negative "
-        "index counts from the end": wrapped,
+        "a square that reaches over the border is lost, or wraps: negative ones count from the end": wrapped,
         "a circle is erased; asked for is a square": filled(circle),
-        "nothing is erased": images,
     }
     return Case((images, centres, share), _erased(images, centres, share), mistakes)

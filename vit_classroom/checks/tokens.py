@@ -50,9 +50,7 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
             class_token + position[:, :1],
         ),
         "the class token gets no position; equation 1 adds E_pos to every token": (class_token, placed),
-        "the patches get the positions from 0 on, and the class token none": (
-            (class_token, embeddings + position[:, :-1])
-        ),
+        "the patches get positions from 0, class token none": ((class_token, embeddings + position[:, :-1])),
         "only the class token gets its position": (class_token + position[:, :1], embeddings),
     }
     right = plain + position
@@ -65,17 +63,13 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
             [torch.cat([class_token[:1], zero[1:]]), embeddings], 1
         )
         + position,
-        "the class token is added a second time, to every patch": torch.cat(
-            [class_token, embeddings + first], 1
-        )
+        "the class token is added again, to every patch": torch.cat([class_token, embeddings + first], 1)
         + position,
         "the class token is the mean of the patches; it is the parameter": torch.cat(
             [embeddings.mean(1, keepdim=True), embeddings], 1
         )
         + position,
-        "the class token stands last; equation 1 puts it first": (
-            torch.cat([embeddings, class_token], 1) + position
-        ),
+        "the class token stands last; it is the first": (torch.cat([embeddings, class_token], 1) + position),
         "the positions are not added": plain,
         "the positions are added twice": plain + 2 * position,
         "the positions are multiplied; equation 1 adds them": plain * position,
@@ -135,13 +129,8 @@ def grid_position(reference: _GridPosition) -> Case:
         "row and column are joined side by side; here they are added": joined,
         "row and column are multiplied; here they are added": down * across,
         "row and column are averaged; here they are added": grid / 2,
-        "the column's vector is taken away; here it is added": down - across,
     }
-    mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {
-        "the grid is not flattened: the result is (1, N, D)": grid,
-        "the grid is not flattened: the result is (1, N, D), N in place of rows and columns": grid[None],
-        "the first axis is missing: (1, N, D) can be added to any batch": grid.flatten(0, 1),
-    }
+    mistakes = {sentence: wrong.flatten(0, 1)[None] for sentence, wrong in flat.items()} | {}
     return Case((), reference(), mistakes, f"{len(reference.row)} rows and {len(reference.column)} columns")
 
 

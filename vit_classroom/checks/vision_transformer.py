@@ -264,9 +264,7 @@ def _forgotten(
         "queries, keys and values are one matrix of D x D; they are three": -2 * dim * (dim + 1) * depth,
         "the output projection of the attention is missing": -dim * (dim + 1) * depth,
         "the MLP has one layer here; it has two": -(mlp_dim + 1) * dim * depth,
-        "there are as many patches as along one side, image / patch; square that": (
-            image_size // patch_size - patches
-        )
+        "there are as many patches as on one side; square image / patch": (image_size // patch_size - patches)
         * dim,
         "there is one block only: multiply by the depth": -block * (depth - 1),
         "a patch has one channel here: P P C values": -(values - patch_size**2) * dim,
@@ -305,9 +303,7 @@ def _mean_mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[st
     read = {
         "the head reads the class token; here it reads the mean of the patches": first,
         "the class token is in the mean; leave it out, [:, 1:]": encoded.mean(1),
-        "the mean leaves the last patch out in place of the class token, which is number 0": (
-            encoded[:, :-1].mean(1)
-        ),
+        "the mean leaves the last patch out, not the class token, number 0": (encoded[:, :-1].mean(1)),
         f"the mean is {early}": encoder.norm(last[:, 1:].mean(1)),
         f"the mean of all tokens is {early}, and the class token is left out": encoder.norm(last.mean(1)),
         "the final norm is missing": last[:, 1:].mean(1),

@@ -5,9 +5,12 @@ import json
 import os
 
 import pytest
+from hand_ins import nbgrader, put_into
 from project_facts import ROOT
 
+from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.notebooks import Chapter, cells_of, read_chapter
+from vit_lab.cli import main
 
 NAME = "03_attention"
 SECOND_CHECK = "check-MultiHeadSelfAttention"
@@ -36,6 +39,24 @@ def answers(chapter):
 @pytest.fixture(scope="session")
 def stub():
     return json.loads((ROOT / f"exercises/{NAME}.ipynb").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory):
+    """A course of chapter 3 in nbgrader with all kinds of submissions, graded and exported."""
+    pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
+    folder = tmp_path_factory.mktemp("course")
+    assert main(["assignment", "build", "3", "--out", str(folder), "--seed", "2027"]) == 0
+    config = folder / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("seconds = 30", "seconds = 10"))
+    nbgrader(folder, "generate_assignment", NAME)
+    release = json.loads((folder / "release" / NAME / f"{NAME}.ipynb").read_text(encoding="utf-8"))
+    roster = put_into(folder / "handed_in", release)
+    collect(folder / "handed_in", folder / "submitted", roster)
+    (folder / "autograde.log").write_text(nbgrader(folder, "autograde", NAME))
+    nbgrader(folder, "generate_feedback", NAME)
+    nbgrader(folder, "export")
+    return folder
 
 
 @pytest.fixture

@@ -163,12 +163,12 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
 def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
     table, done = tmp_path / "marks.csv", []
 
-    def one_by_one(waiting, chapter, seed, limits, jobs):
+    def one_by_one(waiting, given, jobs, variant):
         for submission, digest, record in waiting:
             if len(done) == 2:
                 raise KeyboardInterrupt
             done.append(submission.student)
-            yield (submission, digest, record), classes.grade_file(submission.path, chapter, seed, limits)
+            yield (submission, digest, record), classes.grade_file(submission.path, *given)
 
     monkeypatch.setattr(classes, "_graded", one_by_one)
     with pytest.raises(KeyboardInterrupt):
@@ -268,3 +268,38 @@ def test_a_rubric_says_what_a_person_gives_points_for(capsys):
     assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
     assert main(["assignment", "rubric", "99"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_whoever_grades_with_nbgrader_gets_the_same_list_of_what_is_alike_or_taken_over(
+    tmp_path, hand_in, handed_in, answers, capsys
+):
+    """Over the folders that nbgrader collects into, and nothing in them runs."""
+    words = answers["ex-explanation"].replace("attention", "the map")
+    own = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    finished = "def attention(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
+    written = {
+        "ada": {"ex-explanation": words, "attention": finished},
+        "bob": {"ex-explanation": f"{words} So I think.", "add": own},
+        "eve": {},
+        "zoe": {"attention_einsum": "attention_einsum = attention"},
+    }
+    folder = hand_in(
+        {f"{who}/03_attention/03_attention.ipynb": handed_in(**one) for who, one in written.items()}
+    )
+    (folder / "ida.ipynb").write_text("no notebook", encoding="utf-8")
+    assert main(["assignment", "alike", str(folder)]) == 0
+    assert not (tmp_path / "ran").exists()
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) == 4
+    assert listed[-1] == "03_attention, ex-explanation: ada, bob, the book"
+    graded = grade_class(folder, tmp_path / "marks.csv", limits=Limits(seconds=5))
+    looks = [
+        f"03_attention, {record['student']}, {one}"
+        for record in graded
+        for one in record.get("suspicions", [])
+    ]
+    summary = (tmp_path / "marks_report" / "summary.html").read_text()
+    assert looks == listed[:-1]
+    assert listed[-1] in summary
+    (tmp_path / "empty").mkdir()
+    assert main(["assignment", "alike", str(tmp_path / "empty")]) == 2

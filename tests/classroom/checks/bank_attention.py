@@ -413,7 +413,7 @@ WRONG = {
             lambda q, k, v, real: masked_by_filling(
                 q, k, v, torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
             ),
-            "taken to stand at the end",
+            "taken to be at the end",
         ),
         (lambda q, k, v, real: masked_by_filling(q, k, v, real[:1]), "the first one's mask"),
         (

@@ -259,12 +259,12 @@ WRONG = {
             lambda grid, size: (
                 size * (torch.arange(math.prod(grid))[:, None] - torch.arange(math.prod(grid))).abs()
             ),
-            "difference of the patches' numbers",
+            "differences of the patches' numbers",
         ),
         (lambda grid, size: distances_by_norm(grid, size)[0], "the first patch alone"),
         (
             lambda grid, size: distances_by_norm(grid, size).view(*grid, *grid),
-            "axes of the grid are still apart",
+            "its values are right: reshape them",
         ),
         (distances_with(lambda s, p: p * s), "two numbers for each pair"),
     ],
@@ -284,7 +284,7 @@ WRONG = {
         ),
         (then(reach_by_rollout, lambda d: d[-1]), "the reach after the last layer"),
         (then(reach_by_rollout, lambda d: d[1:]), "one layer is missing"),
-        (then(reach_by_rollout, lambda d: d.mean(1)), "the photos are averaged"),
+        (then(reach_by_rollout, lambda d: d.mean(1)), "it is the mean over axis 1"),
         (then(reach_by_rollout, lambda d: d.mT), "the axes are swapped"),
     ],
     checks.share_by_ring: [
@@ -299,7 +299,7 @@ WRONG = {
         (lambda a, g: rings_by_mask(a, g) / a.shape[-1], "runs over all pairs"),
         (
             lambda a, g: rings_by_mask(a, g) / F.one_hot(rings_of(g)).float().sum(1).mean(0),
-            "divided by the number of its patches; a",
+            "divided by its number of patches; add",
         ),
         (lambda a, g: rings_by_mask(a, g).cumsum(-1), "all that lies inside"),
         (lambda a, g: rings_by_mask(a, g)[..., 1:], "one too short"),

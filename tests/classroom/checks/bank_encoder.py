@@ -542,7 +542,7 @@ WRONG = {
         (block(post_norm), "post-norm"),
         (block(norm_after_the_layer), "after the layers, before the additions"),
         (block(from_the_normalised), "both residuals start from the normalised"),
-        (block(attention_from_the_normalised), "residual around the attention starts from"),
+        (block(attention_from_the_normalised), "attention's residual begins with"),
         (block(mlp_from_the_normalised), "residual around the MLP starts from"),
         (block(mlp_adds_the_input), "MLP's residual adds the block's input"),
         (in_turn(("attention", "mlp_norm"), ("mlp", "attention_norm")), "norms have changed places"),
@@ -688,7 +688,7 @@ WRONG = {
         (norm(lambda x, c, v, eps: c / (x.var(-1, keepdim=True) + eps).sqrt()), "divides by D - 1; take"),
         (
             norm(lambda x, c, v, eps: c / (x.std(-1, keepdim=True) + eps)),
-            "outside of the root, and the variance",
+            "outside the root, and the variance",
         ),
         (norm(lambda x, c, v, eps: c / (v.sqrt() + eps)), "eps stands outside of the root; it belongs"),
         (norm(lambda x, c, v, eps: c / v.sqrt()), "eps is missing"),

@@ -600,7 +600,7 @@ WRONG = {
             lambda x, groups, eps: F.layer_norm(
                 x.reshape(len(x), groups, -1), (x[0].numel() // groups,), eps=eps
             ),
-            "still cut into groups",
+            "its values are right: reshape them",
         ),
         (
             norm_with(lambda x, mean, eps: (x - mean) / (mean_square(x, mean).detach() + eps).sqrt()),
@@ -771,7 +771,7 @@ WRONG = {
         (window_with(lambda a, b, k, s, p: (a * s - k // 2, b * s + k // 2)), "lies evenly around the place"),
         (sides, "the first row and the side"),
         (lambda places, layers: window_by_steps(places, layers).flip(1), "have changed places"),
-        (lambda places, layers: window_by_steps(places, layers).T, r"the result is \(K, 2\)"),
+        (lambda places, layers: window_by_steps(places, layers).T, "its axes stand in another order"),
         (lambda places, layers: window_by_steps(places, layers).clamp(min=0), "cut off at row 0"),
         (lambda places, layers: window_by_steps(places, layers).tolist(), "it returned a list of"),
     ],

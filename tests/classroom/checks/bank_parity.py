@@ -99,7 +99,7 @@ WRONG = {
         (packed("(qkv dh h) d"), "the heads are interleaved"),
         (packed("(h qkv dh) d"), "interleaved head by head"),
         (packed("(h dh qkv) d"), "interleaved row by row"),
-        (packed("qkv (h dh) d"), "are not joined"),
+        (packed("qkv (h dh) d"), "its values are right: reshape them"),
         (lambda q, k, v: qkv_by_transposing(k, q, v), "the keys come first"),
         (lambda q, k, v: qkv_by_transposing(q, v, k), "the values come before the keys"),
         (lambda q, k, v: qkv_by_transposing(v, k, q), "turned round"),

@@ -329,7 +329,7 @@ WRONG = {
         (overlapping_in_order("b (gh gw) (p2 p1 c)"), "columns run before rows"),
         (lambda images, size, stride: F.unfold(images, size, stride=stride).mT, "channels come first"),
         (lambda images, size, stride: F.unfold(images, size, stride=stride), "F.unfold puts channels first"),
-        (then(overlapping_by_views, lambda x: x.mT), "last two axes are swapped"),
+        (then(overlapping_by_views, lambda x: x.mT), "its axes stand in another order"),
         (overlapping_by_reshape, "rows of F.unfold are cut anew by reshape"),
         (lambda images, size, stride: overlapping_by_views(images, size, size), "the stride is not used"),
         (
@@ -366,7 +366,7 @@ WRONG = {
         (embedding_then(torch.relu), "a ReLU follows"),
         (embedding_then(F.gelu), "a GELU follows"),
         (embedding_then(lambda x: F.layer_norm(x, x.shape[-1:])), "are normalised"),
-        (embedding_then(lambda x: x.mT), "last two axes are swapped"),
+        (embedding_then(lambda x: x.mT), "its axes stand in another order"),
         (embedding_then(torch.Tensor.detach), "no gradient can flow back"),
         (embedding_then(lambda x: x * math.nan), "values are NaN"),
         (

@@ -157,7 +157,7 @@ RIGHT = {
 WRONG = {
     checks.additive_share: [
         (lambda v, grid: 100 * additive_by_means(v, grid), "it is 100 times as large"),
-        (additive_not_centred, "counted twice"),
+        (additive_not_centred, "counts twice"),
         (additive_half_centred, "still in it: centre first"),
         (variant(additive, parts=lambda rows, columns: rows), "the columns are left out"),
         (variant(additive, parts=lambda rows, columns: columns), "the rows are left out"),
@@ -165,7 +165,7 @@ WRONG = {
         (variant(additive, measure=lambda a, b: (a / b).sqrt()), "the root of the share"),
         (variant(additive, measure=lambda a, b: a), "not divided by that of the whole"),
         (variant(additive, measure=lambda a, b: (a / b).item()), "returned float"),
-        (lambda v, grid: additive(v, grid[::-1]), "grid are swapped"),
+        (lambda v, grid: additive(v, grid[::-1]), "rows and columns are swapped"),
         (lambda v, grid: additive(v - v.mean(1, keepdim=True), grid), "each vector's own mean"),
     ],
     checks.centred_similarity: [
@@ -190,7 +190,7 @@ WRONG = {
         (variant(resized, mode="bicubic"), "bicubic; bilinear"),
         (variant(resized, mode="bicubic", corners=False), "bicubic in place of"),
         (variant(resized, mode="nearest", corners=None), "nearest neighbour"),
-        (swapped_grid, "old grid are swapped"),
+        (swapped_grid, "old grid swap"),
         (columns_first, "column by column"),
         (along_one_line, "one long row"),
         (patches_only(lambda first, rest: rest), "row is lost"),
@@ -208,16 +208,16 @@ WRONG = {
         (likeness(lambda v: v @ F.normalize(v, dim=1).T), "by one of the two lengths"),
         (likeness(lambda v: v @ v.T / v.square().sum(1)), "the square of one length"),
         (likeness(lambda v: F.normalize(v, dim=0) @ F.normalize(v, dim=0).T), "over the places"),
-        (likeness(lambda v: (v / v.norm()) @ (v / v.norm()).T), "that of the whole table"),
-        (likeness(lambda v: cosines(v).abs()), "the sign is lost"),
+        (likeness(lambda v: (v / v.norm()) @ (v / v.norm()).T), "the whole table's length"),
+        (likeness(lambda v: cosines(v).abs()), "their signs are lost"),
         (likeness(lambda v: 1 - cosines(v)), "1 less the cosine"),
         (likeness(lambda v: torch.cdist(v, v)), "these are the distances"),
         (likeness(lambda v: cosines(v - v.mean(0))), "the mean vector is taken away"),
         (likeness(torch.corrcoef), "each vector's own mean"),
         (likeness(lambda v: cosines(v).softmax(-1)), "a softmax"),
-        (lambda v, grid: cosines(v), "reshape to"),
+        (lambda v, grid: cosines(v), "its values are right: reshape them"),
         (then(maps_by_unit, lambda m: m.transpose(1, 2)), "the order .gh, gh, gw, gw"),
-        (lambda v, grid: maps_by_unit(v, grid[::-1]), "rows and columns of the grid are swapped"),
+        (lambda v, grid: maps_by_unit(v, grid[::-1]), "rows and columns of the grid swap"),
     ],
 }
 """Each wrong answer, and a pattern of what is said about it."""

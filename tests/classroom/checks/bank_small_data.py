@@ -272,7 +272,10 @@ WRONG = {
             lambda x, centres, share: erase_by_mask(x, centres[:1].expand_as(centres), share),
             "the same square",
         ),
-        (lambda x, centres, share: erase_by_mask(x, centres.flip(1), share), r"a centre is \(row, column\)"),
+        (
+            lambda x, centres, share: erase_by_mask(x, centres.flip(1), share),
+            r"have changed places: \(row, column\)",
+        ),
         (lambda x, centres, share: erase_by_mask(x, centres, 2 * share), "twice too wide"),
         (lambda x, centres, share: erase_by_mask(x, centres, share / 2), "half as wide"),
         (erase_with(lambda down, right, half: (down <= half) | (right <= half)), "a cross is erased"),
@@ -285,9 +288,9 @@ WRONG = {
         (erases_one_channel, "only the first channel"),
         (erase_with(middle=0.0), "its middle lies at i"),
         (erases_from_the_centre, "begins at the centre"),
-        (erases_with_negative_indices, "a negative index counts from the end"),
+        (erases_with_negative_indices, "negative ones count from the end"),
         (erase_with(lambda down, right, half: down**2 + right**2 <= half**2), "a circle is erased"),
-        (lambda x, centres, share: x, "nothing is erased"),
+        (lambda x, centres, share: x, "an input comes back as it was"),
         (erases_in_place, "changes its input"),
     ],
     checks.mixup: [
@@ -303,7 +306,7 @@ WRONG = {
         (mixup_with(lambda x, y, s, p: s * x + s[p] * y), "with its own share"),
         (mixup_with(lambda x, y, s, p: s * (x + y)), "multiplied by the same share"),
         (lambda values, partners, share: share * values + (1 - share) * values[partners], "RuntimeError"),
-        (mixup_with(lambda x, y, s, p: x), "come back as they are"),
+        (mixup_with(lambda x, y, s, p: x), "an input comes back as it was"),
         (mixup_with(lambda x, y, s, p: y), "these are the partners"),
         (mixup_with(lambda x, y, s, p: x.mul_(s) + (1 - s) * x[p]), "changes its input"),
     ],
@@ -339,7 +342,7 @@ WRONG = {
         (local_with("b (gw gh) m -> b m gh gw", "b m gh gw -> b (gw gh) m"), "column by column"),
         (local_by_view, "reshaped to the grid without moving"),
         (local_by_view_and_back, "to the grid and back without moving"),
-        (local_without_moving_back, "reshaped to tokens without moving"),
+        (local_without_moving_back, "hidden values not moved last"),
         (local_with(back="b m gh gw -> b m gh gw"), "the result is still a grid"),
         (
             lambda hidden, kernel, bias, rows: local_by_rearrange(hidden, kernel, None, rows),
@@ -383,7 +386,7 @@ WRONG = {
         (orthogonal_with_one_gram, "G is computed once"),
         (
             orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5),
-            "value by value; G = X",
+            "value by value; take matrix",
         ),
         (
             orthogonal_with(lambda x, gram: 3.4445 * x + (-4.7750 * gram + 2.0315 * gram**2) @ x),

@@ -283,9 +283,12 @@ WRONG = {
         (grid(joined), "joined side by side"),
         (grid(lambda self: (self.row[:, None] * self.column).flatten(0, 1)[None]), "are multiplied"),
         (grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)[None] / 2), "are averaged"),
-        (grid(lambda self: self.row[:, None] + self.column), "is not flattened"),
-        (grid(lambda self: (self.row[:, None] + self.column)[None]), "is not flattened.*N in place of"),
-        (grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)), "first axis is missing"),
+        (grid(lambda self: self.row[:, None] + self.column), "its values are right: reshape them"),
+        (grid(lambda self: (self.row[:, None] + self.column)[None]), "its values are right: reshape them"),
+        (
+            grid(lambda self: (self.row[:, None] + self.column).flatten(0, 1)),
+            "its values are right: reshape them",
+        ),
         (grid(lambda self: (self.row + self.column).flatten()[None]), "stopped with RuntimeError"),
         (GridOfFullTables, r"missing +row \(12, 256\)(.|\n)*unexpected position"),
         (GridOfPlainTensors, "row is a plain tensor"),
@@ -338,7 +341,7 @@ WRONG = {
         ),
         (
             sequence(lambda self, x: torch.cat([first_of(self, x), x + self.class_token], 1) + self.position),
-            "a second time",
+            "added again",
         ),
         (
             sequence(lambda self, x: torch.cat([x.mean(1, keepdim=True), x], 1) + self.position),
@@ -365,7 +368,7 @@ WRONG = {
         ),
         (
             sequence(lambda self, x: torch.cat([first_of(self, x), x + self.position[:, :-1]], 1)),
-            "positions from 0 on, and the class token none",
+            "positions from 0, class token none",
         ),
         (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) * self.position), "are multiplied"),
         (sequence(lambda self, x: torch.cat([first_of(self, x), x], 1) - self.position), "are taken away"),

@@ -355,7 +355,7 @@ WRONG = {
                 parameters_by_formula(size, patch, c, d, depth, m, k)
                 + (size // patch - (size // patch) ** 2) * d
             ),
-            "as many patches as along one side",
+            "as many patches as on one side",
         ),
         (then(parameters_by_formula, lambda x: 4 * x), "it is 4 times as large"),
         (then(parameters_by_formula, lambda x: x / 2), "it is 2 times too small"),

@@ -1,0 +1,185 @@
+"""An answer of each chapter that is asked for again with changes: another task for another seed.
+
+No page and no notebook of the book shows one. Its answer is the book's, changed; `variations.toml` says how.
+"""
+
+import copy
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vit_classroom.assignments.notebooks import (
+    Cell,
+    Chapter,
+    Task,
+    brought_in,
+    needed,
+    read_chapter,
+    without_marks,
+)
+from vit_from_scratch.errors import InputError
+
+if TYPE_CHECKING:
+    from vit_classroom.checks.judging import Check, Instead
+
+TABLE = Path(__file__).parent / "variations.toml"
+POINTS = 5
+BELOW = "## Where this went"
+"""The heading below a variation."""
+ASKED = re.compile(r"sheet\.check\(.*\bvariant=(-?\d+)")
+"""How the call says which variation it checks."""
+TEXT = """\
+### One more: `{name}`
+
+Write `{name}`. It is called as `{task}` is, and does the same, but for this:
+
+{changes}
+
+The book has no answer to it. Check yours with `{call}`.
+"""
+
+
+class Change(NamedTuple):
+    """What is asked, and what of the book's answer becomes what."""
+
+    asked: str
+    edits: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """An answer that is asked for again.
+
+    Attributes:
+        chapter: that has it.
+        task: its name there.
+        groups: of changes. At most one of a group is asked, and it goes with those of other groups.
+    """
+
+    chapter: str
+    task: str
+    groups: tuple[tuple[Change, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.task + ("Varied" if self.task[0].isupper() else "_varied")
+
+    @property
+    def tasks(self) -> list[tuple[Change, ...]]:
+        """All tasks that can be made of it, each by what is asked."""
+        chosen: list[tuple[Change, ...]] = [()]
+        for group in self.groups:
+            chosen += [(*one, change) for one in chosen for change in group]
+        return chosen[1:]
+
+    def asked(self, seed: int) -> tuple[Change, ...]:
+        """Return what a seed asks for; the next seed asks for something else."""
+        return self.tasks[seed % len(self.tasks)]
+
+    def answer(self, book: str, changes: tuple[Change, ...]) -> str:
+        """Return the book's answer with changes, under the variation's name.
+
+        Raises:
+            InputError: the table does not fit the answer.
+        """
+        for old, new in (edit for change in changes for edit in change.edits):
+            if book.count(old) != 1:
+                raise InputError(
+                    f"{TABLE.name}: {old!r} stands {book.count(old)} times in {self.task}: expected once."
+                )
+            book = book.replace(old, new)
+        return re.sub(rf"\b{self.task}\b", self.name, book)
+
+
+@functools.cache
+def variations() -> dict[str, Variation]:
+    """Return what can be asked for again, by chapter."""
+    found = {}
+    for chapter, entry in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
+        groups = tuple(
+            tuple(Change(said, tuple(zip(edits[::2], edits[1::2], strict=True))) for said, *edits in group)
+            for group in entry["changes"]
+        )
+        found[chapter] = Variation(chapter, entry["task"], groups)
+    return found
+
+
+def assigned(name: str, variant: int | None = None) -> Chapter:
+    """Return a chapter as it is assigned: with a variation, by its seed, unless that is None.
+
+    Raises:
+        InputError: there is no such chapter, or the table does not fit it.
+    """
+    chapter = read_chapter(name)
+    if variant is None:
+        return chapter
+    one, notebook = variations()[chapter.name], json.loads(chapter.text)
+    names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
+    answer, check = (
+        copy.deepcopy(notebook["cells"][names.index(name)]) for name in (one.task, f"check-{one.task}")
+    )
+    call = f'sheet.check("{one.name}", variant={variant})'
+    changes = "\n".join(f"- {change.asked}" for change in one.asked(variant))
+    words = TEXT.format(name=one.name, task=one.task, changes=changes, call=call)
+    text = {"cell_type": "markdown", "metadata": {}, "source": words}
+    answer["source"] = one.answer("".join(answer["source"]), one.asked(variant))
+    answer["metadata"]["nbgrader"]["grade_id"] = one.name
+    check["source"] = call
+    check["metadata"]["nbgrader"] |= {"grade_id": f"check-{one.name}", "points": POINTS}
+    check["metadata"]["assignment"] |= {"name": one.name, "variant": variant}
+    place = next(n for n, cell in enumerate(notebook["cells"]) if "".join(cell["source"]).startswith(BELOW))
+    notebook["cells"][place:place] = [
+        cell | {"id": f"variation-{number}"} for number, cell in enumerate((text, answer, check))
+    ]
+    return replace(chapter, text=json.dumps(notebook, ensure_ascii=False))
+
+
+def variant_of(chapter: str, cells: Iterable[Cell]) -> int | None:
+    """Return the seed of the variation that a chapter's notebook asks for; None where it asks for none."""
+    name = f"check-{variations()[chapter].name}" if chapter in variations() else ""
+    asked = (ASKED.search(cell.source) for cell in cells if cell.name == name)
+    return next((int(found[1]) for found in asked if found), None)
+
+
+def check_of(task: Task) -> "Check":
+    """Return what judges an answer."""
+    from vit_classroom import checks  # imported here, as below: it takes seconds
+
+    check = getattr(checks, task.check)
+    return check if task.variant is None else check.varied(_instead(task))
+
+
+@functools.cache
+def _instead(task: Task) -> "Instead":
+    """Return what gives the right results of a variation, and those that were not asked for."""
+    from vit_classroom.checks.judging import UNCHANGED, Instead
+
+    one = next(one for one in variations().values() if one.name == task.name)
+    chapter = read_chapter(one.chapter)
+    code = [without_marks(brought_in(cell.source)) for cell in chapter.cells if cell.kind == "code"]
+    book = next(other.answer for other in chapter.tasks if other.name == one.task)
+    asked = one.asked(task.variant or 0)
+
+    def made(changes: tuple[Change, ...]) -> Callable[..., Any]:
+        source = one.answer(book, changes)
+        space: dict[str, Any] = {"__name__": "variation"}
+        for part in [*needed(code, [source]), source]:
+            exec(compile(part, "<a variation>", "exec"), space)
+        return space[one.name]
+
+    others = {}
+    for changes in [(), *one.tasks]:
+        if changes != asked:
+            said = [] if changes else [UNCHANGED]
+            said += [
+                f"This is asked and missing: {change.asked}" for change in asked if change not in changes
+            ]
+            said += [f"This is not asked: {change.asked}" for change in changes if change not in asked]
+            others[" ".join(said)] = made(changes)
+    return Instead(made(asked), others)
