@@ -7,8 +7,8 @@ import pytest
 
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import forward_flops, training_flops
+from vit_from_scratch.model.memory import ATTENTIONS, OPTIMISERS, PRECISIONS, training_memory
 from vit_lab.cli import build_parser, main
-from vit_lab.memory import ATTENTIONS, OPTIMISERS, PRECISIONS, training_memory
 
 
 def printed(capsys, *arguments: str) -> list[str]:

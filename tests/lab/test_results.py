@@ -9,7 +9,6 @@ from vit_from_scratch.data import DataConfig
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training import TrainConfig
 from vit_lab import load_recipe, load_result, load_study, read_rows, recipe_names, study_names
-from vit_lab.experiments.study_runs import with_rate
 from vit_lab.runs.run_settings import differences
 
 FOLDER = resources.files("vit_lab").joinpath("results")
@@ -66,14 +65,22 @@ def test_a_result_of_a_study_comes_from_its_page_as_it_stands(name):
     variants = [one for one in study.variants() if one.label in {row.label for row in rows}]
     assert [row.label for row in rows] == [variant.label for variant in variants]
     for row, variant in zip(rows, variants, strict=True):
-        recipe = with_rate(variant.recipe, row.chosen) if variant.rates else variant.recipe
+        recipe = variant.recipe.with_rate(row.chosen) if variant.rates else variant.recipe
         assert_settings(row.config, recipe)
         assert sorted(one.rate for one in row.rates) == sorted(variant.rates)
         assert row.seeds == list(study.seeds)
-        assert all(len(run.curve) == recipe.train.epochs for run in row.runs)
+        patient = (
+            recipe.train.patience > 0
+        )  # then a run may end early, and keeps the epoch of the lowest loss
+        lengths = {len(run.curve) for run in row.runs}
+        assert max(lengths) <= recipe.train.epochs
+        assert patient or lengths == {recipe.train.epochs}
         assert row.measure == ("test_accuracy" if study.test else "validation_accuracy")
         if not study.test:
-            assert row.values() == [run.curve[-1]["validation_accuracy"] for run in row.runs]
+            losses = [[epoch["validation_loss"] for epoch in run.curve] for run in row.runs]
+            kept = [own.index(min(own)) if patient else -1 for own in losses]
+            curves = zip(row.runs, kept, strict=True)
+            assert row.values() == [run.curve[epoch]["validation_accuracy"] for run, epoch in curves]
 
 
 @pytest.mark.parametrize("name", STUDIES + RESULTS)

@@ -13,8 +13,8 @@ from vit_lab.cli import main
 from vit_lab.cli.inspect import FIGURES
 from vit_lab.experiments.paper import TABLE_4
 from vit_lab.experiments.recipes import load_recipe
-from vit_lab.experiments.records import Rate
-from vit_lab.experiments.study_runs import Place, best_rate, sweep_rates
+from vit_lab.experiments.records import Rate, best_rate
+from vit_lab.experiments.study_runs import Place, sweep_rates
 from vit_lab.experiments.suited import fine_tuning_recipe, slug_of
 
 SIZES = {"channels": 1, "dim": 16, "depth": 2, "mlp_dim": 16}

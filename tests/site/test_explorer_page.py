@@ -7,8 +7,8 @@ from looks import settle
 
 from vit_from_scratch.examples import photo
 from vit_from_scratch.inspection import layer_attention
-from vit_from_scratch.plots import AttentionExplorer
 from vit_from_scratch.pretrained import input_scaling, load_pretrained
+from vit_lab.explorer import AttentionExplorer
 
 pytestmark = pytest.mark.site
 

@@ -3,7 +3,7 @@
 Backgrounds are transparent and texts mid-grey, so that one picture serves both themes. The colours are
 near those of Okabe and Ito, none too pale for white or too deep for black. Every function draws on the Axes
 it is given, or on new ones, and returns them. A `title` stands above, `titles` above each picture, and a
-`size` is that of one picture, in inches. `AttentionExplorer` is not a figure but a page to play with.
+`size` is that of one picture, in inches.
 """
 
 import lazy_loader

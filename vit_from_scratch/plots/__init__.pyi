@@ -1,5 +1,4 @@
 from .basic import answers, confusion_matrix, curves, image, image_row, masked_rows, matrix, patch_mosaic
-from .explorer import AttentionExplorer
 from .inspection import (
     attention_distance,
     attention_grid,
@@ -35,7 +34,6 @@ __all__ = [
     "RED",
     "SEQUENTIAL",
     "SKY",
-    "AttentionExplorer",
     "answers",
     "attention_distance",
     "attention_grid",

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
         return print_table_6()
     config = variant_config(options.variant, image_size=options.image_size, num_classes=options.classes)
     from vit_from_scratch.model.cost import forward_flops, parameters_of, training_flops
-    from vit_lab.memory import training_memory
+    from vit_from_scratch.model.memory import training_memory
 
     batch, again = options.batch, options.checkpointing
     memory = training_memory(config, batch, options.precision, options.attention, again, options.optimiser)

@@ -77,6 +77,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
         token_colours,
     )
     from vit_from_scratch.model.patches import PatchEmbedding
+    from vit_lab.explorer import AttentionExplorer
 
     model, config = trained.model, trained.model.config
     images = trained.scaling(255 * photo[None])
@@ -90,7 +91,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     plots.attention_overlay(photo, maps[0], axes[1], "attention rollout")
     yield _save(folder / "rollout.png")
     if sum(weights.numel() for weights in attentions) <= LARGEST_PAGE:
-        explorer = plots.AttentionExplorer(photo, attentions, config.grid)
+        explorer = AttentionExplorer(photo, attentions, config.grid)
         yield _write(folder / "where_patches_look.html", explorer.page("Where patches look").encode())
     if config.class_token:
         plots.attention_grid(class_token_maps(attentions, config.grid)[:, 0], layers, heads)

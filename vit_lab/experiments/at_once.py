@@ -6,7 +6,7 @@ Two cores train two such models as fast as one, and a GPU a dozen under NVIDIA's
 import functools
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 
@@ -15,13 +15,19 @@ import torch
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.experiments.records import Rate
+from vit_lab.experiments.records import Rate, best_rate
 from vit_lab.experiments.study import Variant
-from vit_lab.experiments.study_runs import Place, best_rate, with_rate
 from vit_lab.runs.run import run
 
 
-def train_at_once(variants: Sequence[Variant], out_dir: Path, place: Place) -> None:
+def train_at_once(
+    variants: Sequence[Variant],
+    out_dir: Path,
+    count: int,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], None] = lambda sentence: None,
+) -> None:
     """Train the runs of a study's rows in the folders where `run_study` finds them, then, finished.
 
     Rates come first; as soon as all of a row are there, its other seeds follow at the best. What diverges
@@ -30,37 +36,37 @@ def train_at_once(variants: Sequence[Variant], out_dir: Path, place: Place) -> N
     Args:
         variants: the rows.
         out_dir: the folder over theirs.
-        place: where to compute, and in how many processes.
+        count: how many processes.
+        data_dir, device, say: as in `Place`.
 
     Raises:
         InputError: as in `run`, in whichever process; runs that have begun are ended, others are not begun.
     """
-    spawn, threads = multiprocessing.get_context("spawn"), max(1, (os.cpu_count() or 1) // place.at_once)
+    spawn, threads = multiprocessing.get_context("spawn"), max(1, (os.cpu_count() or 1) // count)
     running: dict[Future[Rate], Variant] = {}
     tried: dict[str, list[Rate]] = {}
-    with ProcessPoolExecutor(place.at_once, spawn, _begin, (threads,)) as pool:
+    with ProcessPoolExecutor(count, spawn, _begin, (threads,)) as pool:
 
         def begin(variant: Variant, recipe: Recipe) -> None:
             rate = f"rate-{recipe.train.learning_rate:g}" if variant.rates else ""
             folder = out_dir / variant.recipe.name / rate / f"seed-{recipe.train.seed}"
-            data_dir = os.fspath(place.data_dir) if place.data_dir is not None else None
-            running[pool.submit(_trained, recipe, folder, data_dir, place.device)] = variant
+            running[pool.submit(_trained, recipe, folder, data_dir, device)] = variant
 
         for variant in variants:
             first, *_ = seeds = variant.recipe.seeds
-            rates = [(with_rate(variant.recipe, rate), first) for rate in variant.rates]
+            rates = [(variant.recipe.with_rate(rate), first) for rate in variant.rates]
             for recipe, seed in rates or [(variant.recipe, seed) for seed in seeds]:
                 begin(variant, recipe.with_seed(seed))
         try:
             while running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     variant, found = running.pop(future), future.result()
-                    place.say(f"{variant.label}: a run at rate {found.rate:g} has ended.")
+                    say(f"{variant.label}: a run at rate {found.rate:g} has ended.")
                     known = tried.setdefault(variant.label, [])
                     known.append(found)
                     converged = any(rate.validation_accuracy is not None for rate in known)
                     if len(known) == len(variant.rates) and converged:
-                        recipe = with_rate(variant.recipe, best_rate(known))
+                        recipe = variant.recipe.with_rate(best_rate(known))
                         for seed in recipe.seeds[1:]:
                             begin(variant, recipe.with_seed(seed))
         except BaseException:
@@ -77,7 +83,7 @@ def _begin(threads: int) -> None:
 _opened = functools.lru_cache(maxsize=4)(open_dataset)
 
 
-def _trained(recipe: Recipe, folder: Path, data_dir: str | None, device: str) -> Rate:
+def _trained(recipe: Recipe, folder: Path, data_dir: str | os.PathLike[str] | None, device: str) -> Rate:
     """Train in a process of the pool; nothing but the rate comes back of a run that diverged."""
     try:
         data = _opened(recipe.data, data_dir)

@@ -106,6 +106,10 @@ class Recipe:
         """Return the same recipe for one seed."""
         return replace(self, train=replace(self.train, seed=seed), seeds=(seed,))
 
+    def with_rate(self, rate: float) -> "Recipe":
+        """Return the same recipe at another base learning rate."""
+        return replace(self, train=replace(self.train, learning_rate=rate))
+
     def model_config(self, data: "DataSet") -> ViTConfig:
         """Complete the [model] table by what the data decide: image size, channels, classes."""
         return ViTConfig.from_dict(_decided_by(data) | self.model)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vit_from_scratch.errors import InputError
 from vit_lab.experiments.study import label_of
 from vit_lab.runs.origins import NOTED, ORIGIN
 
@@ -81,6 +82,19 @@ class Rate:
     def table(self) -> dict[str, Any]:
         """Return what JSON holds, its origin spelt out."""
         return {key: value for key, value in vars(self).items() if key != "made"} | self.made
+
+
+def best_rate(rows: Sequence[Rate]) -> float:
+    """Return the rate with the highest held-out accuracy, of equal ones the one with the lowest loss.
+
+    Raises:
+        InputError: training diverged at every rate.
+    """
+    converged = [row for row in rows if row.validation_accuracy is not None]
+    if not converged:
+        tried = ", ".join(f"{row.rate:g}" for row in rows)
+        raise InputError(f"training diverged at every learning rate ({tried}): expected lower ones.")
+    return max(converged, key=lambda row: (row.validation_accuracy, -(row.validation_loss or 0))).rate
 
 
 @dataclass(frozen=True, kw_only=True)

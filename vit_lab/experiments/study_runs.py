@@ -17,8 +17,9 @@ from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import remove_leftovers, write_json, writing
 from vit_from_scratch.settings import require
+from vit_lab.experiments.at_once import train_at_once
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.experiments.records import Rate, Row, SeedRun, said_once
+from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, said_once
 from vit_lab.experiments.study import Study, Variant
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
 from vit_lab.runs.locks import locked
@@ -155,9 +156,8 @@ def run_study(
             return row is not None and sorted(row.seeds) == sorted(study.seeds) and not folder.exists()
 
         if place.at_once > 1:
-            from vit_lab.experiments.at_once import train_at_once  # imported here: it imports this file
-
-            train_at_once([one for one in variants if not taken_over(one)], out_dir, place)
+            missing = [one for one in variants if not taken_over(one)]
+            train_at_once(missing, out_dir, place.at_once, place.data_dir, place.device, place.say)
         for variant in variants:
             recipe, key, folder = variant.recipe, (variant.task, variant.name), out_dir / variant.recipe.name
             if taken_over(variant):
@@ -199,7 +199,7 @@ def run_row(
     tried = sweep_rates(recipe, rates, folder, data, place) if rates else []
     if tried:
         chosen = best_rate(tried)
-        recipe, folder = with_rate(recipe, chosen), folder / f"rate-{chosen:g}"
+        recipe, folder = recipe.with_rate(chosen), folder / f"rate-{chosen:g}"
     runs, diverged, processes = [], [], Processes.current()
     before = {run.seed: run for run in known.runs} if known else {}
     part = "test" if test and recipe.objective == "classes" else "validation"
@@ -245,7 +245,7 @@ def sweep_rates(
     """
     require(len(set(rates)) == len(rates), "rates", list(rates), "each of them once")
     require(all(rate > 0 for rate in rates), "rates", list(rates), "numbers above 0")
-    recipes = [with_rate(recipe, rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
+    recipes = [recipe.with_rate(rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
     if not data.size_of("validation"):
         raise InputError(
             "a sweep of learning rates chooses on held-out images, and there are none: expected "
@@ -264,24 +264,6 @@ def sweep_rates(
             place.say(f"rate {rate:g}: held-out accuracy {row.validation_accuracy:.4f}")
         rows.append(replace(row, made=trained_at(folder)))
     return rows
-
-
-def best_rate(rows: Sequence[Rate]) -> float:
-    """Return the rate with the highest held-out accuracy, of equal ones the one with the lowest loss.
-
-    Raises:
-        InputError: training diverged at every rate.
-    """
-    converged = [row for row in rows if row.validation_accuracy is not None]
-    if not converged:
-        tried = ", ".join(f"{row.rate:g}" for row in rows)
-        raise InputError(f"training diverged at every learning rate ({tried}): expected lower ones.")
-    return max(converged, key=lambda row: (row.validation_accuracy, -(row.validation_loss or 0))).rate
-
-
-def with_rate(recipe: Recipe, rate: float) -> Recipe:
-    """Return a recipe at another base learning rate."""
-    return replace(recipe, train=replace(recipe.train, learning_rate=rate))
 
 
 def nearest_neighbour_accuracy(data: ImageData, neighbours: int = 3) -> float:

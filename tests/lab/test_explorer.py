@@ -12,7 +12,7 @@ from PIL import Image
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.inspection import layer_attention
-from vit_from_scratch.plots import AttentionExplorer
+from vit_lab.explorer import AttentionExplorer
 
 SHAPE = {"image_size": (8, 12), "patch_size": 4, "dim": 12, "depth": 3, "heads": 2, "mlp_dim": 8}
 

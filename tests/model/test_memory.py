@@ -12,9 +12,9 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model import attention
 from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import parameters_of
+from vit_from_scratch.model.memory import OPTIMISERS, activation_memory, training_memory
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.optimisers import build_optimiser
-from vit_lab.memory import OPTIMISERS, activation_memory, training_memory
 
 SIZES = {
     "image_size": (32, 48),
