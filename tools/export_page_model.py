@@ -38,7 +38,7 @@ from vit_lab.runs.trained_models import TrainedModel, open_model
 FOLDER = Path(__file__).resolve().parent.parent / "book/_static/vit"
 PAGES = ("tiny-imagenet", "mnist")  # the models that pages have
 MAGIC, VERSION = b"ViTP", 1
-PLAIN = {"pool": "cls", "norm": "final", "gelu": "erf", "mlp": "dense", "qkv_bias": True}
+PLAIN = {"pool": "cls", "norm": "final", "gelu": "erf", "mlp": "dense", "qkv_bias": True, "qk_norm": False}
 PLAIN |= {"representation_size": None, "stem": "patch", "objective": "classes"}  # what vit.js computes
 LARGEST_LOSS = 0.003  # of the test accuracy, for a byte a weight
 
@@ -52,7 +52,10 @@ def packed(trained: TrainedModel) -> bytes:
         raise InputError(f"{trained.name} has {differs}: expected a plain model that knows classes, {PLAIN}.")
     shapes = {"image_shape": config.image_shape, "grid": config.grid, "num_patches": config.num_patches}
     mean, std = ((values * config.channels)[: config.channels] for values in (scaling.mean, scaling.std))
-    about = config.to_dict() | shapes | {"mean": mean, "std": std}  # one number a channel
+    fields = {
+        name: value for name, value in config.to_dict().items() if name != "qk_norm"
+    }  # newer than files
+    about = fields | shapes | {"mean": mean, "std": std}  # one number a channel
     header: dict[str, Any] = {"config": about, "classes": trained.class_names, "tensors": []}
     body = b""
     for name, tensor in page_tensors(trained.model).items():

@@ -31,8 +31,8 @@ TABLE = Path(__file__).parent / "variations.toml"
 POINTS = 5
 BELOW = "## Where this went"
 """The heading below a variation."""
+# How the call says which variation it checks.
 ASKED = re.compile(r"sheet\.check\(.*\bvariant=(-?\d+)")
-"""How the call says which variation it checks."""
 TEXT = """\
 ### One more: `{name}`
 
