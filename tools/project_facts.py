@@ -114,12 +114,14 @@ def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 
 def time_text(chapter: str, root: Path = ROOT) -> str:
-    """Say how long a chapter takes: to read, and to run on what it was measured on."""
+    """Say how long a chapter takes: to read and write, its exercises, and to run on what it was measured on."""
     if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is not a chapter of the book
         return minutes_text(chapter, root)
     written = writing_minutes(chapter, root)
     asked = f" and {written} to write" if written else ""
-    return f"{reading_minutes(chapter, root)} minutes to read{asked}; it runs {minutes_text(chapter, root)}"
+    exercises = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").count("\n```{exercise} ")
+    more = f", {exercises} exercises on top" if exercises else ""
+    return f"{reading_minutes(chapter, root)} minutes to read{asked}{more}; it runs {minutes_text(chapter, root)}"
 
 
 def writing_minutes(chapter: str, root: Path = ROOT) -> int:

@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -127,6 +128,18 @@ def test_what_stands_open_can_be_read():
             assert len([line for line in code.splitlines() if line.strip()]) <= LONGEST_CELL, step
     prose = CELL.sub("", PAGE)
     assert sum(len(text.split()) for text in (prose, *open_cells(PAGE))) <= MOST_WORDS
+
+
+def test_the_power_law_is_numpys_line_and_predicts_within_two_points():
+    names = drawn("Scaling laws")
+    amounts = torch.tensor([1e3, 4e3, 1.6e4], dtype=torch.float64)
+    errors = torch.tensor([0.6, 0.5, 0.37], dtype=torch.float64)
+    slope, start = np.polyfit(amounts.log().numpy(), errors.log().numpy(), 1)
+    a, b = names["power_law"](amounts, errors)
+    assert [a.log().item(), b.item()] == pytest.approx([start, -slope], rel=1e-9)
+    (_, *vit), (_, *resnet) = (names["found"][name] for name in ("ViT", "ResNet"))
+    assert names["found"]["ResNet"][0] > names["found"]["ViT"][0]  # the steeper line
+    assert all(abs(predicted - measured) < 2 for predicted, measured in (vit, resnet))
 
 
 def test_the_distilled_model_is_timms(plain):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TABLE = Path(__file__).parent / "variations.toml"
 POINTS = 5
-BELOW = "## Where this went"
+BELOW = "## Where next"
 """The heading below a variation."""
 # How the call says which variation it checks.
 ASKED = re.compile(r"sheet\.check\(.*\bvariant=(-?\d+)")

@@ -1,14 +1,16 @@
 """How a chapter opens: its part, number and title beside its place in the model, then a strip of facts.
 
 The strip is made of the line that every chapter has at its head: **Needs** ... · **Time** ... · **Code** ...
+And from each box "Your turn" a link leads to the cell of the exercise notebook that the answer goes into.
 """
 
+import json
 import re
 from html import escape
 from typing import Any
 
 from docutils import nodes
-from project_facts import chapter_number, read_repository
+from project_facts import ROOT, chapter_number, read_repository
 from sphinx.application import Sphinx
 
 from vit_book.place import PLACES, place_drawing
@@ -89,6 +91,25 @@ def build_strip(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     section[1]["classes"].append("lead")
 
 
+def link_answers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """End each box "Your turn" with a link that opens its cell in Colab."""
+    if app.builder.format != "html" or chapter_number(docname) is None:
+        return
+    name = docname.rsplit("/", 1)[-1]
+    notebook = json.loads((ROOT / "exercises" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    cells = {
+        cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"]["id"]
+        for cell in notebook["cells"]
+        if "nbgrader" in cell["metadata"]
+    }
+    for box in doctree.findall(nodes.admonition):
+        if "your-turn" in box["classes"]:
+            task = next(box[0].findall(nodes.literal)).astext()
+            address = read_repository().colab_url(f"exercises/{name}.ipynb#scrollTo={cells[task]}")
+            link = nodes.reference("", "Write it in Colab", refuri=address, internal=False)
+            box += nodes.paragraph("", "", link, classes=["get"])
+
+
 def open_chapter(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
@@ -110,4 +131,5 @@ def open_chapter(
 def setup(app: Sphinx) -> None:
     """Run when references are resolved, and when the page is written."""
     app.connect("doctree-resolved", build_strip, priority=800)
+    app.connect("doctree-resolved", link_answers, priority=800)
     app.connect("html-page-context", open_chapter, priority=800)

@@ -86,11 +86,11 @@ def entries_of(app: Sphinx) -> list[Entry]:
 def finder(entries: list[Entry]) -> re.Pattern[str]:
     """What finds any form of any term; where two begin at one place, the longer one."""
     words = {form for entry in entries if entry.term not in BY_HAND for form in forms(entry.term)}
-    choices = "|".join(_anywhere(form) for form in sorted(words, key=len, reverse=True))
+    choices = "|".join(anywhere(form) for form in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<![\w-])(?:{choices})(?![\w-])")
 
 
-def _anywhere(form: str) -> str:
+def anywhere(form: str) -> str:
     """A form with any white space between its words, and with a small letter or a capital at its start."""
     first = f"[{form[0].lower()}{form[0].upper()}]" if form[1:2].islower() else re.escape(form[0])
     return first + re.escape(form[1:]).replace(r"\ ", r"\s+")
