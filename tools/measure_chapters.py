@@ -1,4 +1,4 @@
-"""Run every exported notebook and record how long it takes, for the line at the head of each chapter.
+"""Run every exported notebook and record how long it takes and prints, for the line at the head of each chapter.
 
     python tools/measure_chapters.py             # all chapters, on the device at hand
     python tools/measure_chapters.py 03_attention
@@ -12,6 +12,7 @@ CPU with the quick budget. Measure while nothing else runs.
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -28,15 +29,27 @@ TIMEOUT = 600  # seconds for one cell
 LIMIT = 60  # seconds for a chapter with the quick budget on the CPU
 
 
-def run_notebook(path: Path) -> float:
-    """Run a notebook in an empty folder and return the seconds it took."""
+def run_notebook(path: Path) -> tuple[float, int]:
+    """Run a notebook in an empty folder; return its seconds, and how many lines its open outputs have."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         nbclient.NotebookClient(
             notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}}
         ).execute()
-        return time.perf_counter() - start
+        return time.perf_counter() - start, printed_lines(notebook)
+
+
+def printed_lines(notebook: nbformat.NotebookNode) -> int:
+    """Count the lines that cells print before the exercises, without those that the book folds away."""
+    lines = 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and re.search("^## Exercises$", cell.source, re.MULTILINE):
+            break
+        if cell.cell_type == "code" and not re.match("# ?@title For the careful reader", cell.source):
+            texts = [output.text for output in cell.outputs if output.output_type == "stream"]
+            lines += sum(bool(line.strip()) for text in texts for line in text.splitlines())
+    return lines
 
 
 def surroundings() -> dict[str, Any]:
@@ -63,9 +76,13 @@ def measure(names: list[str]) -> list[str]:
     place = device if here["budget"] == "quick" else f"{device}-full"
     too_long = []
     for name in names or present:
-        seconds = run_notebook(present[name].with_suffix(".ipynb"))
+        seconds, printed = run_notebook(present[name].with_suffix(".ipynb"))
         print(f"{name}: {seconds:.1f} s on the {device}")
-        recorded.setdefault(name, {})[place] = {"seconds": round(seconds, 1), **here}
+        recorded.setdefault(name, {})[place] = {
+            "seconds": round(seconds, 1),
+            "printed_lines": printed,
+            **here,
+        }
         if place == "cpu" and seconds > LIMIT:
             too_long.append(name)
     kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}

@@ -4,6 +4,7 @@ import json
 
 import measure_chapters
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from project_facts import chapters
 
 FIRST, SECOND = (path.stem for path in chapters()[:2])
@@ -20,7 +21,7 @@ def measure(tmp_path, monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
     def run(**seconds):
-        monkeypatch.setattr(measure_chapters, "run_notebook", lambda path: seconds[path.stem])
+        monkeypatch.setattr(measure_chapters, "run_notebook", lambda path: (seconds[path.stem], 7))
         code = measure_chapters.main(list(seconds))
         recorded = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"]
         return code, {
@@ -35,6 +36,20 @@ ENVIRONMENT = {
     "hardware": {"processor": "x", "cores": 2, "gpu": None},
     "versions": {"python": "3", "torch": "2", "vit-from-scratch": "0"},
 }
+
+
+def test_lines_are_counted_where_a_reader_meets_them():
+    def cell(source, text):
+        return new_code_cell(source, outputs=[new_output("stream", text=text)])
+
+    cells = [
+        cell("print(1)", "1\n\n2\n"),
+        cell("# @title Show the code of this table\nprint(3)", "3"),
+        cell("# @title For the careful reader: more\nprint(4)", "4"),
+        new_markdown_cell("Text.\n\n## Exercises"),
+        cell("print(5)", "5"),
+    ]
+    assert measure_chapters.printed_lines(new_notebook(cells=cells)) == 3
 
 
 def test_a_chapter_over_a_minute_is_named_and_recorded_all_the_same(measure, capsys):

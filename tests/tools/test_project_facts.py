@@ -3,13 +3,18 @@
 import json
 import re
 
+import numpy as np
+import project_facts
 import pytest
 from measure_chapters import LIMIT
 from project_facts import (
     BLOCK,
     FOLD,
+    LINES_A_MINUTE,
+    PRINTED_A_MINUTE,
     ROOT,
     SOLUTION,
+    WORDS_A_MINUTE,
     chapters,
     full_budget_text,
     minutes_file,
@@ -18,6 +23,7 @@ from project_facts import (
     time_text,
     writing_minutes,
 )
+from scipy.optimize import nnls
 
 from vit_lab.experiments.recipes import load_result
 
@@ -78,15 +84,42 @@ def test_the_times_in_words_hold_for_what_was_measured():
     assert 100 <= load_result("imagenette-plain")["seconds_max"] / 60 <= 140
 
 
-def test_reading_takes_its_words_and_its_lines_of_code(tmp_path):
+# Words, lines of code and printed lines of nine chapters as they stood before November 2026, counted by `open_text`
+# (their classes stood open) and by running them, and the minutes that a newcomer took to read each.
+READ = [
+    (1538, 73, 29, 30),
+    (1319, 85, 24, 35),
+    (1831, 144, 62, 60),
+    (1626, 179, 35, 45),
+    (1072, 135, 75, 35),
+    (1016, 124, 32, 45),
+    (2558, 261, 49, 75),
+    (2417, 192, 73, 70),
+    (2020, 170, 46, 60),
+]
+
+
+def test_the_rates_are_fitted_to_what_a_newcomer_took():
+    counted, took = np.array(READ, dtype=float)[:, :3], np.array(READ, dtype=float)[:, 3]
+    fitted = 1 / nnls(counted, took)[0]
+    assert fitted == pytest.approx((WORDS_A_MINUTE, LINES_A_MINUTE, PRINTED_A_MINUTE), rel=0.01)
+
+
+def test_reading_takes_its_words_its_code_and_what_it_prints(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
+    monkeypatch.setattr(project_facts, "WORDS_A_MINUTE", 100)
+    monkeypatch.setattr(project_facts, "LINES_A_MINUTE", 12)
+    monkeypatch.setattr(project_facts, "PRINTED_A_MINUTE", 10)
+    minutes_file(tmp_path).parent.mkdir(parents=True)
+    record = {"cpu": {"seconds": 1.0, "printed_lines": 30}}
+    minutes_file(tmp_path).write_text(json.dumps({"chapters": {"99_page": record}}))
     words, code = "word " * 195, "x = 1\n\n" * 24
     cell = f"```{{code-cell}} ipython3\n---\nmystnb:\n  image: {{}}\n---\n{code}```\n"
     folded = f"```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{code}```\n"
     fold = f":::{{admonition}} For the careful reader\n:class: note dropdown\n{words}\n:::\n"
     page = f"---\nkernelspec: {words}\n---\n\n# 99. A chapter\n\n{words}\n{cell}\n{folded}\n{fold}"
-    (tmp_path / "notebooks/99_page.md").write_text(page)
-    assert reading_minutes("99_page", tmp_path) == 4  # 200 words of 100 a minute, 24 lines of 12
+    (tmp_path / "notebooks/99_page.md").write_text(f"{page}\n## Exercises\n\n{words}")
+    assert reading_minutes("99_page", tmp_path) == 7  # 200 words, 24 lines, 30 lines printed
 
 
 def test_writing_takes_what_the_boxes_say(tmp_path):
@@ -95,6 +128,8 @@ def test_writing_takes_what_the_boxes_say(tmp_path):
     page = tmp_path / "notebooks/99_page.md"
     page.write_text("\n\n".join(["# 99. A chapter", *boxes]))
     assert time_text("99_page", tmp_path).startswith("0 minutes to read and 11 to write; it runs ")
+    page.write_text("# 99. A chapter\n\n```{exercise} One\n```\n\n```{exercise} Two\n```")
+    assert time_text("99_page", tmp_path).startswith("0 minutes to read, 2 exercises on top; it runs ")
     page.write_text("# 99. A chapter")
     assert time_text("99_page", tmp_path).startswith("0 minutes to read; it runs ")
 
@@ -133,7 +168,7 @@ def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
     assert 1_000 < words(text, HINT) <= 3_500
     assert open_words(text) <= 1_700
     assert 500 < argument_words(text) <= 1_400
-    assert reading_minutes(chapter.stem) <= 35
+    assert reading_minutes(chapter.stem) <= (45 if chapter.stem[:2] in ("07", "08") else 36)
     assert writing_minutes(chapter.stem) <= 25
 
 
