@@ -42,11 +42,15 @@ class Parser(argparse.ArgumentParser):
         super().exit(status, message)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Build the parser with the commands of the modules beside this one, and those of other packages."""
+def build_parser(first: str = "") -> argparse.ArgumentParser:
+    """Build the parser with the commands of the modules beside this one, and those of other packages.
+
+    Other packages are not imported if `first`, what is typed first, is a command of this one.
+    """
     parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (*COMMANDS, *(one.load() for one in entry_points(group="vit.commands"))):
+    others = () if first in (*RUNS, *MODELS) else entry_points(group="vit.commands")
+    for module in (*COMMANDS, *(one.load() for one in others)):
         module.add_parser(commands)
     return parser
 
@@ -64,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, launch = None, Launch()
     with safe_streams():
         try:
-            chosen = build_parser().parse_args(arguments)
+            typed = sys.argv[1:] if arguments is None else list(arguments)
+            chosen = build_parser(*typed[:1]).parse_args(typed)
             command = chosen.command
             with launch.joined(chosen):
                 chosen.run(chosen)
