@@ -12,7 +12,7 @@ FOLDERS = ("notebooks", "exercises", "vit_classroom/assignments/chapters")
 NOTEBOOKS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.ipynb"))
 LARGEST = 1_000_000  # bytes; GitHub shows no notebook in full that is much larger
 OF_NOTEBOOKS = {"kernelspec", "language_info", "accelerator", "colab"}
-OF_CELLS = {"cellView", "jupyter", "tags", "nbgrader", "assignment"}
+OF_CELLS = {"cellView", "jupyter", "tags", "nbgrader", "assignment", "id"}  # Colab finds a cell by "id"
 CELL_ID = re.compile(r"[\w-]{1,64}")
 
 
@@ -32,6 +32,7 @@ def faults(text: str) -> list[str]:
         found += [f"metadata {key} of a cell" for key in cell["metadata"].keys() - OF_CELLS]
         found += ["outputs"] * bool(cell.get("outputs") or cell.get("execution_count"))
         found += ["an attachment"] * ("attachments" in cell)
+        found += ["another id in the metadata"] * (cell["metadata"].get("id", cell["id"]) != cell["id"])
     spec = notebook["metadata"].get("kernelspec", {})
     found += ["no kernel named"] * ((spec.get("name"), spec.get("language")) != ("python3", "python"))
     return found
