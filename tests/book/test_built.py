@@ -1,5 +1,6 @@
 """The book as built by `make book`, which must be run first."""
 
+import json
 import re
 
 import check_book
@@ -83,6 +84,20 @@ def test_numbers_of_runs_end_at_the_right(built):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_says_how_long_it_takes(built, chapter):
     assert time_text(chapter) in read(built, f"notebooks/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_each_box_opens_its_own_cell_in_colab(built, chapter):
+    place = f"exercises/{chapter}.ipynb"
+    cells = json.loads((ROOT / place).read_text(encoding="utf-8"))["cells"]
+    task_of = {cell["id"]: cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in cells}
+    boxes = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").select(".your-turn")
+    assert boxes or chapter == "06_parity"
+    for box in boxes:
+        (address,) = [link["href"] for link in box.select("a") if "#scrollTo=" in link["href"]]
+        notebook, _, cell = address.partition("#scrollTo=")
+        assert notebook == read_repository().colab_url(place)
+        assert task_of[cell] == box.select_one(".admonition-title code").get_text()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
