@@ -2,7 +2,7 @@
 
     python benchmarks/page_model.py
     npm pack onnxruntime-web && tar xzf onnxruntime-web-*.tgz
-    python benchmarks/page_model.py --peer package/dist
+    python benchmarks/page_model.py --peer package/dist --results vit_lab/results/page_model_cpu.json
 
 Each asks the Tiny-ImageNet model in Chromium on one thread, by turns, and prints the best and the median
 time of a forward pass. The peer runs WebAssembly with SIMD, weights in single precision, and answers with
@@ -18,7 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from vit_from_scratch.files import write_json
 from vit_lab.export.exports import export_model
+from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import open_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="the folder dist of onnxruntime-web")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--passes", type=int, default=5, help="of each, in each round")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="also write what was found here")
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tools"))  # scripts, and no package
     from browser import open_browser
@@ -73,6 +76,7 @@ def main() -> None:
         page.goto(f"{root}vit/vit.js")
         print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load ", end="")
         print(f"{os.getloadavg()[0]:.1f}, Chromium {browser.version}")
+        here = environment() | {"browser": f"Chromium {browser.version}"}
         ready = {"ours": page.evaluate(OURS, f"{NAME}.bin")}
         if given.peer:
             page.route(
@@ -94,6 +98,12 @@ def main() -> None:
     if given.peer:
         apart = max(abs(a - b) for a, b in zip(logits["ours"], logits["theirs"], strict=True))
         print(f"their logits differ by at most {apart:.3f}, as a byte a weight is coarser")
+    if given.results:
+        found = {
+            name: {"ready": ready[name], "best": min(took), "median": statistics.median(took)}
+            for name, took in times.items()
+        }
+        write_json(given.results, {"milliseconds": found, "passes": len(times["ours"]), **here})
 
 
 if __name__ == "__main__":

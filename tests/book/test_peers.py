@@ -120,3 +120,11 @@ def test_it_says_how_many_cells_are_slower_in_an_imitated_type_and_how_many_came
     (said,) = peers.machine(changed)
     assert "imitates" not in said
     assert "again" not in said
+
+
+def test_the_page_says_both_medians_of_the_run_in_the_browser():
+    result = load_result("page_model_cpu")
+    (line,) = peers.in_the_page(result)
+    for name in ("ours", "theirs"):
+        assert f" {result['milliseconds'][name]['median']:.0f} ms" in line
+    assert result["browser"] in line

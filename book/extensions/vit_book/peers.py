@@ -152,6 +152,16 @@ def start_up(result: dict[str, Any]) -> list[str]:
     return table(("library", "seconds, median", "all tries"), rows)
 
 
+def in_the_page(result: dict[str, Any]) -> list[str]:
+    """Say how long the model in the page takes for a photo, beside onnxruntime-web."""
+    ours, theirs = (result["milliseconds"][name]["median"] for name in ("ours", "theirs"))
+    date, _, _ = result["date"].partition("T")
+    return [
+        f"One photo takes the model in the page {ours:.0f} ms on one core, and `onnxruntime-web` {theirs:.0f} ms "
+        f"({result['browser']} on {result['hardware']['processor']}, {date}, medians of {result['passes']} passes)."
+    ]
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "machine": machine,
     "each": each,
@@ -165,3 +175,4 @@ PARTS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
 def setup(app: Sphinx) -> None:
     """Register the directive: `{peers} PART` stands for a part of the results, a key of `PARTS`."""
     add_table(app, "peers", lambda part: PARTS[part](load_result(RESULT)))
+    add_table(app, "in_the_page", lambda: in_the_page(load_result("page_model_cpu")))
