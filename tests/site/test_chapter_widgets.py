@@ -261,6 +261,9 @@ def weights():
     return torch.cat(found["attention"])
 
 
+NOT_DIVIDED = 5.65  # the end of the slider, which stands for the root of 32
+
+
 def shares(said):
     return [float(number) for number in re.findall(r"([\d.]+) %", said)]
 
@@ -286,14 +289,56 @@ def test_a_head_looks_as_the_packages_does_at_any_scale(page, book, weights):
         assert head.dimmed() == pytest.approx(dim.tolist(), abs=0.03)
 
 
+@torch.no_grad()
+def test_scores_and_the_mixture_are_the_packages(page, book):
+    head, trained = come_near(page, book, "attention"), open_model("tiny-imagenet")
+    pixels = load_photo(FOLDER / "photos/cat.jpg", (64, 64))[None]
+    found = trained.model(trained.scaling(255 * pixels), return_intermediates=True)[1]
+    z = [found["tokens"], *found["layers"]]
+    for layer, number, row, column, scale in ((2, 1, 4, 3, 1), (7, 3, 1, 8, NOT_DIVIDED), (1, 6, 8, 2, 0.5)):
+        block = trained.model.encoder.blocks[layer - 1]
+        packed = block.attention.qkv(block.attention_norm(z[layer - 1]))[0].view(65, 3, 6, 32)
+        q, k, v = packed[:, :, number - 1].unbind(dim=1)  # (T, Dh) each
+        times = 1 if scale == NOT_DIVIDED else scale / 32**0.5
+        scores = times * q[8 * (row - 1) + column] @ k.T
+        likeness = torch.nn.functional.cosine_similarity(scores.softmax(dim=0) @ v, v)
+        head.slide("layer", layer)
+        head.slide("head", number)
+        head.slide("scores times", scale)
+        page.mouse.click(*head.middle(row, column))
+        for view, values in (("scores", scores), ("mixture", likeness)):
+            head.whole.get_by_role("radio", name=view).check()
+            spread = values[1:].max() - values[1:].min()
+            assert head.dimmed() == pytest.approx(
+                (0.66 * (values[1:].max() - values[1:]) / spread).tolist(), abs=0.04
+            )
+            page.mouse.move(*head.middle(3, 5))
+            shown = float(head.said().removeprefix("row 3, column 5: ").replace("−", "-"))
+            assert shown == pytest.approx(values[21].item(), abs=0.03 * spread.item())
+    assert head.whole.get_by_role("slider", name="scores").get_attribute("aria-valuetext") == "0.50"
+
+
+def test_keys_choose_what_the_map_shows_and_go_on_until_nothing_is_divided(page, book):
+    head = come_near(page, book, "attention")
+    head.whole.get_by_role("radio", name="shares").press("ArrowUp")
+    assert head.said().startswith("q · k / √32 from row 4, column 3: highest with row 4, column 7, ")
+    head.whole.get_by_role("slider", name="scores").press("End")
+    assert head.said().startswith("q · k from row 4, column 3: highest with row 4, column 7, ")
+    head.whole.get_by_role("radio", name="scores").press("ArrowUp")
+    assert head.said().startswith("The mixture for row 4, column 3, 32 numbers, is most like ")
+
+
 def test_what_chapter_3_says_of_its_head(page, book):
     head = come_near(page, book, "attention")
     assert head.said().startswith("From row 4, column 3: most at row 4, column 7, ")
     bright = sorted(range(64), key=head.dimmed().__getitem__)[:3]
-    for scale, attended in ((0, 65), (0.4, 52), (1, 24), (4, 3)):
+    for scale, attended in ((0, 65), (0.4, 52), (1, 24), (NOT_DIVIDED, 2)):
         head.slide("scores times", scale)
         assert f"{attended}" == f"{float(re.search('([0-9.]+) of 65', head.said())[1]):.0f}"
         assert scale == 0 or sorted(range(64), key=head.dimmed().__getitem__)[:3] == bright
+    head.whole.get_by_role("radio", name="mixture").check()
+    assert "most like the value of row 4, column 7, 0.95, and" in head.said()
+    head.whole.get_by_role("radio", name="shares").check()
     head.slide("scores times", 0)
     assert "every token alike, 1.5 %" in head.said()
 
