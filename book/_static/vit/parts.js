@@ -271,7 +271,7 @@ export class PatchGrid {
                 hover(this.patchAt(event)); // a resting finger reads as a mouse does
             },
             pointermove: (event) => {
-                if (drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
+                if (this.drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
                 else if (event.pointerType === "mouse") hover(this.patchAt(event));
             },
             pointerleave: () => hover(null),
