@@ -224,6 +224,16 @@ def test_the_waves_are_those_of_the_packages_positions(place, waves, page, book)
     expected = chosen @ chosen[place] / waves
     assert torch.allclose(likeness(widget), expected, atol=0.01)
     assert widget.whole.locator("polyline.wave").count() == min(10, waves)
+    one = widget.whole.locator(".vit-title").first.inner_text().replace("−", "-")
+    found = re.fullmatch(
+        rf"Wave {waves} gives place {place} two numbers: (.+), its sine, and (.+), its cos.*", one
+    )
+    numbers = [float(number) for number in found.groups()]
+    assert numbers == pytest.approx(table[place, [waves - 1, 47 + waves]].tolist(), abs=0.006)
+    sine = widget.whole.locator("polyline").first.get_attribute("points").split()
+    assert len(sine) == 13 * 8 + 1
+    drawn = torch.tensor([1 - (float(point.split(",")[1]) - 10) / 35 for point in sine[::8]])
+    assert torch.allclose(drawn, table[:, waves - 1], atol=0.01)
     others = [*range(place), *range(place + 1, 14)]
     most = max(expected[other] for other in others)  # often of both neighbours
     assert re.search(rf"is place \d+, {most:.2f};", widget.said().replace("−", "-"))
