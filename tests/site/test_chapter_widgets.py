@@ -46,8 +46,16 @@ def test_without_scripts_there_is_a_figure_that_says_so(name, browser, book):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
+    page.goto(f"{book}{PAGES[name]}")
+    caption = page.locator(f"#vit-{name} figcaption").inner_text()
     widget = come_near(page, book, name)
+    said = widget.whole.locator(".vit-caption")
+    expect(said).to_have_count(1)
+    expect(said).to_be_hidden()
     prepare(page)
+    expect(said).to_be_visible()
+    assert caption.startswith(said.inner_text().removeprefix("At first: "))
+    assert "JavaScript" not in said.inner_text()
     assert widget.whole.locator("canvas, .vit-lines svg").first.is_visible()
     assert widget.whole.locator(".vit-status").is_visible()
     assert not widget.whole.locator(".vit-help").is_visible()

@@ -21,8 +21,14 @@ export function whenNear(selector, begin) {
 }
 
 async function fetchFor(place, begin) {
+    // What stood below the still figure says on paper how the widget began; only there, for one may have changed it.
+    const still = place.querySelector("figcaption").textContent.replace(/\s*[^.]*needs JavaScript\.$/, "");
+    const started = async (model) => {
+        await begin(place, model);
+        place.append(element("p", { class: "vit-caption" }, `At first: ${still}`));
+    };
     if (!place.dataset.model) {
-        begin(place);
+        started();
         return;
     }
     const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
@@ -36,7 +42,7 @@ async function fetchFor(place, begin) {
         note.textContent = error.message;
         return;
     }
-    begin(place, model);
+    started(model);
 }
 
 /** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
