@@ -74,6 +74,17 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     context.close()
 
 
+def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
+    """The next page asks whether the file is still the same, and takes the copy that the browser has kept."""
+    context, came = browser.new_context(), []
+    context.on("requestfinished", lambda request: request.url.endswith(".bin") and came.append(request))
+    for name in ("explorer", "answers", "positions"):
+        come_near(context.new_page(), book, name)
+    sizes = [request.sizes()["responseBodySize"] for request in came]
+    assert sizes == [(FOLDER / "tiny-imagenet.bin").stat().st_size, 0, 0]
+    context.close()
+
+
 @pytest.mark.parametrize("name", ["patches", "wirings"])
 def test_some_need_no_model(name, page, book):
     asked = []
