@@ -279,6 +279,16 @@ def test_waves_are_added_by_keys(page, book):
     assert "the fastest 3 waves" in widget.said()
 
 
+def test_a_finger_moves_the_place(phone, book):
+    widget = come_near(phone, book, "waves")
+    place = widget.whole.get_by_role("slider", name="place")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    phone.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    assert int(place.input_value()) in (11, 12)
+    assert widget.said().startswith(f"Place {place.input_value()}, the fastest wave: ")
+
+
 # ---- Chapter 3: one head
 @pytest.fixture(scope="module")
 @torch.no_grad()
@@ -561,6 +571,26 @@ def test_the_five_answers_are_the_packages(page, book):
             place = trained.class_names.index(label)
             assert float(share.removesuffix(" %")) == pytest.approx(100 * shares[place].item(), abs=2)
     assert pairs[0][0] == "obelisk", "as the chapter says"
+
+
+def test_keys_choose_a_photo_and_cut_it(page, book):
+    widget = come_near(page, book, "answers")
+    status, bars = widget.whole.locator(".vit-status"), widget.whole.locator(".vit-bars")
+    widget.whole.get_by_role("button", name="coffee").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(status).to_contain_text("obelisk, ", timeout=SOON)
+    before = widget.said()
+    page.keyboard.press("Tab")  # astronaut
+    page.keyboard.press("Tab")  # a photo of one's own
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # opens the fold
+    page.keyboard.press("Tab")
+    for _ in range(4):
+        page.keyboard.press("PageDown")
+    expect(status).not_to_have_text(before, timeout=SOON)
+    assert widget.whole.get_by_role("slider", name="size").input_value() != "1"
+    assert widget.said().startswith(bars.locator("li .name").first.inner_text())
 
 
 def test_a_photo_of_ones_own_and_another_square_of_it_are_asked_about(phone, book, save_photo, tmp_path):
