@@ -68,7 +68,7 @@ class Head {
         const [first, ...patches] = this.shown, low = this.view === "shares" ? 0 : Math.min(...patches);
         this.grid.map(patches.map((value) => value - low));
         this.grid.mark({ asks: [this.patch] });
-        this.scaleBar.textContent = `dim: ${this.words(low)}, bright: ${this.words(Math.max(...patches))}`;
+        this.scaleBar.textContent = `dim: ${low ? this.words(low) : "0"}, bright: ${this.words(Math.max(...patches))}`;
         const attended = Math.exp(shares.reduce((sum, share) => sum - (share && share * Math.log(share)), 0));
         const at = (value) => `${placeOf(patches.indexOf(value), this.columns)}, ${this.words(value)}`;
         const [high, deep] = [at(Math.max(...patches)), at(Math.min(...patches))], from = placeOf(this.patch, this.columns);

@@ -21,11 +21,11 @@ export function whenNear(selector, begin) {
 }
 
 async function fetchFor(place, begin) {
-    // What stood below the still figure says on paper how the widget began; only there, for one may have changed it.
-    const still = place.querySelector("figcaption").textContent.replace(/\s*[^.]*needs JavaScript\.$/, "");
+    // The first sentence below the still figure says on paper how the widget began; only there, for one may have changed it.
+    const [still] = place.querySelector("figcaption").textContent.split(". ");
     const started = async (model) => {
         await begin(place, model);
-        place.append(element("p", { class: "vit-caption" }, `At first: ${still}`));
+        place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
     };
     if (!place.dataset.model) {
         started();
