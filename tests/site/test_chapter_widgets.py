@@ -363,6 +363,8 @@ def test_keys_choose_what_the_map_shows_and_go_on_until_nothing_is_divided(page,
     assert head.said().startswith("q · k / √32 from row 4, column 3: highest with row 4, column 7, ")
     head.whole.get_by_role("slider", name="scores").press("End")
     assert head.said().startswith("q · k from row 4, column 3: highest with row 4, column 7, ")
+    marks = head.whole.locator("datalist option").evaluate_all("all => all.map((one) => +one.value)")
+    assert marks == [1, NOT_DIVIDED]
     head.whole.get_by_role("radio", name="scores").press("ArrowUp")
     assert head.said().startswith("The mixture for row 4, column 3, 32 numbers, is most like ")
 

@@ -44,7 +44,7 @@ class Head {
             this.grid.whole,
             element("div", { class: "vit-side" },
                 control("layer", "layer", { min: 1, max: depth }), control("head", "head", { min: 1, max: heads }),
-                control("scale", "scores times", { max: most, step: 0.05, words }), views, this.scaleBar, this.status, element("p", { class: "vit-help" },
+                control("scale", "scores times", { max: most, step: 0.05, words, marks: [1, most] }), views, this.scaleBar, this.status, element("p", { class: "vit-help" },
                     "A click asks from that patch. A mouse, a resting finger or the arrow keys read a value.")),
         );
         this.draw();
