@@ -14,7 +14,7 @@ import nbformat
 import numpy as np
 import pytest
 from contrast import contrast
-from drawings import FIXED, FOLDER, KEY, STYLE, SVG, names, picture_path, variants, words
+from drawings import FIXED, FOLDER, KEY, STYLE, SVG, names, picture_path, still, stills, variants, words
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from PIL import Image
@@ -150,6 +150,21 @@ def test_the_picture_is_small_transparent_and_shows_the_drawing(name):
     assert np.abs(on_white[0] - on_white[1]).mean() < 1
 
 
+@pytest.mark.parametrize("name", stills())
+def test_the_picture_of_a_widget_is_small_and_its_caption_asks_for_no_scripts(name):
+    assert picture_path(name).stat().st_size < 30_000
+    kept, drawn = (
+        np.asarray(Image.open(io.BytesIO(picture)).convert("RGBA").convert("RGB"), dtype=float)
+        for picture in (picture_path(name).read_bytes(), drawings.render(name))
+    )
+    assert np.abs(kept - drawn).mean() < 10  # of a photo in few colours
+    assert kept.std() > 10
+    alt, caption = still(name)[1:]
+    assert len(alt) > 20
+    assert caption.endswith(".")
+    assert "JavaScript" not in caption
+
+
 @pytest.mark.parametrize("colour", sorted({value for value in FIXED.values() if value.startswith("#")}))
 def test_the_pictures_colours_read_on_light_and_on_dark(colour):
     assert min(contrast(colour, ground) for ground in ("#ffffff", "#111111")) >= 4
@@ -165,6 +180,24 @@ def test_notebooks_hold_the_pictures_with_words_and_a_numbered_caption(folder):
     expected = {". ".join(words(name)): picture_path(name).read_bytes() for name in NAMES}
     assert {alt: base64.b64decode(data) for alt, data in shown} == expected
     assert len(shown) == len(NAMES)
+
+
+@pytest.mark.parametrize("folder", ["notebooks", "exercises", "vit_classroom/assignments/chapters"])
+def test_notebooks_hold_each_widgets_picture_and_say_where_it_is_live(folder):
+    for chapter in chapters():
+        used = re.findall(r"^:::+\{widget\} (\S+)$", chapter.read_text(encoding="utf-8"), re.MULTILINE)
+        cells = nbformat.read(ROOT / folder / f"{chapter.stem}.ipynb", as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        shown = re.findall(
+            r"\*\*Try it\.\*\* .+\n\n!\[([^]]+)\]\(data:image/png;base64,([^)]+)\)\n\n\*(.+) It is "
+            rf"live in the book: \[.+\]\(https://.+/{chapter.stem}\.html#vit-(\w+)\)\.\*\n\n<details>\n"
+            r"<summary>What to notice<",
+            text,
+        )
+        assert [name for *_, name in shown] == used
+        for alt, data, caption, name in shown:
+            assert (alt, caption) == still(f"widgets/{name}")[1:]
+            assert base64.b64decode(data) == picture_path(f"widgets/{name}").read_bytes()
 
 
 def test_a_stale_and_an_orphaned_picture_are_noticed_and_put_right(tmp_path, capsys):

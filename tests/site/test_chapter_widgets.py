@@ -46,8 +46,16 @@ def test_without_scripts_there_is_a_figure_that_says_so(name, browser, book):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
+    page.goto(f"{book}{PAGES[name]}")
+    caption = page.locator(f"#vit-{name} figcaption").inner_text()
     widget = come_near(page, book, name)
+    said = widget.whole.locator(".vit-caption")
+    expect(said).to_have_count(1)
+    expect(said).to_be_hidden()
     prepare(page)
+    expect(said).to_be_visible()
+    assert caption.startswith(said.inner_text().removeprefix("At first: "))
+    assert "JavaScript" not in said.inner_text()
     assert widget.whole.locator("canvas, .vit-lines svg").first.is_visible()
     assert widget.whole.locator(".vit-status").is_visible()
     assert not widget.whole.locator(".vit-help").is_visible()
@@ -63,6 +71,17 @@ def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
     assert [url for url in asked if url.endswith(".bin")] == []
     come_near(page, book, name)
     assert len([url for url in asked if url.endswith(".bin")]) == 1
+    context.close()
+
+
+def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
+    """The next page asks whether the file is still the same, and takes the copy that the browser has kept."""
+    context, came = browser.new_context(), []
+    context.on("requestfinished", lambda request: request.url.endswith(".bin") and came.append(request))
+    for name in ("explorer", "answers", "positions"):
+        come_near(context.new_page(), book, name)
+    sizes = [request.sizes()["responseBodySize"] for request in came]
+    assert sizes == [(FOLDER / "tiny-imagenet.bin").stat().st_size, 0, 0]
     context.close()
 
 
@@ -224,6 +243,16 @@ def test_the_waves_are_those_of_the_packages_positions(place, waves, page, book)
     expected = chosen @ chosen[place] / waves
     assert torch.allclose(likeness(widget), expected, atol=0.01)
     assert widget.whole.locator("polyline.wave").count() == min(10, waves)
+    one = widget.whole.locator(".vit-title").first.inner_text().replace("−", "-")
+    found = re.fullmatch(
+        rf"Wave {waves} gives place {place} two numbers: (.+), its sine, and (.+), its cos.*", one
+    )
+    numbers = [float(number) for number in found.groups()]
+    assert numbers == pytest.approx(table[place, [waves - 1, 47 + waves]].tolist(), abs=0.006)
+    sine = widget.whole.locator("polyline").first.get_attribute("points").split()
+    assert len(sine) == 13 * 8 + 1
+    drawn = torch.tensor([1 - (float(point.split(",")[1]) - 10) / 35 for point in sine[::8]])
+    assert torch.allclose(drawn, table[:, waves - 1], atol=0.01)
     others = [*range(place), *range(place + 1, 14)]
     most = max(expected[other] for other in others)  # often of both neighbours
     assert re.search(rf"is place \d+, {most:.2f};", widget.said().replace("−", "-"))
@@ -250,6 +279,16 @@ def test_waves_are_added_by_keys(page, book):
     assert "the fastest 3 waves" in widget.said()
 
 
+def test_a_finger_moves_the_place(phone, book):
+    widget = come_near(phone, book, "waves")
+    place = widget.whole.get_by_role("slider", name="place")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    phone.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    assert int(place.input_value()) in (11, 12)
+    assert widget.said().startswith(f"Place {place.input_value()}, the fastest wave: ")
+
+
 # ---- Chapter 3: one head
 @pytest.fixture(scope="module")
 @torch.no_grad()
@@ -259,6 +298,9 @@ def weights():
     pixels = load_photo(FOLDER / "photos/cat.jpg", (64, 64))[None]
     found = trained.model(trained.scaling(255 * pixels), return_intermediates=True)[1]
     return torch.cat(found["attention"])
+
+
+NOT_DIVIDED = 5.65  # the end of the slider, which stands for the root of 32
 
 
 def shares(said):
@@ -286,14 +328,58 @@ def test_a_head_looks_as_the_packages_does_at_any_scale(page, book, weights):
         assert head.dimmed() == pytest.approx(dim.tolist(), abs=0.03)
 
 
+@torch.no_grad()
+def test_scores_and_the_mixture_are_the_packages(page, book):
+    head, trained = come_near(page, book, "attention"), open_model("tiny-imagenet")
+    pixels = load_photo(FOLDER / "photos/cat.jpg", (64, 64))[None]
+    found = trained.model(trained.scaling(255 * pixels), return_intermediates=True)[1]
+    z = [found["tokens"], *found["layers"]]
+    for layer, number, row, column, scale in ((2, 1, 4, 3, 1), (7, 3, 1, 8, NOT_DIVIDED), (1, 6, 8, 2, 0.5)):
+        block = trained.model.encoder.blocks[layer - 1]
+        packed = block.attention.qkv(block.attention_norm(z[layer - 1]))[0].view(65, 3, 6, 32)
+        q, k, v = packed[:, :, number - 1].unbind(dim=1)  # (T, Dh) each
+        times = 1 if scale == NOT_DIVIDED else scale / 32**0.5
+        scores = times * q[8 * (row - 1) + column] @ k.T
+        likeness = torch.nn.functional.cosine_similarity(scores.softmax(dim=0) @ v, v)
+        head.slide("layer", layer)
+        head.slide("head", number)
+        head.slide("scores times", scale)
+        page.mouse.click(*head.middle(row, column))
+        for view, values in (("scores", scores), ("mixture", likeness)):
+            head.whole.get_by_role("radio", name=view).check()
+            spread = values[1:].max() - values[1:].min()
+            assert head.dimmed() == pytest.approx(
+                (0.66 * (values[1:].max() - values[1:]) / spread).tolist(), abs=0.04
+            )
+            page.mouse.move(*head.middle(3, 5))
+            shown = float(head.said().removeprefix("row 3, column 5: ").replace("−", "-"))
+            assert shown == pytest.approx(values[21].item(), abs=0.03 * spread.item())
+    assert head.whole.get_by_role("slider", name="scores").get_attribute("aria-valuetext") == "0.50"
+
+
+def test_keys_choose_what_the_map_shows_and_go_on_until_nothing_is_divided(page, book):
+    head = come_near(page, book, "attention")
+    head.whole.get_by_role("radio", name="shares").press("ArrowUp")
+    assert head.said().startswith("q · k / √32 from row 4, column 3: highest with row 4, column 7, ")
+    head.whole.get_by_role("slider", name="scores").press("End")
+    assert head.said().startswith("q · k from row 4, column 3: highest with row 4, column 7, ")
+    marks = head.whole.locator("datalist option").evaluate_all("all => all.map((one) => +one.value)")
+    assert marks == [1, NOT_DIVIDED]
+    head.whole.get_by_role("radio", name="scores").press("ArrowUp")
+    assert head.said().startswith("The mixture for row 4, column 3, 32 numbers, is most like ")
+
+
 def test_what_chapter_3_says_of_its_head(page, book):
     head = come_near(page, book, "attention")
     assert head.said().startswith("From row 4, column 3: most at row 4, column 7, ")
     bright = sorted(range(64), key=head.dimmed().__getitem__)[:3]
-    for scale, attended in ((0, 65), (0.4, 52), (1, 24), (4, 3)):
+    for scale, attended in ((0, 65), (0.4, 52), (1, 24), (NOT_DIVIDED, 2)):
         head.slide("scores times", scale)
         assert f"{attended}" == f"{float(re.search('([0-9.]+) of 65', head.said())[1]):.0f}"
         assert scale == 0 or sorted(range(64), key=head.dimmed().__getitem__)[:3] == bright
+    head.whole.get_by_role("radio", name="mixture").check()
+    assert "most like the value of row 4, column 7, 0.95, and" in head.said()
+    head.whole.get_by_role("radio", name="shares").check()
     head.slide("scores times", 0)
     assert "every token alike, 1.5 %" in head.said()
 
@@ -487,6 +573,26 @@ def test_the_five_answers_are_the_packages(page, book):
             place = trained.class_names.index(label)
             assert float(share.removesuffix(" %")) == pytest.approx(100 * shares[place].item(), abs=2)
     assert pairs[0][0] == "obelisk", "as the chapter says"
+
+
+def test_keys_choose_a_photo_and_cut_it(page, book):
+    widget = come_near(page, book, "answers")
+    status, bars = widget.whole.locator(".vit-status"), widget.whole.locator(".vit-bars")
+    widget.whole.get_by_role("button", name="coffee").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(status).to_contain_text("obelisk, ", timeout=SOON)
+    before = widget.said()
+    page.keyboard.press("Tab")  # astronaut
+    page.keyboard.press("Tab")  # a photo of one's own
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # opens the fold
+    page.keyboard.press("Tab")
+    for _ in range(4):
+        page.keyboard.press("PageDown")
+    expect(status).not_to_have_text(before, timeout=SOON)
+    assert widget.whole.get_by_role("slider", name="size").input_value() != "1"
+    assert widget.said().startswith(bars.locator("li .name").first.inner_text())
 
 
 def test_a_photo_of_ones_own_and_another_square_of_it_are_asked_about(phone, book, save_photo, tmp_path):

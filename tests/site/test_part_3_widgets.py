@@ -152,6 +152,62 @@ def test_a_photo_of_ones_own_stays_in_the_page(page, book, save_photo, tmp_path)
     says(explorer, "This picture cannot be read")
 
 
+@torch.no_grad()
+def shares_without(trained, name, hidden):
+    """What the package says of a photo, some patches of which have its mean colour: per cent by class."""
+    pixels = load_photo(FOLDER / f"photos/{name}.jpg", (64, 64))[None]
+    colour = pixels.mean(dim=(2, 3), keepdim=True)
+    for row, column in hidden:
+        pixels[..., 8 * row - 8 : 8 * row, 8 * column - 8 : 8 * column] = colour
+    shares = trained.model(trained.scaling(255 * pixels)).softmax(dim=1)[0]
+    return dict(zip(trained.class_names, (100 * shares).tolist(), strict=True))
+
+
+def test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer(page, book, trained):
+    explorer = come_near(page, book, "explorer")
+    press(explorer, "cat")
+    answer = explorer.whole.get_by_text("The model says")
+    expect(answer).to_contain_text("cat", timeout=SOON)
+    whole = answer.inner_text()
+    assert " hidden" not in whole
+    explorer.whole.get_by_role("radio", name="hides it").check()
+    eyes = [(4, 3), (4, 7)]
+    page.mouse.click(*explorer.middle(*eyes[0]))
+    expect(answer).to_contain_text("With one patch hidden, ", timeout=SOON)
+    page.mouse.click(*explorer.middle(*eyes[1], grid=1))
+    expect(answer).to_contain_text("With 2 patches hidden, ", timeout=SOON)
+    label, before, after = re.search(
+        r"hidden, (.+) went from ([\d.]+) % to ([\d.]+) %", answer.inner_text()
+    ).groups()
+    assert float(before) == pytest.approx(shares_without(trained, "cat", [])[label], abs=2)
+    assert float(after) == pytest.approx(shares_without(trained, "cat", eyes)[label], abs=2)
+    assert abs(float(after) - float(before)) > 5
+    assert explorer.whole.locator(".cells i.hidden").count() == 4, "two in each picture"
+    page.mouse.move(*explorer.middle(2, 2))
+    assert explorer.said().startswith("row 2, column 2: "), "a patch that is pointed at does not ask"
+    for eye in eyes:
+        page.mouse.click(*explorer.middle(*eye))
+    expect(answer).to_have_text(whole, timeout=SOON)
+    explorer.whole.get_by_role("radio", name="asks from there").check()
+    page.mouse.click(*explorer.middle(2, 2))
+    assert "the patch in row 2, column 2 looks most" in explorer.said()
+    assert explorer.whole.locator(".cells i.hidden").count() == 0
+
+
+def test_keys_hide_a_patch_and_no_other_that_they_pass(page, book):
+    explorer = come_near(page, book, "explorer")
+    answer = explorer.whole.get_by_text("The model says")
+    explorer.whole.get_by_role("radio", name="asks from there").press("ArrowDown")
+    explorer.grids.nth(0).focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    assert explorer.said().startswith("row 3, column 2: ")
+    page.keyboard.press("Enter")
+    expect(answer).to_contain_text("With one patch hidden, espresso went from ", timeout=SOON)
+    page.keyboard.press("Enter")
+    expect(answer).not_to_contain_text("hidden", timeout=SOON)
+
+
 def likeness(explorer, asks=((1, 1), (3, 3), (4, 7), (6, 2), (7, 5), (8, 8))):
     """The mean cosine of the maps of some patches, each without the patches that ask."""
     kept = [8 * row + column for row in range(8) for column in range(8) if (row + 1, column + 1) not in asks]

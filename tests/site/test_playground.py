@@ -1,5 +1,6 @@
 """The playground: a photo, its patches, and the model that answers in the page. What the page says holds."""
 
+import json
 import re
 
 import pytest
@@ -146,6 +147,37 @@ def test_breaking_it_does_what_the_page_says(playground):
         playground.whole.get_by_label("leave out this layer").uncheck()
     assert 1 in lost
     assert len(lost) <= 2
+
+
+def test_no_single_head_takes_the_cat_away(page, book, playground):
+    playground.slide("head", 6)
+    playground.slide("layer", 7)
+    before = playground.likely()
+    playground.whole.get_by_label("leave out this head").check()
+    assert playground.likely() != before
+    answers = page.evaluate(
+        """async () => {
+            const { load } = await import("../_static/vit/vit.js");
+            const { cutSquare, openPicture, pixelsOf } = await import("../_static/vit/looking.js");
+            const model = await load("../_static/vit/tiny-imagenet.bin");
+            const pixels = pixelsOf(cutSquare(await openPicture("../_static/vit/photos/cat.jpg")), 64);
+            return Array.from({ length: 48 }, (_, i) => {
+                const { logits } = model.forward(pixels, { without: [[Math.floor(i / 6), i % 6]] });
+                return model.classes[logits.indexOf(Math.max(...logits))];
+            });
+        }"""
+    )
+    assert len(answers) == 48
+    assert {*answers} <= CATS
+
+
+def test_the_page_says_how_often_its_models_are_right(page, book):
+    page.goto(f"{book}{PAGE}")
+    for name in ("tiny-imagenet", "mnist"):
+        told = json.loads((PHOTOS.parent / f"{name}.json").read_text(encoding="utf-8"))
+        there, full = (f"{100 * told[part]['accuracy']:.2f} %" for part in ("page", "full_precision"))
+        text = f"{there} of 10,000 test images right (in full precision {full})"
+        assert text in page.locator("article").inner_text()
 
 
 def test_the_patches_mean_says_what_the_page_says(playground):

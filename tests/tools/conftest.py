@@ -7,6 +7,7 @@ from chapter_export.catalogue import read_catalogue
 from project_facts import ROOT
 
 DATA = Path(__file__).parent / "data"
+STILL = ("book/widgets/run.html", "book/widgets/run.png", "book/_static/drawings.css")
 
 
 @pytest.fixture(scope="session")
@@ -18,9 +19,9 @@ def catalogue():
 @pytest.fixture
 def copied_project(tmp_path):
     """A small project with what the tools read and write, free to be changed."""
-    for name in ("_config.yml", "pyproject.toml", "CITATION.cff", "book/references.bib", "Makefile"):
+    for name in ("_config.yml", "pyproject.toml", "CITATION.cff", "book/references.bib", "Makefile", *STILL):
         target = tmp_path / name
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / name).read_bytes())
     for name in ("tools/project_facts.py", "vit_from_scratch/__init__.py", "book/_static/logo.svg"):
         target = tmp_path / name

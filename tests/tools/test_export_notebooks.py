@@ -85,9 +85,12 @@ SAID = {
         "Plain code such as `{doc}` stays, and so does $x^2$.",
         "| (99.1) | `{eq}` |",
     ],
-    "what one can touch is a link to the book": [
-        "\n\n*In the book, something to try stands here: [99. Everything](https://vit-from-scratch.github.io/"
-        "vit_from_scratch/notebooks/99_everything.html#vit-attention).*\n\n",
+    "what one can touch is a still figure, with what to try and to notice": [
+        "**Try it.** Only in the book.\n\n![Two losses by epoch, ",
+        ")\n\n*Loss by epoch of this run, in training (blue) and on validation digits (orange, dashed). It "
+        "is live in the book: [99. Everything](https://vit-from-scratch.github.io/vit_from_scratch/notebooks/"
+        "99_everything.html#vit-run).*\n\n<details>\n<summary>What to notice</summary>\n\n"
+        "Something.\n\n</details>",
     ],
     "citations link the work": [
         "[Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929)",

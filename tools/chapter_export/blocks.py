@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import replace
 
-from drawings import picture_path, words
+from drawings import WIDGETS, picture_path, still, words
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -157,17 +157,25 @@ class BlockWriter:
             raise ExportError(f"a figure with a caption needs a name: {text[:40]!r}.")
         return f"*{figure.text}: {self.convert(text)}*"
 
+    def _picture(self, name: str, alt: str) -> str:
+        """A picture inside the notebook, since Colab shows no attachments."""
+        path = picture_path(name, self.catalogue.root)
+        if not path.exists():
+            raise ExportError(f"there is no picture {path.name}.")
+        return f"![{alt}](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})"
+
     def drawing(self, directive: Directive) -> str:
-        """A drawing as a picture inside the notebook, since Colab shows no attachments, and its caption."""
-        name, root = directive.argument, self.catalogue.root
-        if not picture_path(name, root).exists():
-            raise ExportError(f"there is no drawing {name}.")
-        data = base64.b64encode(picture_path(name, root).read_bytes()).decode()
-        picture = f"![{'. '.join(words(name, root))}](data:image/png;base64,{data})"
+        """A drawing as a picture, and its caption."""
+        name = directive.argument
+        picture = self._picture(name, ". ".join(words(name, self.catalogue.root)))
         return f"{picture}\n\n{self.caption(f'drawing-{name}', directive.body)}"
 
     def widget(self, directive: Directive) -> str:
-        """Something to touch: a link to where it is, since a notebook does not run the book's scripts."""
+        """Something to touch: what to try, its still figure, where it is live, and what to notice."""
+        name = f"{WIDGETS}/{directive.argument}"
         title, address = self.catalogue.titles[self.chapter], self.catalogue.repository.pages_url
         page = f"{address}/notebooks/{self.chapter}.html#vit-{directive.argument}"
-        return f"*In the book, something to try stands here: [{title}]({page}).*"
+        _, alt, caption = still(name, self.catalogue.root)
+        figure = f"{self._picture(name, alt)}\n\n*{caption} It is live in the book: [{title}]({page}).*"
+        first, _, rest = self.convert(directive.body).partition("\n\n")
+        return "\n\n".join(filter(None, (first, figure, rest)))

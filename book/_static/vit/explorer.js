@@ -1,6 +1,6 @@
 /**
- * Chapter 13's attention explorer: where each patch of a photo looks, in any layer and head, or through all layers.
- * Every element of class `vit-explorer` becomes one.
+ * Chapter 13's attention explorer: where each patch of a photo looks, in any layer and head, or through all layers, and
+ * what the model says when patches are hidden. Every element of class `vit-explorer` becomes one.
  */
 import { Heads } from "./heads.js";
 import { rollout } from "./looking.js";
@@ -17,17 +17,42 @@ class Explorer extends Heads {
             this.draw();
         });
         view.set(this.view);
+        const does = choice("A click on a patch", [
+            ["ask", "asks from there"], ["hide", "hides it, or shows it again"],
+        ], (value) => {
+            this.hides = value === "hide";
+            this.left.drag = !this.hides; // else the arrow keys would hide each patch that they come to
+            super.point(null);
+        });
+        does.set("ask");
         this.whole = element("button", { type: "button", click: () => this.ask(0) }, "Class token");
-        this.says = element("p", { class: "vit-scale" });
-        return [view, element("div", {}, this.whole), this.says];
+        this.says = element("p", { class: "vit-scale", role: "status" });
+        return [view, does, element("div", {}, this.whole), this.says];
+    }
+
+    ask(token) {
+        if (!this.hides || token === 0) super.ask(token);
+        else if (this.answer) { // of the whole photo first
+            const patch = token - 1, others = this.hidden.filter((one) => one !== patch);
+            this.hidden = others.length < this.hidden.length ? others : [...others, patch];
+            this.look();
+        }
+    }
+
+    point(patch) {
+        if (this.hides) this.say(patch);
+        else super.point(patch);
     }
 
     answered(answer) {
         super.answered(answer);
         this.rolled = rollout(answer.attention, this.heads);
         const { probabilities } = answer, { classes } = this.model;
-        const first = likeliest(probabilities, 3);
-        this.says.textContent = `The model says: ${first.map((k) => `${classes[k]} ${percent(probabilities[k])}`).join(", ")}.`;
+        const first = likeliest(probabilities, 3), many = this.hidden.length;
+        if (!many) this.before = [first[0], probabilities[first[0]]];
+        const [most, share] = this.before, change = many ? ` With ${many === 1 ? "one patch" : `${many} patches`} hidden, `
+            + `${classes[most]} went from ${percent(share)} to ${percent(probabilities[most])}.` : "";
+        this.says.textContent = `The model says: ${first.map((k) => `${classes[k]} ${percent(probabilities[k])}`).join(", ")}.${change}`;
     }
 
     row() {

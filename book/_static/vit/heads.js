@@ -2,7 +2,7 @@
  * What the widgets of chapters 13 and 14 share: a photo on the left, whose patches ask; on the right what the model sees,
  * darkened where a head does not look.
  */
-import { meanOfHeads, pixelsOf } from "./looking.js";
+import { asSeen, meanOfHeads, pixelsOf } from "./looking.js";
 import { PatchGrid, element, percent, picker, placeOf, slider } from "./parts.js";
 
 export class Heads {
@@ -45,10 +45,16 @@ export class Heads {
 
     async came(square) {
         this.left.draw(square);
-        const pixels = pixelsOf(square, this.model.config.image_size);
-        const answer = await this.model.forward(pixels);
-        if (!answer) return; // a newer photo came
-        this.right.draw(pixels, this.model.config.image_size);
+        Object.assign(this, { pixels: pixelsOf(square, this.model.config.image_size), hidden: [], answer: null });
+        await this.look();
+    }
+
+    /** Ask the model about the photo, but for the patches that are hidden. */
+    async look() {
+        const { pixels, hidden: erase, model: { config } } = this;
+        const answer = await this.model.forward(pixels, { erase });
+        if (!answer) return; // a newer question came
+        this.right.draw(asSeen(pixels, config, { erase }), config.image_size);
         this.answered(answer);
         this.draw();
     }
@@ -87,7 +93,7 @@ export class Heads {
         const [classToken, ...patches] = this.row();
         Object.assign(this, { classToken, patches });
         this.right.map(patches);
-        const marks = { asks: this.asks ? [this.asks - 1] : [] };
+        const marks = { hidden: this.hidden, asks: this.asks ? [this.asks - 1] : [] };
         this.left.mark(marks);
         this.right.mark(marks);
         this.scaleBar.textContent = `dim: 0 %, bright: ${percent(Math.max(...patches))}`;

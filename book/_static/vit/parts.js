@@ -21,8 +21,14 @@ export function whenNear(selector, begin) {
 }
 
 async function fetchFor(place, begin) {
+    // The first sentence below the still figure says on paper how the widget began; only there, for one may have changed it.
+    const [still] = place.querySelector("figcaption").textContent.split(". ");
+    const started = async (model) => {
+        await begin(place, model);
+        place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
+    };
     if (!place.dataset.model) {
-        begin(place);
+        started();
         return;
     }
     const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
@@ -36,7 +42,7 @@ async function fetchFor(place, begin) {
         note.textContent = error.message;
         return;
     }
-    begin(place, model);
+    started(model);
 }
 
 /** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
@@ -54,20 +60,24 @@ export function element(tag, attributes = {}, ...children) {
 // After widgets.css, which stands in the body, too.
 document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href }));
 
+/** A name that nothing else on the page has. */
+const nameOf = () => `vit-${Math.random().toString(36).slice(2)}`;
+
 /**
  * A slider with its value in words beside it.
  * @param {string} label
- * @param {{min?: number, max: number, step?: number, value: number, words?: (value: number) => string}} range
+ * @param {{min?: number, max: number, step?: number, value: number, words?: (value: number) => string, marks?: number[]}} range
  * @param {(value: number) => void} changed
  * @returns {HTMLElement} with `set(value)`, which does not call `changed`, and `range(max)`
  */
-export function slider(label, { min = 0, max, step = 1, value, words = String }, changed) {
+export function slider(label, { min = 0, max, step = 1, value, words = String, marks = [] }, changed) {
+    const id = nameOf(), ticks = element("datalist", { id }, ...marks.map((at) => element("option", { value: at })));
     const shown = element("output");
     const say = () => { input.setAttribute("aria-valuetext", shown.textContent = words(+input.value)); };
     const input = element("input", {
-        type: "range", min, max, step, value, input: () => { say(); changed(+input.value); },
+        type: "range", min, max, step, value, list: marks.length > 0 && id, input: () => { say(); changed(+input.value); },
     });
-    const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown);
+    const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown, ticks);
     whole.set = (next) => { input.value = next; say(); };
     whole.range = (most) => { input.max = most; };
     say();
@@ -120,7 +130,7 @@ export function toggle(label, changed) {
 
 /** One choice of several; `options` are [value, label]. Returns it with `set(value)`. */
 export function choice(legend, options, changed) {
-    const name = `vit-${Math.random().toString(36).slice(2)}`;
+    const name = nameOf();
     const inputs = options.map(([value]) => element("input", {
         type: "radio", name, value, change: () => changed(value),
     }));
@@ -271,7 +281,7 @@ export class PatchGrid {
                 hover(this.patchAt(event)); // a resting finger reads as a mouse does
             },
             pointermove: (event) => {
-                if (drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
+                if (this.drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
                 else if (event.pointerType === "mouse") hover(this.patchAt(event));
             },
             pointerleave: () => hover(null),

@@ -1,11 +1,11 @@
 /**
- * Positions made of sines and cosines, along one side of the grid: how alike each wave finds a place and all others, and the
- * mean of the waves. Every element of class `vit-waves` becomes one.
+ * Positions made of sines and cosines, along one side of the grid: one wave, how alike each wave finds a place and all
+ * others, and the mean of the waves. Every element of class `vit-waves` becomes one.
  */
 import { element, slider, whenNear } from "./parts.js";
 
 const PLACES = 14, WAVES = 48; // of chapter 2: 14 patches along a side, 48 waves for each
-const WIDTH = 560, HEIGHT = 200, STEPS = 8; // of the drawing; points from a place to the next
+const WIDTH = 560, HEIGHT = 200, LOW = 90, STEPS = 8; // of the drawings; points from a place to the next
 
 /** How far wave number i (0 is the fastest) turns from a place to the next, in radians. */
 export const frequency = (i) => 10_000 ** -(i / (WAVES - 1));
@@ -26,26 +26,28 @@ function shape(tag, attributes) {
 }
 
 const across = (x) => 10 + ((WIDTH - 20) * x) / (PLACES - 1);
-const down = (y) => 10 + ((HEIGHT - 20) * (1 - y)) / 2;
+const down = (y, height = HEIGHT) => 10 + ((height - 20) * (1 - y)) / 2;
 
 /** The line of a function of the place, from the first place to the last. */
-function line(f, kind) {
+function line(f, kind, height) {
     const xs = Array.from({ length: (PLACES - 1) * STEPS + 1 }, (_, i) => i / STEPS);
-    return shape("polyline", { class: kind, points: xs.map((x) => `${across(x).toFixed(1)},${down(f(x)).toFixed(1)}`).join(" ") });
+    return shape("polyline", { class: kind, points: xs.map((x) => `${across(x).toFixed(1)},${down(f(x), height).toFixed(1)}`).join(" ") });
 }
 
 class Waves {
     constructor(place) {
         Object.assign(this, { place: 4, waves: 1 });
         this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+        this.one = shape("svg", { viewBox: `0 0 ${WIDTH} ${LOW}`, role: "img", "aria-label": "The sine and the cosine of one wave." });
+        this.ofOne = element("p", { class: "vit-title" });
         this.status = element("p", { class: "vit-status", role: "status" });
         place.replaceChildren(
-            element("div", { class: "vit-lines" }, element("p", { class: "vit-title" }, "How alike each place is to the chosen one"), this.picture),
+            element("div", { class: "vit-lines" }, this.ofOne, this.one, element("p", { class: "vit-title" }, "How alike each place is to the chosen one"), this.picture),
             element("div", { class: "below" },
                 slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); }),
                 slider("waves", { min: 1, max: WAVES, value: this.waves }, (value) => { this.waves = value; this.draw(); }),
                 this.status,
-                element("p", { class: "vit-help" }, "Thin: the single waves, the fastest ten at most. Thick: the mean of all that are chosen, from −1 to 1."),
+                element("p", { class: "vit-help" }, "Likeness goes from −1 to 1. Thin: by the single waves, the fastest ten at most. Thick: by all that are chosen, their mean."),
             ),
         );
         this.draw();
@@ -59,6 +61,13 @@ class Waves {
         this.picture.replaceChildren(
             shape("path", { class: "axes", d: `M10 ${down(0)}H${WIDTH - 10}` }), ...single, line(likeness, "line-0"),
             ...[...Array(PLACES).keys()].map((x) => shape("circle", { class: "line-0", cx: across(x), cy: down(likeness(x)), r: x === p ? 7 : 3.5 })),
+        );
+        const turn = (x) => frequency(waves - 1) * x, fixed = (value) => value.toFixed(2).replace("-", "−");
+        this.ofOne.textContent = `Wave ${waves} gives place ${p} two numbers: ${fixed(Math.sin(turn(p)))}, its sine, and `
+            + `${fixed(Math.cos(turn(p)))}, its cosine (dashed)`;
+        this.one.replaceChildren(
+            shape("path", { class: "axes", d: `M10 ${down(0, LOW)}H${WIDTH - 10}M${across(p)} 4V${LOW - 4}` }),
+            line((x) => Math.sin(turn(x)), "line-0", LOW), line((x) => Math.cos(turn(x)), "line-1", LOW),
         );
         const said = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: the most like it is place ${next}, ${likeness(next).toFixed(2)}; `
             + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${likeness(p < PLACES / 2 ? PLACES - 1 : 0).toFixed(2)}.`;

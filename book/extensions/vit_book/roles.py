@@ -1,9 +1,11 @@
 """Roles that know where the project is hosted and what was measured.
 
 {source}`path` links a file, {colab}`text <path>` opens a notebook in Colab, {minutes}`chapter` says how long
-it takes, {path_time}`1 2 7` how long several take together.
+it takes, {path_time}`1 2 7` how long several take together, {page_accuracy}`model` how often a model in
+the page is right.
 """
 
+import json
 from collections.abc import Callable
 
 from docutils import nodes
@@ -74,6 +76,21 @@ class PathTimeRole(SphinxRole):
         return [nodes.Text("{} + {}".format(*times))], []
 
 
+class PageAccuracyRole(SphinxRole):
+    """Say what share of the test images a model in the page gets right, and in full precision."""
+
+    def run(self) -> tuple[list[Node], list[system_message]]:
+        """Make the text."""
+        path = ROOT / "book/_static/vit" / f"{self.text}.json"
+        if not path.exists():
+            return [], [warning(self, f"there is no model {self.text} in the page")]
+        self.env.note_dependency(str(path))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        page, full = (f"{100 * found[part]['accuracy']:.2f} %" for part in ("page", "full_precision"))
+        text = f"{page} of {found['page']['images']:,} test images right (in full precision {full})"
+        return [nodes.Text(text)], []
+
+
 def hours(minutes: int) -> str:
     """Round up to a quarter of an hour.
 
@@ -86,6 +103,7 @@ def hours(minutes: int) -> str:
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
+    app.add_role("page_accuracy", PageAccuracyRole())
     app.add_role("path_time", PathTimeRole())
     app.add_role("source", FileRole(Repository.file_url))
     app.add_role("colab", FileRole(Repository.colab_url))

@@ -1,7 +1,7 @@
 """{widget} NAME: something to touch, made by book/_static/vit/NAME.js of what book/widgets/NAME.html holds.
 
 The first paragraph of its text stands before the widget and says what to try, the rest after it. Notebooks,
-which run no scripts of the book, have a link in its place.
+which run no scripts of the book, have the still figure and a link in its place.
 """
 
 from pathlib import Path
