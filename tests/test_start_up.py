@@ -73,6 +73,8 @@ def test_what_needs_no_model_imports_nothing_that_takes_seconds(tmp_path):
 
 
 def test_a_command_of_the_laboratory_does_not_load_those_of_the_classroom():
-    program = "import sys; from vit_lab.cli import main; main(['recipes']); print('vit_classroom' in sys.modules)"
+    program = (
+        "import sys; from vit_lab.cli import main; main(['recipes']); print('vit_classroom' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

@@ -1,4 +1,4 @@
-"""List the technical words of the book by the chapter that is first to use them, and mark what nothing explains.
+"""List the book's technical words by the chapter that is first to use them, and mark what nothing explains.
 
     python tools/list_terms.py
 
@@ -92,7 +92,9 @@ def main() -> None:
     texts = {path.stem: prose_of(path) for path in chapters(ROOT)}
     known = {form.lower() for term in terms_of_the_glossary() for form in forms(term)}
     for name, used in words_by_chapter(map(forms, words_of_the_field()), texts).items():
-        marked = [word if is_explained(word, texts[name], known) else f"{word} (unexplained)" for word in used]
+        marked = [
+            word if is_explained(word, texts[name], known) else f"{word} (unexplained)" for word in used
+        ]
         print(f"{name}: {', '.join(marked) or 'none'}")
 
 

@@ -1,4 +1,4 @@
-"""Run every exported notebook and record how long it takes and prints, for the line at the head of each chapter.
+"""Run every exported notebook and record how long it takes and prints, for the head of each chapter.
 
     python tools/measure_chapters.py             # all chapters, on the device at hand
     python tools/measure_chapters.py 03_attention

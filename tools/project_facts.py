@@ -18,8 +18,8 @@ PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")  # what one `pip ins
 TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)  # text <target>, as roles write it
 CHAPTER_NAME = re.compile(r"(\d\d)_\w+")
 TRAINING_CHAPTERS = range(8, 13)  # Part II, which asks Colab for a GPU
-# Of someone who reads to understand: prose, open code, and what it prints. Fitted (least squares) to the minutes that
-# a newcomer took for nine chapters of an earlier edition; tests/tools/test_project_facts.py has them.
+# Of someone who reads to understand: prose, open code, and what it prints. Fitted (least squares) to the
+# minutes that a newcomer took for nine chapters of an earlier edition: tests/tools/test_project_facts.py.
 WORDS_A_MINUTE, LINES_A_MINUTE, PRINTED_A_MINUTE = 63, 8.2, 9.6
 DEVICES = {"cpu": "two CPU cores", "gpu": "a GPU"}
 
@@ -116,14 +116,15 @@ def measured_chapters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 
 def time_text(chapter: str, root: Path = ROOT) -> str:
-    """Say how long a chapter takes: to read and write, its exercises, and to run on what it was measured on."""
+    """Say how long a chapter takes to read, to write and to run, and how many exercises come on top."""
     if not (root / "notebooks" / f"{chapter}.md").exists():  # a page that is not a chapter of the book
         return minutes_text(chapter, root)
     written = writing_minutes(chapter, root)
     asked = f" and {written} to write" if written else ""
     exercises = (root / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8").count("\n```{exercise} ")
     more = f", {exercises} exercises on top" if exercises else ""
-    return f"{reading_minutes(chapter, root)} minutes to read{asked}{more}; it runs {minutes_text(chapter, root)}"
+    read = reading_minutes(chapter, root)
+    return f"{read} minutes to read{asked}{more}; it runs {minutes_text(chapter, root)}"
 
 
 def writing_minutes(chapter: str, root: Path = ROOT) -> int:

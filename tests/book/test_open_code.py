@@ -54,7 +54,8 @@ def test_the_verdict_stands_at_the_top(path):
     text = path.read_text(encoding="utf-8").partition("\n## The picture\n")[2].partition("\n## ")[0]
     assert text.count("\n\n**What we found.** ") == 1
     verdict = text.partition("**What we found.** ")[2].partition("\n\n")[0].strip()
-    assert verdict.endswith(".") and ". " not in verdict  # one sentence
+    assert verdict.endswith(".")
+    assert ". " not in verdict, "one sentence"
     folds = re.findall(
         r"(?m)^:::+\{admonition\} For the careful reader", text.partition("**What we found.**")[0]
     )

@@ -84,8 +84,8 @@ def test_the_times_in_words_hold_for_what_was_measured():
     assert 100 <= load_result("imagenette-plain")["seconds_max"] / 60 <= 140
 
 
-# Words, lines of code and printed lines of nine chapters as they stood before November 2026, counted by `open_text`
-# (their classes stood open) and by running them, and the minutes that a newcomer took to read each.
+# Words, lines of code and printed lines of nine chapters as they stood before November 2026, counted by
+# `open_text` (their classes stood open) and by running them, and the minutes that a newcomer took for each.
 READ = [
     (1538, 73, 29, 30),
     (1319, 85, 24, 35),

@@ -157,8 +157,9 @@ def in_the_page(result: dict[str, Any]) -> list[str]:
     ours, theirs = (result["milliseconds"][name]["median"] for name in ("ours", "theirs"))
     date, _, _ = result["date"].partition("T")
     return [
-        f"One photo takes the model in the page {ours:.0f} ms on one core, and `onnxruntime-web` {theirs:.0f} ms "
-        f"({result['browser']} on {result['hardware']['processor']}, {date}, medians of {result['passes']} passes)."
+        f"One photo takes the model in the page {ours:.0f} ms on one core, and `onnxruntime-web` "
+        f"{theirs:.0f} ms ({result['browser']} on {result['hardware']['processor']}, {date}, medians of "
+        f"{result['passes']} passes)."
     ]
 
 
