@@ -12,7 +12,7 @@ def tiles() -> list[tuple[str, str]]:
     >>> [number.endswith("%") for number, _ in tiles()]
     [True, True, True, True]
     """
-    digits, photos = result("digits"), result("cifar10-half-hour-conv")
+    digits, photos = result("digits"), result("cifar10-half-hour-remedies")
     kinds, masked = result("tiny-imagenet_weights"), result("masked_tiny_imagenet")["colours"]["by_fate"]
     return [
         (
@@ -23,7 +23,7 @@ def tiles() -> list[tuple[str, str]]:
         (
             f"{photos['test_accuracy_mean']:.1%}",
             f"of CIFAR-10's test photos after {photos['seconds_max'] / 60:.0f} minutes on two CPU cores, "
-            "from scratch: {doc}`../notebooks/09_small_data`",
+            "by a plain ViT from scratch: {doc}`../notebooks/09_small_data`",
         ),
         (
             f"{kinds['test_accuracy']:.1%}",
