@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import hashlib
-import json
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -16,7 +15,7 @@ from vit_classroom.assignments.alignment import own_answers, repaired
 from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
+from vit_classroom.assignments.marks_table import read_kept, read_saved, read_table, update_table
 from vit_classroom.assignments.notebooks import STUB, chapter_names, chapter_of, read_chapter, read_submission
 from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
@@ -37,6 +36,10 @@ class Submission(NamedTuple):
 
     student: str
     path: Path
+
+    def about(self, folder: Path) -> dict[str, str]:
+        """Return what a record says of it."""
+        return {"student": self.student, "notebook": self.path.relative_to(folder).as_posix()}
 
 
 def submissions(folder: Path) -> list[Submission]:
@@ -107,15 +110,14 @@ def grade_class(
     for submission in found:
         digest = hashlib.sha256(decides + submission.path.read_bytes()).hexdigest()
         record = (kept / submission.path.relative_to(folder)).with_suffix(".json")
-        known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+        known = read_kept(record)
         if known.get("digest") == digest:
-            records[submission.path] = known
+            records[submission.path] = known | submission.about(folder)
         else:
             waiting.append((submission, digest, record))
     with tqdm(total=len(found), initial=len(records), disable=not progress_shown(), unit=" notebooks") as bar:
         for (submission, digest, record), result in _graded(waiting, (wanted, seed, limits), jobs, variant):
-            result |= {"digest": digest, "student": submission.student}
-            result["notebook"] = submission.path.relative_to(folder).as_posix()
+            result |= {"digest": digest} | submission.about(folder)
             write_json(record, result)
             records[submission.path] = result
             bar.update()
@@ -127,7 +129,7 @@ def grade_class(
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
         page = (place / record["notebook"]).with_suffix(".html")
-        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
+        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]))
     write_report(report_folder(table), there, rows, alike)
     return ordered
 

@@ -129,7 +129,7 @@ class _Session:
             self.again()
             return str(error)
         self.ran.append((source, place))
-        return f"stopped with {shorten(reply['error'], 150)}" if "error" in reply else ""
+        return f"stopped with {shorten(str(reply['error']), 150)}" if "error" in reply else ""
 
     def again(self) -> None:
         """Start a new process, and run what ran before; a cell that does not run again is left out."""

@@ -96,9 +96,12 @@ def _runs(text: str, measure: Measure) -> frozenset[str]:
 def _plain(text: str) -> str:
     """Return code without comments, docstrings, annotations and the names that it chooses itself."""
     try:
-        tree = ast.parse(plain_python(text))
+        return _anonymous(ast.parse(plain_python(text)))
     except UNREADABLE:
         return text
+
+
+def _anonymous(tree: ast.Module) -> str:
     own = {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }

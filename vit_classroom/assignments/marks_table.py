@@ -55,6 +55,14 @@ def read_saved(path: Path) -> Table:
     return read_table(path)
 
 
+def read_kept(path: Path) -> dict[str, Any]:
+    """Read what the program keeps for itself; nothing where that is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        kept = json.loads(path.read_bytes())
+        return kept if isinstance(kept, dict) else {}
+    return {}
+
+
 def update_table(
     path: Path, beside: Path, records: Sequence[dict[str, Any]], saved: Sequence[Path] = ()
 ) -> dict[str, Row]:
@@ -74,7 +82,7 @@ def update_table(
         InputError: a file cannot be read, or it has marks of a notebook that is not among these.
     """
     there = read_table(path)
-    known: Written = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    known: Written = read_kept(beside)
     fresh = {row[KEY]: row for row in table_rows(records)}
     for file in saved:
         _type_in(there, read_saved(file), fresh, file)

@@ -213,7 +213,7 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     for cell in notebook["cells"]:
         source, metadata = cell["source"], cell.get("metadata", {})
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        text = text.replace("\r\n", "\n")
+        text = text.replace("\r\n", "\n").encode(errors="replace").decode()  # half a character is none
         given = [metadata.get(name) for name in ("nbgrader", "assignment")]
         about, ours = (one if isinstance(one, dict) else {} for one in given)
         found.append(Cell(str(cell["cell_type"]), text, about, ours))

@@ -15,14 +15,15 @@ table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text
 input { width: 5rem; } textarea { width: 100%; }"""
 
 
-def page(title: str, body: str) -> str:
+def page(title: str, body: str) -> bytes:
     """Return a page; its body is HTML already."""
-    return (
+    text = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{html.escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
+    return text.encode(errors="replace")
 
 
 def points_of(mark: dict[str, Any], row: Row) -> float | None:
@@ -31,7 +32,7 @@ def points_of(mark: dict[str, Any], row: Row) -> float | None:
     return mark["points"] if typed is None and mark["state"] != "to read" else typed
 
 
-def feedback_page(record: dict[str, Any], row: Row) -> str:
+def feedback_page(record: dict[str, Any], row: Row) -> bytes:
     """Return what one student gets to read, as HTML; `row` is theirs in the table of marks."""
     if "problem" in record:
         body = f"<p>This notebook could not be graded: {html.escape(record['problem'])}</p>"

@@ -45,17 +45,16 @@ def write_report(
         rows: of the table of marks, by notebook.
         alike: answers that are.
     """
-    text = _summary(records, rows, alike)
-    write_atomically(place / "summary.html", text.encode())
+    write_atomically(place / "summary.html", _summary(records, rows, alike))
     for name in sorted({record["chapter"] for record in records if "problem" not in record}):
         mine = [one for one in records if one["chapter"] == name and "problem" not in one]
         for task in read_chapter(name).tasks:
             if not task.check:
                 text = _question_page(name, task, mine, rows)
-                write_atomically(place / name / f"{task.name}.html", text.encode())
+                write_atomically(place / name / f"{task.name}.html", text)
 
 
-def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows: dict[str, Row]) -> str:
+def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows: dict[str, Row]) -> bytes:
     """Return a page with everybody's answer to a question, below what there are points for."""
     columns = [KEY, task.name, comment_column(task.name)]
     sections, empty = [], []
@@ -97,7 +96,7 @@ def mistakes(marks: list[dict[str, Any]]) -> Counter[str]:
     return Counter({kind if len({*all_}) > 1 else all_[0]: len(all_) for kind, all_ in found.items()})
 
 
-def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike]) -> str:
+def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike]) -> bytes:
     """Return a page: how each answer went, which mistakes were made, and what to look at."""
     graded = [record for record in records if "problem" not in record]
     parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]

@@ -207,6 +207,46 @@ def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_i
         assert "&lt;script&gt;" in text or "Nothing from" in text
 
 
+WIRE = """import sys
+frame = sys._getframe()
+while "outgoing" not in frame.f_locals:
+    frame = frame.f_back
+echo = frame.f_locals["message"]["echo"]
+frame.f_globals["wire"].send(frame.f_locals["outgoing"], {}, [])"""
+ODD = {
+    "far too deep": ("1", "q" + ".mT" * 450),
+    "half a character": ("1", "def attention(q, k, v):\n    raise ValueError('\\ud800\ud800')"),
+    "a list for the judge": (WIRE.format("[1]"), WRONG),
+    "a number for the judge": (WIRE.format("{'echo': echo, 'error': 5}"), WRONG),
+    "half a character for the judge": (
+        """import json\njson.dumps = lambda say, **_: '{"echo": %d, "error": "\\\\ud800"}' % say["echo"]""",
+        WRONG,
+    ),
+}
+"""Cells that no grading may stop at: one above the answer, and the answer."""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
+    add, own = ODD[name]
+    folder = hand_in({"bob.ipynb": handed_in(add, attention=own)})
+    for table in ("marks.csv", "marks.csv", "again.csv"):
+        (record,) = grade_class(folder, tmp_path / table, limits=Limits(seconds=5))
+        assert record["points"] <= 1
+    assert (tmp_path / "marks_feedback" / "bob.html").exists()
+
+
+@pytest.mark.parametrize("damage", ["{", "[1]", "\0", '{"notebook": "../../../x.ipynb"}'])
+def test_a_damaged_record_is_made_anew(damage, tmp_path, hand_in, handed_in):
+    folder, table = hand_in({"in/ada.ipynb": handed_in()}), tmp_path / "marks.csv"
+    (first,) = grade_class(folder, table, limits=Limits(seconds=5))
+    for path in [path for path in (tmp_path / "marks_records").rglob("*") if path.is_file()]:
+        kept = json.loads(path.read_text())
+        path.write_text(json.dumps(kept | json.loads(damage)) if "notebook" in damage else damage)
+    assert grade_class(folder, table, limits=Limits(seconds=5)) == [first]
+    assert [path.name for path in tmp_path.rglob("x.*")] == []
+
+
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
     table = tmp_path / "marks.csv"
     right = "from vit_from_scratch.model.attention import explicit_attention as attention"
