@@ -128,8 +128,12 @@ class _Session:
         except ProcessEnded as error:
             self.again()
             return str(error)
-        self.ran.append((source, place))
-        return f"stopped with {shorten(str(reply['error']), 150)}" if "error" in reply else ""
+        failed = f"stopped with {shorten(str(reply['error']), 150)}" if "error" in reply else ""
+        if limit_reached(failed) and self.process.is_full():
+            self.again()  # or what it keeps would cost the answers below it theirs
+        else:
+            self.ran.append((source, place))
+        return failed
 
     def again(self) -> None:
         """Start a new process, and run what ran before; a cell that does not run again is left out."""

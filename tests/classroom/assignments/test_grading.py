@@ -193,6 +193,20 @@ def test_what_one_answer_holds_on_to_costs_no_other_its_points(two_answers, cell
     assert "memory" in of(marks, "attention").message.lower()
 
 
+KEEPS = "kept = []\nwhile True:\n    kept.append(bytearray(1_000_000))"
+
+
+def test_a_cell_that_fills_the_memory_costs_no_answer_its_points(two_answers, cells, answers):
+    """It would fill each fresh process again; a cell that lets go of what it took stays, with its answer."""
+    for add, own in (
+        (KEEPS, answers["attention"]),
+        ("", answers["attention"] + "\n\nbytearray(20_000_000_000)"),
+    ):
+        marks = grade(two_answers, cells(add=add, **answers | {"attention": own}), limits=Limits(800), tries=1)
+        assert points(marks) == CHECKED
+        assert any("MemoryError" in str(one) for one in marks.suspicions)
+
+
 def test_a_call_that_is_late_leaves_no_process_behind():
     """What waits in a library's call cannot be stopped; the next answer would wait for it."""
     student = StudentProcess(Limits(seconds=30))
