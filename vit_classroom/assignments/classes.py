@@ -4,6 +4,7 @@ import contextlib
 import functools
 import hashlib
 import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -16,7 +17,14 @@ from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_kept, read_saved, read_table, update_table
-from vit_classroom.assignments.notebooks import STUB, chapter_names, chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.notebooks import (
+    STUB,
+    chapter_names,
+    chapter_of,
+    content_of,
+    read_chapter,
+    read_submission,
+)
 from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
 from vit_classroom.assignments.suspicion import suspicions
@@ -29,6 +37,8 @@ from vit_from_scratch.progress import progress_shown
 
 FORM = 5
 """Number of what is kept of a notebook; with another one, it is graded anew."""
+LONGEST_NAME = 200
+"""Bytes of a page's name, to which a system must be able to add."""
 
 
 class Submission(NamedTuple):
@@ -43,7 +53,7 @@ class Submission(NamedTuple):
 
 
 def submissions(folder: Path) -> list[Submission]:
-    """Find the notebooks in a folder: STUDENT.ipynb, or STUDENT/.../NAME.ipynb.
+    """Find the notebooks in a folder, STUDENT.ipynb or STUDENT/.../NAME.ipynb, and what may stand for one.
 
     Raises:
         InputError: there is no such folder, or no notebook in it.
@@ -51,9 +61,10 @@ def submissions(folder: Path) -> list[Submission]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: expected one with the notebooks that were handed in.")
     found = []
-    for path in sorted(folder.rglob("*.ipynb")):
+    for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if not any(part.startswith(".") for part in parts):
+        wanted = path.suffix.lower() == ".ipynb" or (path.is_symlink() and path.is_dir())
+        if wanted and not any(part.startswith(".") for part in parts):
             found.append(Submission(parts[0] if len(parts) > 1 else path.stem, path))
     if not found:
         raise InputError(f"{folder} holds no notebook: expected STUDENT.ipynb, or a folder for each student.")
@@ -108,8 +119,12 @@ def grade_class(
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[tuple[Submission, str, Path]] = []
     for submission in found:
-        digest = hashlib.sha256(decides + submission.path.read_bytes()).hexdigest()
-        record = (kept / submission.path.relative_to(folder)).with_suffix(".json")
+        content = b""
+        with contextlib.suppress(InputError):  # who grades it says what is wrong with it
+            content = content_of(submission.path)
+        digest = hashlib.sha256(decides + content).hexdigest()
+        name = os.fsencode(submission.about(folder)["notebook"])
+        record = kept / f"{hashlib.sha256(name).hexdigest()}.json"
         known = read_kept(record)
         if known.get("digest") == digest:
             records[submission.path] = known | submission.about(folder)
@@ -128,7 +143,7 @@ def grade_class(
     rows = update_table(table, kept / "table.json", ordered, saved)
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
-        page = (place / record["notebook"]).with_suffix(".html")
+        page = page_path(place, record["notebook"])
         write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]))
     write_report(report_folder(table), there, rows, alike)
     return ordered
@@ -186,6 +201,16 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
 def feedback_folder(table: Path) -> Path:
     """Return where the students' pages go: marks.csv has them in marks_feedback."""
     return table.with_name(f"{table.stem}_feedback")
+
+
+def page_path(place: Path, notebook: str) -> Path:
+    """Return where the page of a notebook goes: under its name, as far as that leaves every page its own."""
+    *folders, name = notebook.split("/")
+    folders = [f"{folder}_" if folder.endswith(".html") else folder for folder in folders]
+    stem = name.removesuffix(".ipynb")
+    if len(whole := os.fsencode(stem)) > LONGEST_NAME:
+        stem = f"{stem[:40]}_{hashlib.sha256(whole).hexdigest()[:8]}"
+    return place.joinpath(*folders, f"{stem}.html")
 
 
 def report_folder(table: Path) -> Path:

@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import os
 import re
 
 import pytest
@@ -11,7 +12,9 @@ from attacks import ATTACKS
 from vit_classroom import command
 from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
+from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.marks_table import read_table
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_lab.cli import main
 
@@ -247,6 +250,45 @@ def test_a_damaged_record_is_made_anew(damage, tmp_path, hand_in, handed_in):
     assert [path.name for path in tmp_path.rglob("x.*")] == []
 
 
+def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, capsys):
+    """In a folder that somebody has sorted; `collect` names what it does not read, too."""
+    odd = [
+        "ada.ipynb",
+        "ada.json/x.ipynb",
+        "ada.html/x.ipynb",
+        "table.ipynb",
+        "table.json/x.ipynb",
+        "ida.IPYNB",
+    ]
+    odd += [
+        f"{'n' * 249}.ipynb",
+        f"{'n' * 248}m.ipynb",
+        os.fsdecode(b"caf\xe9.ipynb"),
+        os.fsdecode(b"caf\xe8.ipynb"),
+    ]
+    folder = hand_in(dict.fromkeys(odd, {"cells": []}))
+    (folder / "a.ipynb").mkdir()
+    (folder / "b.ipynb").symlink_to("nowhere")
+    (folder / "c.ipynb").symlink_to("/dev/zero")
+    (folder / "d").symlink_to(tmp_path)
+    for name in ("e.ipynb", "f.zip"):
+        os.mkfifo(folder / name)
+    grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv"), "--chapter", "3"]
+    for _ in range(2):
+        assert main([*grade, "--seconds", "5"]) == 0
+        said = {
+            line.split(": ")[1]: line for line in capsys.readouterr().out.splitlines() if "not graded" in line
+        }
+        assert [*said] == ["a", "b", "c", "d", "e"]
+        assert all("is no file: expected an .ipynb" in line for line in said.values())
+        assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 5
+        pages = [path for path in (tmp_path / "marks_feedback").rglob("*.html") if path.is_file()]
+        assert len(pages) == len(odd) + 5
+    rows = {row["file"] or row["note"] for row in collect(folder, tmp_path / "out")}
+    for name in ("b.ipynb", "c.ipynb", "d", "e.ipynb", "f.zip", "caf\\udce9.ipynb"):
+        assert any(name in row for row in rows), name
+
+
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
     table = tmp_path / "marks.csv"
     right = "from vit_from_scratch.model.attention import explicit_attention as attention"
@@ -255,9 +297,9 @@ def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in
     first = grade_class(folder, table, limits=Limits(seconds=5))
     pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
     assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
-    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
+    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").glob("[!t]*"))]
     assert grade_class(folder, table, limits=Limits(seconds=5)) == first
-    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
+    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").glob("[!t]*"))]
     assert (len(known), again) == (2, known), "nothing is graded twice"
 
 

@@ -202,7 +202,9 @@ def test_a_cell_that_fills_the_memory_costs_no_answer_its_points(two_answers, ce
         (KEEPS, answers["attention"]),
         ("", answers["attention"] + "\n\nbytearray(20_000_000_000)"),
     ):
-        marks = grade(two_answers, cells(add=add, **answers | {"attention": own}), limits=Limits(800), tries=1)
+        marks = grade(
+            two_answers, cells(add=add, **answers | {"attention": own}), limits=Limits(800), tries=1
+        )
         assert points(marks) == CHECKED
         assert any("MemoryError" in str(one) for one in marks.suspicions)
 
