@@ -183,7 +183,7 @@ def content_of(path: Path) -> bytes:
     """Return what stands in a file that somebody handed in.
 
     Raises:
-        InputError: it cannot be read, is too large, or is no file but a folder, a device or a link to nothing.
+        InputError: it cannot be read, is too large, or a folder, a device or a link to nothing.
     """
     try:
         if not path.is_file():

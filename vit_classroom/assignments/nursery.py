@@ -86,11 +86,17 @@ def serve(fd: int) -> None:
         os.close(fds[0])
 
 
+def end_with_parent() -> None:
+    """On Linux, let this process end when the one that made it does, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+
+
 def _alone(control: socket.socket) -> bool:
     """Go on as a process that is set apart where that is possible, and tell its number; say whether it is."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     number, apart = os.getpid(), set_apart()
-    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    end_with_parent()
     if apart:
         try:
             number = os.fork()
@@ -102,7 +108,7 @@ def _alone(control: socket.socket) -> bool:
             control.close()
             os.waitpid(number, 0)
             os._exit(0)
-        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+        end_with_parent()
     else:
         control.send(str(number).encode())
     control.close()

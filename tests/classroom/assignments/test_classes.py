@@ -5,6 +5,11 @@ import html
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from attacks import ATTACKS
@@ -252,21 +257,10 @@ def test_a_damaged_record_is_made_anew(damage, tmp_path, hand_in, handed_in):
 
 def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, capsys):
     """In a folder that somebody has sorted; `collect` names what it does not read, too."""
-    odd = [
-        "ada.ipynb",
-        "ada.json/x.ipynb",
-        "ada.html/x.ipynb",
-        "table.ipynb",
-        "table.json/x.ipynb",
-        "ida.IPYNB",
-    ]
-    odd += [
-        f"{'n' * 249}.ipynb",
-        f"{'n' * 248}m.ipynb",
-        os.fsdecode(b"caf\xe9.ipynb"),
-        os.fsdecode(b"caf\xe8.ipynb"),
-    ]
-    folder = hand_in(dict.fromkeys(odd, {"cells": []}))
+    odd = ["ada.ipynb", "ada.json/x.ipynb", "ada.html/x.ipynb", "table.ipynb", "table.json/x.ipynb"]
+    odd += ["ida.IPYNB", f"{'n' * 249}.ipynb", f"{'n' * 248}m.ipynb"]
+    odd += [os.fsdecode(name) for name in (b"caf\xe8.ipynb", b"caf\xe9.ipynb")]
+    folder = hand_in({name: {"cells": []} for name in odd})
     (folder / "a.ipynb").mkdir()
     (folder / "b.ipynb").symlink_to("nowhere")
     (folder / "c.ipynb").symlink_to("/dev/zero")
@@ -276,17 +270,44 @@ def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, caps
     grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv"), "--chapter", "3"]
     for _ in range(2):
         assert main([*grade, "--seconds", "5"]) == 0
-        said = {
-            line.split(": ")[1]: line for line in capsys.readouterr().out.splitlines() if "not graded" in line
-        }
-        assert [*said] == ["a", "b", "c", "d", "e"]
-        assert all("is no file: expected an .ipynb" in line for line in said.values())
+        said = [line for line in capsys.readouterr().out.splitlines() if "not graded" in line]
+        assert [line.split(": ")[1] for line in said] == ["a", "b", "c", "d", "e"]
+        assert all("is no file: expected an .ipynb" in line for line in said)
         assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 5
         pages = [path for path in (tmp_path / "marks_feedback").rglob("*.html") if path.is_file()]
         assert len(pages) == len(odd) + 5
     rows = {row["file"] or row["note"] for row in collect(folder, tmp_path / "out")}
     for name in ("b.ipynb", "c.ipynb", "d", "e.ipynb", "f.zip", "caf\\udce9.ipynb"):
         assert any(name in row for row in rows), name
+
+
+LEFT_ALONE = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from vit_classroom.assignments.classes import _one_thread
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _one_thread)
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 600)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells a process of its parent's end")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_the_command(number, tmp_path):
+    (tmp_path / "alone.py").write_text(LEFT_ALONE)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "alone.py"], stdout=subprocess.PIPE, text=True
+    ) as main_one:
+        worker = Path(f"/proc/{int(main_one.stdout.readline())}/status")
+        main_one.send_signal(number)
+    for _ in range(200):
+        if not worker.exists() or "State:\tZ" in worker.read_text():
+            return
+        time.sleep(0.1)
+    os.kill(int(worker.parent.name), signal.SIGKILL)
+    raise AssertionError("it lives")
 
 
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
