@@ -46,6 +46,8 @@ def read_csv(path: Path, is_head: Callable[[list[str]], bool], expected: str) ->
         InputError: it cannot be read, or it is another table.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no file: expected one with a table. Name another.")
         content = path.read_bytes()
     except FileNotFoundError:
         raise

@@ -342,11 +342,20 @@ def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, hand_in, hande
         ([".", "--chapter", "99"], "unknown chapter '99'"),
         ([".", "--jobs", "0"], "--jobs 0: expected more than 0"),
         ([".", "--memory", "-1"], "--memory -1: expected more than 0"),
+        (["in", "--csv", "in/ada.ipynb"], "in/ada.ipynb has no column called notebook"),
+        (["in", "--csv", "notes.txt"], "notes.txt has no column called notebook"),
+        (["in", "--csv", "/dev/null"], "/dev/null is no file"),
+        (["in", "--csv", "/dev/zero"], "/dev/zero is no file"),
     ],
 )
 def test_wrong_input_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["assignment", "grade", *arguments, "--csv", "marks.csv"]) == 2
+    (tmp_path / "in").mkdir()
+    texts = {name: (tmp_path / name) for name in ("in/ada.ipynb", "notes.txt")}
+    for path in texts.values() if arguments[0] == "in" else ():
+        path.write_text("my own\n")
+    assert main(["assignment", "grade", "--csv", "marks.csv", *arguments]) == 2
+    assert all(path.read_text() == "my own\n" for path in texts.values() if path.exists())
     err = capsys.readouterr().err
     assert message in err
     assert len(err.splitlines()) == 1
@@ -369,8 +378,9 @@ def test_a_rubric_says_what_a_person_gives_points_for(capsys):
     questions = [task for task in read_chapter("03_attention").tasks if not task.check]
     assert text.count("**Points.**") == text.count("\n## ") == len(questions) > 1
     assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
-    assert main(["assignment", "rubric", "99"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    for name in ("99", "²", "٣٣"):
+        assert main(["assignment", "rubric", name]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_whoever_grades_with_nbgrader_gets_the_same_list_of_what_is_alike_or_taken_over(
