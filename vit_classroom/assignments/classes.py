@@ -108,7 +108,7 @@ def grade_class(
     """
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
-    found, listed = submissions(folder), read_list(folder)
+    found, listed = submissions(folder), read_list(folder).rows
     if listed and wanted:  # several chapters may have been collected
         others = {*chapter_names()} - {wanted}
         found = [one for one in found if one.path.parent.name not in others]

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vit_classroom.assignments.inbox import Found, files_in
@@ -62,7 +62,8 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
             f"{out} is in {inbox}, which is read: expected another folder for what is collected."
         )
     people = read_roster(roster) if roster else Roster()
-    before = read_list(out)
+    there = read_list(out)
+    before = there.rows
     hands: dict[str, Hand] = {}
     for found in files_in(inbox):
         person, notes = whose(found.parts, people)
@@ -75,26 +76,35 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
             for row in _placed(hand, out, rows):
                 rows[row["student"], row["chapter"]] = row
         _move_away(rows, [row for row in before if row["student"] not in hands], hands, out)
-        listed = _listed(rows, people)
+        listed = [_with_typed(row, before) for row in _listed(rows, people)]
         remove_leftovers(out, [LIST])
-        content = as_csv(Table(COLUMNS, listed))
+        content = as_csv(replace(there, rows=listed))
         if not (out / LIST).exists() or (out / LIST).read_bytes() != content:
             write_atomically(out / LIST, content)
     return listed
 
 
-def read_list(out: Path) -> list[Row]:
-    """Return the rows of what was collected into a folder; none where nothing was.
+def read_list(out: Path) -> Table:
+    """Return the list of what was collected into a folder, with columns of a person's own; empty if not there.
 
     Raises:
-        InputError: its list cannot be read.
+        InputError: it cannot be read.
     """
     expected = f"is not the list of what was collected: expected the columns {', '.join(COLUMNS)}. Remove it."
     try:
-        table = read_csv(out / LIST, lambda head: set(COLUMNS) <= set(head), expected)
+        return read_csv(out / LIST, lambda head: set(COLUMNS) <= set(head), expected)
     except FileNotFoundError:
-        return []
-    return [{column: row.get(column, "") for column in COLUMNS} for row in table.rows]
+        return Table(COLUMNS)
+
+
+def _with_typed(row: Row, before: list[Row]) -> Row:
+    """Give a row what a person has typed in columns of their own, for it or for what it was before."""
+    about = (row["student"], row["chapter"])
+    for old in sorted(before, key=lambda old: (old["student"], old["chapter"]) != about):
+        moved = row["chapter"] and all(old[column] == row[column] for column in ("file", "chapter"))
+        if moved or (old["student"] == row["student"] and old["chapter"] in ("", row["chapter"])):
+            row = old | {column: value for column, value in row.items() if value or column in COLUMNS}
+    return row
 
 
 def _take(hand: Hand, found: Found) -> None:
@@ -161,6 +171,7 @@ def _keep(path: Path, out: Path) -> None:
     content, written = path.read_bytes(), path.stat().st_mtime
     name = f"{path.stem}_{hashlib.sha256(content).hexdigest()[:8]}.ipynb"
     earlier = out / EARLIER / path.parent.relative_to(out) / name
+    remove_leftovers(earlier.parent, [name])
     write_atomically(earlier, content)
     os.utime(earlier, (written, written))
 

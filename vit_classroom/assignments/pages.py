@@ -4,7 +4,7 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-from vit_classroom.assignments.marks_table import comment_column, number_of
+from vit_classroom.assignments.marks_table import TOTAL, comment_column, number_of
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_classroom.assignments.tables import Row
 
@@ -28,8 +28,8 @@ def page(title: str, body: str) -> bytes:
 
 def points_of(mark: dict[str, Any], row: Row) -> float | None:
     """Return the points of an answer, with what a person typed; None where one has yet to read it."""
-    typed = number_of(row.get(mark["name"], ""))
-    return mark["points"] if typed is None and mark["state"] != "to read" else typed
+    judged = mark["name"] not in row and mark["state"] != "to read"
+    return mark["points"] if judged else number_of(row.get(mark["name"], ""))
 
 
 def feedback_page(record: dict[str, Any], row: Row) -> bytes:
@@ -39,7 +39,9 @@ def feedback_page(record: dict[str, Any], row: Row) -> bytes:
         return page(f"{record['student']}", body)
     chapter = read_chapter(record["chapter"])
     earned = [(mark["of"], points_of(mark, row)) for mark in record["marks"]]
-    points = sum(points for _, points in earned if points is not None)
+    judged = sum(points for _, points in earned if points is not None)
+    total = number_of(row.get(TOTAL, ""))  # which a person may have typed
+    points = judged if total is None else total
     whole = sum(of for of, points in earned if points is not None)
     parts = [f"<p><strong>{points:g} of {whole:g} points.</strong>"]
     if unread := sum(of for of, points in earned if points is None):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_classroom.assignments.likeness import Alike
-from vit_classroom.assignments.marks_table import KEY, comment_column, number_of
+from vit_classroom.assignments.marks_table import KEY, comment_column, number_of, was_column
 from vit_classroom.assignments.notebooks import Task, read_chapter
 from vit_classroom.assignments.pages import page, points_of
 from vit_classroom.assignments.tables import Row, harmless
@@ -18,19 +18,29 @@ from vit_from_scratch.files import write_atomically
 STATES = ("right", "not right", "to do", "to read")
 # A number, or a shape, in what a check says.
 NUMBER = re.compile(r"\([\d, ]+\)|(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?%?")
+# Of each field there are all values that it has shown or saved; what nobody touched is not saved.
 SAVE = """<p><button>Save these marks</button></p>
 <script>
+const about = document.querySelector("[data-columns]");
+const rows = [...document.querySelectorAll("section")].map((one) =>
+  ({ notebook: one.dataset.notebook, fields: [...one.querySelectorAll("input, textarea")] }));
+const fields = rows.flatMap((row) => row.fields);
+const was = new Map(fields.map((field) => [field, [field.defaultValue]]));
+const isTouched = (field) => field.value !== was.get(field)[0] || was.get(field).length > 1;
+const isUnsaved = (field) => field.value !== was.get(field).at(-1);
 document.querySelector("button").onclick = () => {
-  const about = document.querySelector("[data-columns]");
-  const rows = [...document.querySelectorAll("section")].map((one) =>
-    [one.dataset.notebook, ...[...one.querySelectorAll("input, textarea")].map((field) => field.value)]);
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-  const lines = [JSON.parse(about.dataset.columns), ...rows].map((row) => row.map(quoted).join(","));
+  const values = (field) => isTouched(field) ? [field.value, JSON.stringify(was.get(field))] : ["", ""];
+  const touched = rows.filter((row) => row.fields.some(isTouched));
+  const lines = touched.map((row) => [row.notebook, ...row.fields.flatMap(values)].map(quoted).join(","));
+  const text = [JSON.parse(about.dataset.columns).map(quoted).join(","), ...lines].join("\\n");
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([lines.join("\\n") + "\\n"], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([text + "\\n"], { type: "text/csv" }));
   link.download = about.dataset.file;
   link.click();
+  for (const field of fields.filter(isUnsaved)) was.get(field).push(field.value);
 };
+addEventListener("beforeunload", (event) => fields.some(isUnsaved) && event.preventDefault());
 </script>"""
 
 
@@ -56,7 +66,7 @@ def write_report(
 
 def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows: dict[str, Row]) -> bytes:
     """Return a page with everybody's answer to a question, below what there are points for."""
-    columns = [KEY, task.name, comment_column(task.name)]
+    columns = [task.name, comment_column(task.name)]
     sections, empty = [], []
     for record in records:
         (mark,) = [mark for mark in record["marks"] if mark["name"] == task.name]
@@ -65,7 +75,7 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
             empty.append(who)
             continue
         row = rows.get(harmless(record[KEY]), {})
-        points, words = (html.escape(row.get(column, "")) for column in columns[1:])
+        points, words = (html.escape(row.get(column, "")) for column in columns)
         points = "" if number_of(points) is None else points.replace(",", ".")
         sections.append(
             f'<section data-notebook="{html.escape(harmless(record[KEY]))}">\n<h2>{who}</h2>\n'
@@ -74,7 +84,8 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
             f"{task.points:g}</p>\n<p><label>Comment<br><textarea>{words}</textarea></label></p>\n</section>"
         )
     nothing = f"<p>Nothing from {', '.join(empty)}.</p>" if empty else ""
-    about = html.escape(json.dumps(columns))
+    heads = [KEY, *(name for column in columns for name in (column, was_column(column)))]
+    about = html.escape(json.dumps(heads))
     return page(
         f"{task.title} ({task.name})",
         f'<div data-columns="{about}" data-file="{chapter}_{task.name}.csv">\n'

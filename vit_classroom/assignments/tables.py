@@ -73,7 +73,7 @@ def read_csv(path: Path, is_head: Callable[[list[str]], bool], expected: str) ->
     for line in found[1:]:
         columns += [f"column {number + 1}" for number in range(len(columns), len(line))]
         if any(line):
-            rows.append(dict(zip(columns, line, strict=False)))
+            rows.append(dict.fromkeys(columns, "") | dict(zip(columns, line, strict=False)))
     if twice := sorted({name for name in columns if columns.count(name) > 1}):
         raise InputError(f"{path} has two columns {twice[0]}: expected one. Remove or rename the other.")
     return Table(columns, rows, delimiter, encoding)
