@@ -1,4 +1,4 @@
-"""Marks typed beside the answers, in the page of a question, are saved as they are read back; others are not."""
+"""Marks typed beside the answers, in the page of a question, are saved as they are read back; no others."""
 
 import pytest
 

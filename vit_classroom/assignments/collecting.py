@@ -85,7 +85,7 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
 
 
 def read_list(out: Path) -> Table:
-    """Return the list of what was collected into a folder, with columns of a person's own; empty if not there.
+    """Return the list of what was collected into a folder, with columns of a person's own; or an empty one.
 
     Raises:
         InputError: it cannot be read.

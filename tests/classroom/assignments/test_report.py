@@ -4,6 +4,7 @@ import html
 import re
 
 from vit_classroom.assignments.notebooks import read_chapter
+from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import mistakes, write_report
 
 TASKS = read_chapter("03_attention").tasks
@@ -42,6 +43,12 @@ def test_the_hardest_comes_first_and_totals_count_what_was_typed(tmp_path):
     assert dict(row[:2] for row in rows[len(TASKS) :]) == {
         f"{5 * low} to {5 * low + 5}": {5: "1", 6: "2"}.get(low, "0") for low in range(10)
     }
+
+
+def test_a_student_reads_the_total_that_was_typed_and_no_mark_that_was_taken_away():
+    text = feedback_page({**record("ada"), "remarks": []}, {"total": "12,5", "attention": ""}).decode()
+    assert "<strong>12.5 of 30 points.</strong>" in text
+    assert text.count("Up to 5 points; a person reads it.") == 4
 
 
 def test_mistakes_that_differ_in_numbers_are_of_one_kind():
