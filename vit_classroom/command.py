@@ -7,15 +7,10 @@ from typing import Any
 
 from vit_classroom.assignments.classes import feedback_folder, grade_class, look_through, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
-from vit_classroom.assignments.limits import Limits, can_be_set_apart
+from vit_classroom.assignments.limits import NOT_APART, Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
-
-NOT_APART = (
-    "This system does not set the students' code apart: it can write to your files and use the network. In a "
-    "container of the repository's Dockerfile it cannot; the book's page for instructors has the command."
-)
 
 
 def add_parser(commands: Any) -> None:

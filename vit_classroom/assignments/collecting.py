@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from vit_classroom.assignments.inbox import Found, files_in
@@ -21,6 +22,8 @@ from vit_from_scratch.files import remove_leftovers, write_atomically, writing
 
 LIST, EARLIER = "collected.csv", ".earlier"
 COLUMNS = ["student", "name", "email", "chapter", "file", "note"]
+STAMP = "timestamp.txt"
+"""Where nbgrader looks when something was handed in."""
 NOTHING = "handed in nothing"
 Rows = dict[tuple[str, str], Row]
 """By student and chapter."""
@@ -154,7 +157,8 @@ def _write(path: Path, found: Found, out: Path) -> bool:
         json.loads(content.decode("utf-8"))
     except ValueError:  # in another encoding
         content = (json.dumps(notebook_of(content, ""), indent=1) + "\n").encode()
-    remove_leftovers(path.parent, [path.name])
+    stamp = path.with_name(STAMP)
+    remove_leftovers(path.parent, [path.name, STAMP])
     there = path.read_bytes() if path.exists() else None
     if there not in (None, content):
         if int(found.time) < int(path.stat().st_mtime):
@@ -163,6 +167,9 @@ def _write(path: Path, found: Found, out: Path) -> bool:
     if there != content:
         write_atomically(path, content)
     os.utime(path, (found.time, found.time))
+    written = f"{datetime.fromtimestamp(int(found.time), UTC):%Y-%m-%d %H:%M:%S} UTC\n".encode()
+    if not stamp.exists() or stamp.read_bytes() != written:
+        write_atomically(stamp, written)
     return True
 
 
@@ -186,6 +193,7 @@ def _move_away(rows: Rows, old: list[Row], hands: dict[str, Hand], out: Path) ->
             path = out / row["student"] / row["chapter"] / f"{row['chapter']}.ipynb"
             if path.exists():
                 _keep(path, out)
+                path.with_name(STAMP).unlink(missing_ok=True)
                 path.unlink()
             del rows[row["student"], row["chapter"]]
 

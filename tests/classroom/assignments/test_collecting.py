@@ -80,10 +80,13 @@ def text_of(out, student, chapter="03_attention"):
 
 def everything(folder):
     return {
-        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
+        path.relative_to(folder).as_posix(): (
+            path.read_bytes(),
+            path.suffix == ".ipynb" and path.stat().st_mtime,
+        )
         for path in folder.rglob("*")
-        if path.is_file() and path.name != LIST
-    } | {LIST: (folder / LIST).read_bytes()}
+        if path.is_file()
+    }
 
 
 PATHS = {
@@ -215,6 +218,12 @@ def test_the_newest_of_several_counts_and_the_others_are_named(inbox, roster, ou
     rows = collect(place, out, roster)
     assert text_of(out, "1001") == "new"
     assert rows[0]["note"] == "newer than Ada Lovelace/b.ipynb"
+
+
+def test_nbgrader_is_told_when_a_notebook_was_written(inbox, out):
+    """Its penalty for being late goes by this file."""
+    collect(inbox({"ada/x.ipynb": worksheet()}), out)
+    assert (out / "ada" / "03_attention" / "timestamp.txt").read_text() == "2023-11-14 22:13:20 UTC\n"
 
 
 def test_of_two_of_one_time_the_second_copy_counts(inbox, out):
