@@ -101,7 +101,7 @@ def mistakes(marks: list[dict[str, Any]]) -> Counter[str]:
     found: dict[str, list[str]] = {}
     for mark in marks:
         if mark["state"] == "not right":
-            said = re.split("\n  (?:Tried with|Read again)", mark["message"])[0]
+            said = re.split(r"\n  (?:Tried with|Read again|At \(|It has )", mark["message"])[0]
             said = " ".join(said.split()) if said.partition("\n")[0].endswith(":") else said.splitlines()[0]
             found.setdefault(NUMBER.sub("…", said), []).append(said)
     return Counter({kind if len({*all_}) > 1 else all_[0]: len(all_) for kind, all_ in found.items()})

@@ -459,7 +459,7 @@ def _judge_values(
         sentences = [f"{in_place}. The result is wrong as well{named}"]
     count = len(cases) - len(found)
     label = case.label(names) + (f"; {count} of {len(cases)} inputs came out right" if count else "")
-    raise piece.failed(*sentences, label=label)
+    raise piece.failed(*sentences, label=label, numbers=first.numbers)
 
 
 def _is_tried(got: object, case: Case) -> bool:

@@ -76,6 +76,8 @@ def test_a_mistake_costs_its_points_once(two_answers, cells, answers):
     marks = grade(two_answers, cells(**answers))
     assert points(marks) == CHECKED | {"attention": 1}  # for its shape
     assert "divided by Dh" in of(marks, "attention").message
+    numbers = r"\n  At \([\d, ]+\) it has -?[\d.e-]+ where -?[\d.e-]+ is expected\.\n  Tried with "
+    assert re.search(numbers, of(marks, "attention").message)
     assert "seed" not in of(marks, "attention").message
 
 
