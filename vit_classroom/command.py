@@ -55,9 +55,7 @@ def add_parser(commands: Any) -> None:
     )
     collecting.add_argument("inbox", type=own_path, metavar="INBOX", help="a folder or a zip")
     collecting.add_argument("--out", type=own_path, required=True, help="the folder to write")
-    collecting.add_argument(
-        "--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail (CSV)"
-    )
+    collecting.add_argument("--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail")
     collecting.set_defaults(run=collect_command)
 
     comparing = parts.add_parser(
@@ -79,15 +77,11 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
-    grading.add_argument(
-        "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
-    )
-    grading.add_argument(
-        "--format", choices=("moodle", "canvas", "nbgrader"), help="write marks as it takes them, too"
-    )
-    grading.add_argument(
-        "--marks", type=own_path, nargs="+", default=[], metavar="SAVED", help="saved from pages of questions"
-    )
+    grading.add_argument("--chapter", default="", metavar="NAME", help="what was assigned (or ask each)")
+    platforms = ("moodle", "canvas", "nbgrader")
+    grading.add_argument("--format", choices=platforms, help="write marks as it takes them, too")
+    saved = {"nargs": "+", "default": [], "metavar": "SAVED", "help": "saved from pages of questions"}
+    grading.add_argument("--marks", type=own_path, **saved)
     grading.add_argument("--variant", type=int, metavar="N", help="as it was built with")
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
@@ -153,16 +147,8 @@ def grade_command(options: argparse.Namespace) -> None:
     limits = Limits(options.memory, options.seconds)
     if not can_be_set_apart():
         print(NOT_APART, file=sys.stderr)
-    records = grade_class(
-        options.folder,
-        options.csv,
-        options.chapter,
-        options.seed,
-        limits,
-        options.jobs,
-        options.marks,
-        options.variant,
-    )
+    how = (options.chapter, options.seed, limits, options.jobs, options.marks, options.variant)
+    records = grade_class(options.folder, options.csv, *how)
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]
     problems = [record for record in notebooks if "problem" in record]

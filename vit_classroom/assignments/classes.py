@@ -53,6 +53,10 @@ class Submission(NamedTuple):
         return {"student": self.student, "notebook": self.path.relative_to(folder).as_posix()}
 
 
+Waiting = tuple[Submission, str, Path]
+"""With its digest, and where its record goes."""
+
+
 def submissions(folder: Path) -> list[Submission]:
     """Find the notebooks in a folder, STUDENT.ipynb or STUDENT/.../NAME.ipynb, and what may stand for one.
 
@@ -118,7 +122,7 @@ def grade_class(
     # What decides the marks, with a notebook:
     decides = f"{__version__} {FORM} {wanted} {seed} {limits} {variant}".encode()
     records: dict[Path, dict[str, Any]] = {}
-    waiting: list[tuple[Submission, str, Path]] = []
+    waiting: list[Waiting] = []
     for submission in found:
         content = b""
         with contextlib.suppress(InputError):  # who grades it says what is wrong with it
@@ -167,9 +171,8 @@ def look_through(folder: Path) -> list[str]:
                     {"name": task.name, "own": own, "state": "to do" if STUB in own else ""}
                     for task, own in own_answers(chapter, cells).items()
                 ]
-                records.append(
-                    {"student": submission.student, "chapter": name, "variant": variant, "marks": marks}
-                )
+                about = {"student": submission.student, "chapter": name, "variant": variant}
+                records.append(about | {"marks": marks})
                 found = suspicions(chapter, cells)
                 lines += [f"{name}, {submission.student}, {one}" for one in found]
     return [*lines, *map(str, likenesses(records))]
@@ -225,11 +228,8 @@ def records_folder(table: Path) -> Path:
 
 
 def _graded(
-    waiting: list[tuple[Submission, str, Path]],
-    given: tuple[str, int, Limits],
-    jobs: int,
-    variant: int | None,
-) -> Iterator[tuple[tuple[Submission, str, Path], dict[str, Any]]]:
+    waiting: list[Waiting], given: tuple[str, int, Limits], jobs: int, variant: int | None
+) -> Iterator[tuple[Waiting, dict[str, Any]]]:
     """Yield each submission with its record, as they are done; those that reach a limit alone, in the end."""
     jobs = min(jobs, len(waiting))
     if jobs < 2:

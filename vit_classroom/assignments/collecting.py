@@ -61,9 +61,7 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
         InputError: there is nothing to read, or one of the files cannot be read.
     """
     if inbox.resolve() == out.resolve() or inbox.resolve() in out.resolve().parents:
-        raise InputError(
-            f"{out} is in {inbox}, which is read: expected another folder for what is collected."
-        )
+        raise InputError(f"{out} is in {inbox}, which is read: expected another folder for what comes of it.")
     people = read_roster(roster) if roster else Roster()
     there = read_list(out)
     before = there.rows
@@ -185,9 +183,8 @@ def _keep(path: Path, out: Path) -> None:
 
 def _move_away(rows: Rows, old: list[Row], hands: dict[str, Hand], out: Path) -> None:
     """Move away what lies under a name that has become somebody's on the roster."""
-    placed = {
-        (row["file"], row["chapter"]) for row in rows.values() if row["student"] in hands and row["chapter"]
-    }
+    theirs = [row for row in rows.values() if row["student"] in hands and row["chapter"]]
+    placed = {(row["file"], row["chapter"]) for row in theirs}
     for row in old:
         if (row["file"], row["chapter"]) in placed:
             path = out / row["student"] / row["chapter"] / f"{row['chapter']}.ipynb"

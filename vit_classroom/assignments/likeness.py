@@ -96,21 +96,17 @@ def _runs(text: str, measure: Measure) -> frozenset[str]:
 def _plain(text: str) -> str:
     """Return code without comments, docstrings, annotations and the names that it chooses itself."""
     try:
-        return _anonymous(ast.parse(plain_python(text)))
+        tree = ast.parse(plain_python(text))
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in own:
+                node.id = "_"
+            elif isinstance(node, ast.arg):
+                node.arg, node.annotation = "_", None
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+        return ast.unparse(tree)
     except UNREADABLE:
         return text
-
-
-def _anonymous(tree: ast.Module) -> str:
-    own = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in own:
-            node.id = "_"
-        elif isinstance(node, ast.arg):
-            node.arg, node.annotation = "_", None
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

@@ -132,9 +132,7 @@ def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
     rows = []
     for row in [*there.rows, *({KEY: name} for name in fresh if name not in old)]:
         written, mine = known.get(_key(row), {}), fresh.get(_key(row), {})
-        typed = {
-            column: value for column, value in row.items() if _is_typed(column, value, written.get(column))
-        }
+        typed = {name: value for name, value in row.items() if _is_typed(name, value, written.get(name))}
         whole = row | mine | typed
         if mine:
             marks = [number_of(whole[column]) for column in mine if column not in (*ABOUT, *PERSON)]

@@ -79,9 +79,8 @@ def serve(fd: int) -> None:
             with contextlib.suppress(BaseException):
                 apart = _alone(control)
                 connection = socket.socket(fileno=fds[0])
-                student_process.serve(
-                    connection.makefile("rb"), connection.makefile("wb"), apart, int(message)
-                )
+                streams = connection.makefile("rb"), connection.makefile("wb")
+                student_process.serve(*streams, apart, int(message))
             os._exit(0)
         os.close(fds[0])
 

@@ -118,9 +118,7 @@ def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequenc
     for name in sorted({record["chapter"] for record in graded}):
         mine = [record for record in graded if record["chapter"] == name]
         marks = [record["marks"] for record in mine]
-        points = [
-            [points_of(mark, rows.get(harmless(one[KEY]), {})) for mark in one["marks"]] for one in mine
-        ]
+        points = [[points_of(mark, rows.get(harmless(r[KEY]), {})) for mark in r["marks"]] for r in mine]
         parts.append(f"<h2>{html.escape(read_chapter(name).title)}</h2>")
         parts += _answers(marks, points)
         parts += _totals([sum(filter(None, row)) for row in points], sum(mark["of"] for mark in marks[0]))

@@ -181,9 +181,8 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     def patches(numbers: Tensor, width: int = columns) -> Tensor:
         """Where patches of these numbers are, (B, gh, gw); those outside of the grid are nowhere."""
         down, across = (numbers // width)[:, None, None], (numbers % width)[:, None, None]
-        return ((torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)).any(
-            -1
-        )
+        is_there = (torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)
+        return is_there.any(-1)
 
     def paint(hidden: Tensor, colour: Tensor = mean) -> Tensor:
         pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)
@@ -309,11 +308,8 @@ def best_head(photos: int, heads: int) -> Case:
         f"{all_photos} (and measured on all of them)": (everything[of_all], everything[of_all]),
         of_one: (even.max(), odd.max()),
         f"{odd_first}; choose on 0, 2, 4, ...": (odd.max(), even[of_odd]),
-        f"{odd_first}, and the other half comes first": (even[of_odd], odd.max()),
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
-        "each photo chooses its own best head; choose one by its mean": (
-            (each[::2].mean(), each[1::2].mean())
-        ),
+        "each photo chooses its own best head; choose one by its mean": (each[::2].mean(), each[1::2].mean()),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
         "all heads are averaged; only the chosen one counts": (even.mean(), odd.mean()),
         "the worst head is chosen": (even.min(), odd[even.argmin()]),
@@ -322,7 +318,6 @@ def best_head(photos: int, heads: int) -> Case:
             everything[best],
         ),
         "the same photos choose and judge: the second number has to come from the others": (even[best],) * 2,
-        "this is the number of the head; return its two mean shares": (1.0 * best, 1.0 * best),
     }
     mistakes = {sentence: torch.stack(pair) for sentence, pair in pairs.items()}
     return Case((shares,), right, mistakes)

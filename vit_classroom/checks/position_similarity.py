@@ -96,16 +96,12 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         patches: Tensor = patches,
         mode: str = "bilinear",
         corners: bool | None = True,
-        antialias: bool = False,
     ) -> Tensor:
         square = patches.mT.unflatten(-1, grid)
-        found = F.interpolate(square, to, mode=mode, align_corners=corners, antialias=antialias)
+        found = F.interpolate(square, to, mode=mode, align_corners=corners)
         return torch.cat([first, found.flatten(2).mT], 1)
 
-    line, loose = (
-        F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=corners).mT
-        for corners in (True, False)
-    )
+    line = F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=True).mT
     cubic, nearest = resized(mode="bicubic", corners=False), resized(mode="nearest", corners=None)
     inner = resized(first=first[:, :0])
     by_column = inner.unflatten(1, new).transpose(1, 2).flatten(1, 2)
@@ -116,24 +112,15 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         f"{corner}; and the interpolation is bicubic in place of bilinear": cubic,
         "the interpolation is bicubic; bilinear is asked for": resized(mode="bicubic"),
         "each place takes its nearest neighbour; bilinear is asked for": nearest,
-        "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
-        "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
         "rows and columns of the old grid swap: patches come row by row": resized(grid=(old[1], old[0])),
         "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
         as_line: line,
-        f"{as_line}, and let corners stay corners": loose,
     }
     if extra:
-        moved, last = resized(first=first[:, :0], patches=table[:, :-1]), table[:, -1:]
-        mean = patches.mean(1, keepdim=True)
         mistakes |= {
             "the class token's row is lost: hand it through, in front": inner,
             "the class token's row stands last; it comes first": torch.cat([inner, first], 1),
-            "the last row is handed through; the class token's is the first": torch.cat([moved, last], 1),
-            "the last row is taken out and handed through in front; the class token's is the "
-            "first": torch.cat([last, moved], 1),
             "the class token's row is 0: hand it through": torch.cat([0 * first, inner], 1),
-            "the class token's row is the mean of the patches: hand it through": torch.cat([mean, inner], 1),
         }
     return Case((table, old, new), right, mistakes)
 
