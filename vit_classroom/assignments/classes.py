@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -241,7 +242,10 @@ def _graded(
         limited = []
         try:
             for future in as_completed(futures):
-                if future.result().get("limited"):
+                ended = isinstance(
+                    future.exception(), BrokenProcessPool
+                )  # from outside, or for want of memory
+                if ended or future.result().get("limited"):
                     limited.append(futures[future])
                 else:
                     yield futures[future], future.result()

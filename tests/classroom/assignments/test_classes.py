@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -308,6 +309,19 @@ def test_no_worker_outlives_the_command(number, tmp_path):
         time.sleep(0.1)
     os.kill(int(worker.parent.name), signal.SIGKILL)
     raise AssertionError("it lives")
+
+
+def dies_in_a_pool(*_given, **_named):
+    if multiprocessing.parent_process():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"chapter": "", "points": 0, "of": 0, "marks": [], "problem": "alone"}
+
+
+def test_a_worker_that_is_ended_from_outside_stops_nobody(tmp_path, hand_in, handed_in, monkeypatch):
+    """As a system does that has no memory left: what waited is graded alone."""
+    monkeypatch.setattr(classes, "grade_file", dies_in_a_pool)
+    folder = hand_in({f"{name}.ipynb": handed_in() for name in ("ada", "bob", "eve")})
+    assert [one["problem"] for one in grade_class(folder, tmp_path / "marks.csv", jobs=2)] == ["alone"] * 3
 
 
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
