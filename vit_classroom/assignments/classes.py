@@ -244,7 +244,7 @@ def _graded(
             for future in as_completed(futures):
                 ended = isinstance(
                     future.exception(), BrokenProcessPool
-                )  # from outside, or for want of memory
+                )  # as for want of memory
                 if ended or future.result().get("limited"):
                     limited.append(futures[future])
                 else:
