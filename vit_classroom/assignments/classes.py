@@ -242,9 +242,7 @@ def _graded(
         limited = []
         try:
             for future in as_completed(futures):
-                ended = isinstance(
-                    future.exception(), BrokenProcessPool
-                )  # as for want of memory
+                ended = isinstance(future.exception(), BrokenProcessPool)  # as for want of memory
                 if ended or future.result().get("limited"):
                     limited.append(futures[future])
                 else:

@@ -324,6 +324,12 @@ def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cel
     assert sum("is gone" in str(one) for one in marks.suspicions) == len(CHECKED)
 
 
+def test_what_a_given_cell_imports_is_there_when_the_cell_is_gone(two_answers, cells, answers):
+    """As in the student's notebook, in which it ran before it was deleted."""
+    whole = [cell for cell in cells(**answers) if cell.about]
+    assert points(grade(two_answers, whole)) == CHECKED
+
+
 def test_a_changed_test_is_flagged_and_changes_nothing(two_answers, cells):
     marks = grade(two_answers, cells(**{"check-attention": "print('fine')"}))
     assert points(marks)["attention"] == 0
