@@ -242,8 +242,8 @@ def _graded(
         limited = []
         try:
             for future in as_completed(futures):
-                ended = isinstance(future.exception(), BrokenProcessPool)  # as for want of memory
-                if ended or future.result().get("limited"):
+                # A worker may have ended, for want of memory.
+                if isinstance(future.exception(), BrokenProcessPool) or future.result().get("limited"):
                     limited.append(futures[future])
                 else:
                     yield futures[future], future.result()

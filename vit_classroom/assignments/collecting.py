@@ -63,8 +63,7 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
     if inbox.resolve() == out.resolve() or inbox.resolve() in out.resolve().parents:
         raise InputError(f"{out} is in {inbox}, which is read: expected another folder for what comes of it.")
     people = read_roster(roster) if roster else Roster()
-    there = read_list(out)
-    before = there.rows
+    before = (there := read_list(out)).rows
     hands: dict[str, Hand] = {}
     for found in files_in(inbox):
         person, notes = whose(found.parts, people)

@@ -86,11 +86,10 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
     if not config.exists():
         settings = CONFIG.format(course=out.resolve().name, stub=STUB, to_write=TO_WRITE)
         write_atomically(config, settings.encode())
-    for chapter in chapters:
+    for chapter in chapters:  # the notebook last: where it is there, the rest is
         write_atomically(out / "rubrics" / f"{chapter.name}.md", rubrics(chapter).encode())
         if variant is not None:
             write_atomically(out / "worksheets" / f"{chapter.name}.ipynb", worksheet(chapter).encode())
-        # Last: where it is there, the rest is.
         write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
     return seed
 

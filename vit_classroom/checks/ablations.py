@@ -118,9 +118,7 @@ def _interaction(neither: Tensor, one: Tensor, other: Tensor, both: Tensor) -> T
     return both - one - other + neither
 
 
-@function_check(
-    "(S,)", 'chapter 17, "Parts lean on each other"', _interaction, [(3,), (5,), (4,)], gradients=False
-)
+@function_check("(S,)", 'chapter 17, "Parts lean on each other"', _interaction, [(3,), (5,)], gradients=False)
 def interaction(shape: tuple[int, ...]) -> Case:
     """Check a function ``(neither, one, other, both)``, each (S,): the interaction of two parts, (S,)."""
     neither, one, other, both = (50 + 20 * torch.rand(shape) for _ in range(4))

@@ -196,9 +196,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     def hidden(mask: Tensor, value: float = -math.inf) -> Tensor:
         return scores.masked_fill(~mask, value).softmax(-1) @ v
 
-    numbers = {
-        f"the padding's scores become a number, such as {value}": hidden(keys, value) for value in (-10, -50)
-    }
+    numbers = {f"the padding's scores become a number, such as {n}": hidden(keys, n) for n in (-10, -50)}
     numbers |= {
         f"a number is taken from the padding's scores, such as {value}": torch.where(
             keys, scores, scores - value

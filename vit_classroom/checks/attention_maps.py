@@ -191,7 +191,7 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     every = scores.flatten().argsort(descending=True)
     chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
     together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True).view_as(chosen)
-    last, divided = patches(order[:, rows * columns - count :]), patches(order[:, :count], rows)
+    last = patches(order[:, rows * columns - count :])
     swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
     grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
@@ -211,7 +211,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         > scores.flatten(1).gather(1, order[:, count, None])[..., None],
         "the patches of lowest score are hidden; hide those of the highest": last,
         "the chosen patches are kept, and all others hidden": ~chosen,
-        f"{axes}; i // gh is another place": divided,
         axes: swapped,
         "every photo loses the patches that the first one's scores name; each has its own scores": first,
         "so many patches are hidden in the batch as a whole; hide so many in each photo": together,
@@ -259,7 +258,6 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         f"the place is counted in patches, and {half}": right / size - 0.5,
         "the column comes first; the order is row, column": right.flip(1),
         "the weights are not divided by their sum": right * total,
-        f"the weights are not divided by their sum, and {half}": (right - size / 2) * total,
         "the weights are divided by their largest; divide by their sum": right
         * total
         / maps.amax((1, 2))[:, None],

@@ -25,15 +25,12 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
     dots, lengths, dim = vectors @ vectors.T, vectors.norm(dim=-1), vectors.shape[-1]
     cosines, by_column = _cosines(vectors), F.normalize(vectors, dim=0)
     divided, both = "the dot products are divided by", "divide by both lengths"
-    squared, own = "the square of one length", "each row by its own"
     return {
         f"these are the dot products: {both}": dots,
         f"{divided} D; {both}": dots / dim,
         f"{divided} sqrt(D), as in attention; {both}": dots / dim**0.5,
         f"{divided} one of the two lengths; divide by both": dots / lengths,
-        f"{divided} one of the two lengths, {own}; divide by both": dots / lengths[:, None],
-        f"{divided} {squared}; {both}": dots / lengths**2,
-        f"{divided} {squared}, {own}; {both}": dots / lengths[:, None] ** 2,
+        f"{divided} the square of one length; {both}": dots / lengths**2,
         "the lengths are taken over the places; each vector has its own: dim=-1": (by_column @ by_column.T),
         "all vectors are divided by the whole table's length; each has its own": dots / vectors.norm() ** 2,
         "the cosines are squared": cosines.square(),
@@ -196,8 +193,6 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
     mistakes = {
         "the mean vector is still in it: centre first": (raw - mean).square().sum() / whole,
         "the mean vector counts twice, in rows and in columns; centre first": (raw.square().sum() / whole),
-        "only the parts are centred; the whole must be as well": both.square().sum() / whole,
-        "only the whole is centred; rows and columns must be as well": raw.square().sum() / length,
         "the columns are left out": rows.expand_as(table).square().sum() / length,
         "the rows are left out": columns.expand_as(table).square().sum() / length,
         "this is the share of the rest: 1 less what is asked": 1 - right,

@@ -247,7 +247,6 @@ def _forgotten(
         "the class token's position is missing: the table has N + 1 rows": -dim,
         "class token and its position are missing, 2 D numbers": -2 * dim,
         "the positions are missing, N + 1 rows of D": -(patches + 1) * dim,
-        "the positions of all patches are missing": -patches * dim,
         "the final LayerNorm is missing, 2 D numbers": -2 * dim,
         "a LayerNorm in each block is missing, 2 D numbers each": -2 * dim * depth,
         "the two LayerNorms of each block are missing, 4 D numbers": -4 * dim * depth,
