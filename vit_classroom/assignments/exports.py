@@ -29,9 +29,9 @@ def write_export(platform: str, marks: Path) -> Path:
         if student and chapter:
             checked[chapter] = max(checked.get(chapter, 0), number_of(row.get("of", "")) or 0)
             people.setdefault(student, row)
-            mine, total = totals.setdefault(student, {}), row.get("total", "")
-            if number_of(total) is not None or chapter not in mine:
-                mine[chapter] = total
+            mine, total = totals.setdefault(student, {}), number_of(row.get("total", ""))
+            if total is not None or chapter not in mine:
+                mine[chapter] = "" if total is None else f"{total:g}"
     chapters = {name: read_chapter(name) for name in sorted(set().union(*totals.values()))}
     points = {
         name: [sum(task.points for task in one.tasks if bool(task.check) == kind) for kind in (True, False)]

@@ -9,6 +9,7 @@ import json
 import pytest
 from stopping import Death, Killed
 
+from vit_classroom.assignments.exports import write_export
 from vit_classroom.assignments.marks_table import read_table, update_table
 from vit_from_scratch import InputError
 
@@ -147,6 +148,15 @@ def test_no_value_is_a_formula(marks):
     for _ in range(2):
         write(*map(record, odd))
         assert list(rows(path)) == [*(f"'{name}".replace("\r", "\n") for name in odd[:-1]), " Ada"]
+
+
+@pytest.mark.parametrize("platform", ["moodle", "canvas", "nbgrader"])
+def test_a_total_that_was_typed_reaches_a_platform_with_its_point(platform, marks):
+    path, write = marks
+    write(record("ada"))
+    edit(path, lambda people: people["ada"].update({"total": "6,5"}), ";")
+    write(record("ada"))
+    assert "6.5" in write_export(platform, path).read_text().splitlines()[-1].split(",")
 
 
 def test_what_a_page_saved_is_typed_in_once(marks, tmp_path, capsys):
