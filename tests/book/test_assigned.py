@@ -21,6 +21,13 @@ def test_no_week_asks_for_more_than_the_page_says(course):
     assert {topic: round(minutes(names)) for topic, names in course if minutes(names) > int(most)} == {}
 
 
+def test_the_table_of_how_to_says_what_each_course_costs():
+    hours = [f"{sum(minutes(names) for _, names in course) / 60:.0f}" for course in COURSES]
+    assert (
+        f"| plan hours | {hours[0]}, {hours[1]} and {hours[2]} for a student in a course of 4, 8 and" in PAGE
+    )
+
+
 def test_each_course_is_as_long_as_it_says_and_repeats_nothing():
     assert [len(course) for course in COURSES] == [4, 8, 14]
     for course in COURSES:

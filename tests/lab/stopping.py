@@ -1,6 +1,7 @@
 """Short runs, runs that are stopped, and what two runs are compared by."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,3 +83,28 @@ def result(folder: Path) -> dict:
 
 def without_validation(data):
     return replace(data, validation_images=data.validation_images[:0], validation_labels=torch.tensor([]))
+
+
+class Killed(BaseException):
+    """Raised in place of a file operation, and of each after it: the dead tidy nothing up."""
+
+
+class Death:
+    """Let a number of file operations happen, and none after them."""
+
+    def __init__(self, monkeypatch):
+        self.left = -1
+        for name in ("replace", "unlink", "fsync", "mkdir", "fdopen", "utime"):
+            monkeypatch.setattr(os, name, self.mortal(getattr(os, name)))
+
+    def mortal(self, operation):
+        def call(*arguments, **options):
+            if self.left == 0:
+                raise Killed
+            self.left -= 1
+            return operation(*arguments, **options)
+
+        return call
+
+    def comes_after(self, operations: int) -> None:
+        self.left = operations

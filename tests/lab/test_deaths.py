@@ -6,36 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from stopping import weights, without_time
+from stopping import Death, Killed, weights, without_time
 
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics
-
-
-class Killed(BaseException):
-    """Raised in place of a file operation, and of each after it: the dead tidy nothing up."""
-
-
-class Death:
-    """Let a number of file operations happen, and none after them."""
-
-    def __init__(self, monkeypatch):
-        self.left = -1
-        for name in ("replace", "unlink", "fsync", "mkdir", "fdopen"):
-            monkeypatch.setattr(os, name, self.mortal(getattr(os, name)))
-
-    def mortal(self, operation):
-        def call(*arguments, **options):
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-            return operation(*arguments, **options)
-
-        return call
-
-    def comes_after(self, operations: int) -> None:
-        self.left = operations
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -36,9 +36,7 @@ def repaired(
     Returns:
         The cells, each with the place that it had among the student's, None for one that was gone.
     """
-    wanted = {
-        cell.name: cell for cell in chapter.cells if cell.name and (names is None or cell.name in names)
-    }
+    wanted = {one.name: one for one in chapter.cells if one.name and (names is None or one.name in names)}
     chosen = _chosen(chapter, cells)
     named = {place: wanted[name] for name, place in chosen.items() if name in wanted}
     known = {cell.name for cell in chapter.cells}
@@ -114,9 +112,7 @@ def to_read(chapter: Chapter, cells: list[Cell]) -> dict[str, list[int]]:
 def own_answers(chapter: Chapter, cells: list[Cell]) -> dict[Task, str]:
     """Return what a student wrote for each task; `cells` are `repaired`."""
     written = {cell.name: [cell.source] for cell in cells}
-    words = {
-        name: [cells[place].source for place in places] for name, places in to_read(chapter, cells).items()
-    }
+    words = {name: [cells[n].source for n in places] for name, places in to_read(chapter, cells).items()}
     return {task: "\n\n".join((written | words).get(task.name, [])) for task in chapter.tasks}
 
 

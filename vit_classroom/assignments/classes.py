@@ -3,10 +3,11 @@
 import contextlib
 import functools
 import hashlib
-import json
 import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,16 @@ from vit_classroom.assignments.alignment import own_answers, repaired
 from vit_classroom.assignments.collecting import read_list
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.assignments.marks_table import read_saved, read_table, update_table
-from vit_classroom.assignments.notebooks import STUB, chapter_names, chapter_of, read_chapter, read_submission
+from vit_classroom.assignments.marks_table import read_kept, read_saved, read_table, update_table
+from vit_classroom.assignments.notebooks import (
+    STUB,
+    chapter_names,
+    chapter_of,
+    content_of,
+    read_chapter,
+    read_submission,
+)
+from vit_classroom.assignments.nursery import end_with_parent
 from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
 from vit_classroom.assignments.suspicion import suspicions
@@ -30,6 +39,8 @@ from vit_from_scratch.progress import progress_shown
 
 FORM = 5
 """Number of what is kept of a notebook; with another one, it is graded anew."""
+LONGEST_NAME = 200
+"""Bytes of a page's name, to which a system must be able to add."""
 
 
 class Submission(NamedTuple):
@@ -38,9 +49,17 @@ class Submission(NamedTuple):
     student: str
     path: Path
 
+    def about(self, folder: Path) -> dict[str, str]:
+        """Return what a record says of it."""
+        return {"student": self.student, "notebook": self.path.relative_to(folder).as_posix()}
+
+
+Waiting = tuple[Submission, str, Path]
+"""With its digest, and where its record goes."""
+
 
 def submissions(folder: Path) -> list[Submission]:
-    """Find the notebooks in a folder: STUDENT.ipynb, or STUDENT/.../NAME.ipynb.
+    """Find the notebooks in a folder, STUDENT.ipynb or STUDENT/.../NAME.ipynb, and what may stand for one.
 
     Raises:
         InputError: there is no such folder, or no notebook in it.
@@ -48,9 +67,10 @@ def submissions(folder: Path) -> list[Submission]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: expected one with the notebooks that were handed in.")
     found = []
-    for path in sorted(folder.rglob("*.ipynb")):
+    for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if not any(part.startswith(".") for part in parts):
+        wanted = path.suffix.lower() == ".ipynb" or (path.is_symlink() and path.is_dir())
+        if wanted and not any(part.startswith(".") for part in parts):
             found.append(Submission(parts[0] if len(parts) > 1 else path.stem, path))
     if not found:
         raise InputError(f"{folder} holds no notebook: expected STUDENT.ipynb, or a folder for each student.")
@@ -93,7 +113,7 @@ def grade_class(
     """
     limits = limits or Limits()
     wanted = read_chapter(chapter).name if chapter else ""
-    found, listed = submissions(folder), read_list(folder)
+    found, listed = submissions(folder), read_list(folder).rows
     if listed and wanted:  # several chapters may have been collected
         others = {*chapter_names()} - {wanted}
         found = [one for one in found if one.path.parent.name not in others]
@@ -103,19 +123,22 @@ def grade_class(
     # What decides the marks, with a notebook:
     decides = f"{__version__} {FORM} {wanted} {seed} {limits} {variant}".encode()
     records: dict[Path, dict[str, Any]] = {}
-    waiting: list[tuple[Submission, str, Path]] = []
+    waiting: list[Waiting] = []
     for submission in found:
-        digest = hashlib.sha256(decides + submission.path.read_bytes()).hexdigest()
-        record = (kept / submission.path.relative_to(folder)).with_suffix(".json")
-        known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+        content = b""
+        with contextlib.suppress(InputError):  # who grades it says what is wrong with it
+            content = content_of(submission.path)
+        digest = hashlib.sha256(decides + content).hexdigest()
+        name = os.fsencode(submission.about(folder)["notebook"])
+        record = kept / f"{hashlib.sha256(name).hexdigest()}.json"
+        known = read_kept(record)
         if known.get("digest") == digest:
-            records[submission.path] = known
+            records[submission.path] = known | submission.about(folder)
         else:
             waiting.append((submission, digest, record))
     with tqdm(total=len(found), initial=len(records), disable=not progress_shown(), unit=" notebooks") as bar:
         for (submission, digest, record), result in _graded(waiting, (wanted, seed, limits), jobs, variant):
-            result |= {"digest": digest, "student": submission.student}
-            result["notebook"] = submission.path.relative_to(folder).as_posix()
+            result |= {"digest": digest} | submission.about(folder)
             write_json(record, result)
             records[submission.path] = result
             bar.update()
@@ -126,8 +149,8 @@ def grade_class(
     rows = update_table(table, kept / "table.json", ordered, saved)
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
-        page = (place / record["notebook"]).with_suffix(".html")
-        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]).encode())
+        page = page_path(place, record["notebook"])
+        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]))
     write_report(report_folder(table), there, rows, alike)
     return ordered
 
@@ -149,9 +172,8 @@ def look_through(folder: Path) -> list[str]:
                     {"name": task.name, "own": own, "state": "to do" if STUB in own else ""}
                     for task, own in own_answers(chapter, cells).items()
                 ]
-                records.append(
-                    {"student": submission.student, "chapter": name, "variant": variant, "marks": marks}
-                )
+                about = {"student": submission.student, "chapter": name, "variant": variant}
+                records.append(about | {"marks": marks})
                 found = suspicions(chapter, cells)
                 lines += [f"{name}, {submission.student}, {one}" for one in found]
     return [*lines, *map(str, likenesses(records))]
@@ -186,6 +208,16 @@ def feedback_folder(table: Path) -> Path:
     return table.with_name(f"{table.stem}_feedback")
 
 
+def page_path(place: Path, notebook: str) -> Path:
+    """Return where the page of a notebook goes: under its name, as far as that leaves every page its own."""
+    *folders, name = notebook.split("/")
+    folders = [f"{folder}_" if folder.endswith(".html") else folder for folder in folders]
+    stem = name.removesuffix(".ipynb")
+    if len(whole := os.fsencode(stem)) > LONGEST_NAME:
+        stem = f"{stem[:40]}_{hashlib.sha256(whole).hexdigest()[:8]}"
+    return place.joinpath(*folders, f"{stem}.html")
+
+
 def report_folder(table: Path) -> Path:
     """Return where the instructor's pages go: marks.csv has them in marks_report."""
     return table.with_name(f"{table.stem}_report")
@@ -197,11 +229,8 @@ def records_folder(table: Path) -> Path:
 
 
 def _graded(
-    waiting: list[tuple[Submission, str, Path]],
-    given: tuple[str, int, Limits],
-    jobs: int,
-    variant: int | None,
-) -> Iterator[tuple[tuple[Submission, str, Path], dict[str, Any]]]:
+    waiting: list[Waiting], given: tuple[str, int, Limits], jobs: int, variant: int | None
+) -> Iterator[tuple[Waiting, dict[str, Any]]]:
     """Yield each submission with its record, as they are done; those that reach a limit alone, in the end."""
     jobs = min(jobs, len(waiting))
     if jobs < 2:
@@ -213,7 +242,8 @@ def _graded(
         limited = []
         try:
             for future in as_completed(futures):
-                if future.result().get("limited"):
+                # A worker may have ended, for want of memory.
+                if isinstance(future.exception(), BrokenProcessPool) or future.result().get("limited"):
                     limited.append(futures[future])
                 else:
                     yield futures[future], future.result()
@@ -227,6 +257,7 @@ def _graded(
 def _one_thread() -> None:
     import torch
 
+    end_with_parent()
     torch.set_num_threads(1)
 
 

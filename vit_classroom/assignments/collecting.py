@@ -9,7 +9,8 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from vit_classroom.assignments.inbox import Found, files_in
@@ -21,6 +22,8 @@ from vit_from_scratch.files import remove_leftovers, write_atomically, writing
 
 LIST, EARLIER = "collected.csv", ".earlier"
 COLUMNS = ["student", "name", "email", "chapter", "file", "note"]
+STAMP = "timestamp.txt"
+"""Where nbgrader looks when something was handed in."""
 NOTHING = "handed in nothing"
 Rows = dict[tuple[str, str], Row]
 """By student and chapter."""
@@ -58,11 +61,9 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
         InputError: there is nothing to read, or one of the files cannot be read.
     """
     if inbox.resolve() == out.resolve() or inbox.resolve() in out.resolve().parents:
-        raise InputError(
-            f"{out} is in {inbox}, which is read: expected another folder for what is collected."
-        )
+        raise InputError(f"{out} is in {inbox}, which is read: expected another folder for what comes of it.")
     people = read_roster(roster) if roster else Roster()
-    before = read_list(out)
+    before = (there := read_list(out)).rows
     hands: dict[str, Hand] = {}
     for found in files_in(inbox):
         person, notes = whose(found.parts, people)
@@ -75,26 +76,35 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
             for row in _placed(hand, out, rows):
                 rows[row["student"], row["chapter"]] = row
         _move_away(rows, [row for row in before if row["student"] not in hands], hands, out)
-        listed = _listed(rows, people)
+        listed = [_with_typed(row, before) for row in _listed(rows, people)]
         remove_leftovers(out, [LIST])
-        content = as_csv(Table(COLUMNS, listed))
+        content = as_csv(replace(there, rows=listed))
         if not (out / LIST).exists() or (out / LIST).read_bytes() != content:
             write_atomically(out / LIST, content)
     return listed
 
 
-def read_list(out: Path) -> list[Row]:
-    """Return the rows of what was collected into a folder; none where nothing was.
+def read_list(out: Path) -> Table:
+    """Return the list of what was collected into a folder, with columns of a person's own; or an empty one.
 
     Raises:
-        InputError: its list cannot be read.
+        InputError: it cannot be read.
     """
     expected = f"is not the list of what was collected: expected the columns {', '.join(COLUMNS)}. Remove it."
     try:
-        table = read_csv(out / LIST, lambda head: set(COLUMNS) <= set(head), expected)
+        return read_csv(out / LIST, lambda head: set(COLUMNS) <= set(head), expected)
     except FileNotFoundError:
-        return []
-    return [{column: row.get(column, "") for column in COLUMNS} for row in table.rows]
+        return Table(COLUMNS)
+
+
+def _with_typed(row: Row, before: list[Row]) -> Row:
+    """Give a row what a person has typed in columns of their own, for it or for what it was before."""
+    about = (row["student"], row["chapter"])
+    for old in sorted(before, key=lambda old: (old["student"], old["chapter"]) != about):
+        moved = row["chapter"] and all(old[column] == row[column] for column in ("file", "chapter"))
+        if moved or (old["student"] == row["student"] and old["chapter"] in ("", row["chapter"])):
+            row = old | {column: value for column, value in row.items() if value or column in COLUMNS}
+    return row
 
 
 def _take(hand: Hand, found: Found) -> None:
@@ -144,7 +154,8 @@ def _write(path: Path, found: Found, out: Path) -> bool:
         json.loads(content.decode("utf-8"))
     except ValueError:  # in another encoding
         content = (json.dumps(notebook_of(content, ""), indent=1) + "\n").encode()
-    remove_leftovers(path.parent, [path.name])
+    stamp = path.with_name(STAMP)
+    remove_leftovers(path.parent, [path.name, STAMP])
     there = path.read_bytes() if path.exists() else None
     if there not in (None, content):
         if int(found.time) < int(path.stat().st_mtime):
@@ -153,6 +164,9 @@ def _write(path: Path, found: Found, out: Path) -> bool:
     if there != content:
         write_atomically(path, content)
     os.utime(path, (found.time, found.time))
+    written = f"{datetime.fromtimestamp(int(found.time), UTC):%Y-%m-%d %H:%M:%S} UTC\n".encode()
+    if not stamp.exists() or stamp.read_bytes() != written:
+        write_atomically(stamp, written)
     return True
 
 
@@ -161,20 +175,21 @@ def _keep(path: Path, out: Path) -> None:
     content, written = path.read_bytes(), path.stat().st_mtime
     name = f"{path.stem}_{hashlib.sha256(content).hexdigest()[:8]}.ipynb"
     earlier = out / EARLIER / path.parent.relative_to(out) / name
+    remove_leftovers(earlier.parent, [name])
     write_atomically(earlier, content)
     os.utime(earlier, (written, written))
 
 
 def _move_away(rows: Rows, old: list[Row], hands: dict[str, Hand], out: Path) -> None:
     """Move away what lies under a name that has become somebody's on the roster."""
-    placed = {
-        (row["file"], row["chapter"]) for row in rows.values() if row["student"] in hands and row["chapter"]
-    }
+    theirs = [row for row in rows.values() if row["student"] in hands and row["chapter"]]
+    placed = {(row["file"], row["chapter"]) for row in theirs}
     for row in old:
         if (row["file"], row["chapter"]) in placed:
             path = out / row["student"] / row["chapter"] / f"{row['chapter']}.ipynb"
             if path.exists():
                 _keep(path, out)
+                path.with_name(STAMP).unlink(missing_ok=True)
                 path.unlink()
             del rows[row["student"], row["chapter"]]
 

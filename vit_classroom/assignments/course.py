@@ -82,16 +82,15 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
                 "Students may have this version; remove it yourself, if nobody has."
             )
     seed = secrets.randbelow(2**31) if seed is None else seed
-    for chapter in chapters:
-        write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
+    config = out / "nbgrader_config.py"
+    if not config.exists():
+        settings = CONFIG.format(course=out.resolve().name, stub=STUB, to_write=TO_WRITE)
+        write_atomically(config, settings.encode())
+    for chapter in chapters:  # the notebook last: where it is there, the rest is
         write_atomically(out / "rubrics" / f"{chapter.name}.md", rubrics(chapter).encode())
         if variant is not None:
             write_atomically(out / "worksheets" / f"{chapter.name}.ipynb", worksheet(chapter).encode())
-    config = out / "nbgrader_config.py"
-    if not config.exists():
-        write_atomically(
-            config, CONFIG.format(course=out.resolve().name, stub=STUB, to_write=TO_WRITE).encode()
-        )
+        write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
     return seed
 
 

@@ -29,12 +29,10 @@ def write_export(platform: str, marks: Path) -> Path:
         if student and chapter:
             checked[chapter] = max(checked.get(chapter, 0), number_of(row.get("of", "")) or 0)
             people.setdefault(student, row)
-            mine, total = totals.setdefault(student, {}), row.get("total", "")
-            if number_of(total) is not None or chapter not in mine:
-                mine[chapter] = total
-    chapters = {
-        name: read_chapter(name) for name in sorted({name for mine in totals.values() for name in mine})
-    }
+            mine, total = totals.setdefault(student, {}), number_of(row.get("total", ""))
+            if total is not None or chapter not in mine:
+                mine[chapter] = "" if total is None else f"{total:g}"
+    chapters = {name: read_chapter(name) for name in sorted(set().union(*totals.values()))}
     points = {
         name: [sum(task.points for task in one.tasks if bool(task.check) == kind) for kind in (True, False)]
         for name, one in chapters.items()
@@ -49,9 +47,8 @@ def write_export(platform: str, marks: Path) -> Path:
             for chapter, total in totals[student].items():
                 rows.append({"assignment": chapter, **about, "score": total, "max_score": possible[chapter]})
         else:
-            about = dict(
-                zip(HEADS[platform], [name, student, email if platform == "moodle" else ""], strict=False)
-            )
+            known = [name, student, email if platform == "moodle" else ""]
+            about = dict(zip(HEADS[platform], known, strict=False))
             rows.append(about | {one.title: totals[student].get(key, "") for key, one in chapters.items()})
     if platform == "canvas":
         rows.insert(

@@ -1,5 +1,6 @@
 """Marks for one notebook: its own code runs in a process apart, the checks here."""
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -19,6 +20,7 @@ from vit_classroom.assignments.notebooks import (
     brought_in,
     needed,
     plain_python,
+    statements_of,
     with_set_up,
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
@@ -128,8 +130,12 @@ class _Session:
         except ProcessEnded as error:
             self.again()
             return str(error)
-        self.ran.append((source, place))
-        return f"stopped with {shorten(reply['error'], 150)}" if "error" in reply else ""
+        failed = f"stopped with {shorten(str(reply['error']), 150)}" if "error" in reply else ""
+        if limit_reached(failed) and self.process.is_full():
+            self.again()  # or what it keeps would cost the answers below it theirs
+        else:
+            self.ran.append((source, place))
+        return failed
 
     def again(self) -> None:
         """Start a new process, and run what ran before; a cell that does not run again is left out."""
@@ -208,6 +214,7 @@ def grade(
     remarks: list[str] = []
     waiting = {task.cell_name: task for task in chapter.tasks if task.check}
     try:
+        session.run(_gone(chapter, cells), "given cells")
         since = 0
         for place, source in _plan(chapter, cells):
             name = cells[place].name
@@ -263,6 +270,16 @@ def _judged(
     if task.variant is None:  # the book has no other
         session.run(task.answer, f"the book's {task.name}")
     return Mark(task, points, state, message)
+
+
+def _gone(chapter: Chapter, cells: list[Cell]) -> str:
+    """Return what given cells that are gone import and define, as far as it is needed: it ran before."""
+    there = {cell.source.strip() for cell in cells}
+    gone = [brought_in(source) for source in chapter.given if source.strip() not in there]
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    kept = [one for source in gone for one in statements_of(plain_python(source)) if isinstance(one, kinds)]
+    own = [plain_python(cell.source) for cell in cells if cell.kind == "code"]
+    return needed(["\n".join(map(ast.unparse, kept))], own)[0]
 
 
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:

@@ -66,13 +66,16 @@ def _of_folder(folder: Path) -> Iterator[Found]:
         names = sorted(name for name in files if not _is_hidden(name))
         if within and not folders and not names:
             yield Found((*within, ""))
-        for path in (Path(place, name) for name in names):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for path in (Path(place, name) for name in [*links, *names]):
             parts = (*within, path.name)
             try:
-                if path.suffix.lower() == ".zip":
+                if path.is_symlink() or not path.is_file():
+                    yield Found(parts, problem="is a link or a device, and was not read")
+                elif path.suffix.lower() == ".zip":
                     with path.open("rb") as file:
                         yield from _of_zip(file, parts)
-                elif path.is_file() and not path.is_symlink():
+                else:
                     state = path.stat()
                     yield _file(parts, state.st_mtime, state.st_size, path.read_bytes)
             except OSError as error:

@@ -97,17 +97,16 @@ def _plain(text: str) -> str:
     """Return code without comments, docstrings, annotations and the names that it chooses itself."""
     try:
         tree = ast.parse(plain_python(text))
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in own:
+                node.id = "_"
+            elif isinstance(node, ast.arg):
+                node.arg, node.annotation = "_", None
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+        return ast.unparse(tree)
     except UNREADABLE:
         return text
-    own = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in own:
-            node.id = "_"
-        elif isinstance(node, ast.arg):
-            node.arg, node.annotation = "_", None
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

@@ -13,6 +13,10 @@ APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x00020000  # CLONE_NEWUSER, NEWP
 CAPABILITIES = 0x20080522  # the version of capset
 BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x1000, 442, -100, 0x8000, 1  # of mount, mount_setattr
 LARGEST_FILE = 100_000_000
+NOT_APART = (
+    "This system does not set the students' code apart: it can write to your files and use the network. In a "
+    "container of the repository's Dockerfile it cannot; the book's page for instructors has the command."
+)
 PROBE = """
 from vit_classroom.assignments.limits import set_apart, write_only_in
 raise SystemExit(not (set_apart() and write_only_in({folder!r})))

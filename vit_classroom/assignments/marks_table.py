@@ -7,7 +7,8 @@ there before by a file beside the table, which holds the values that were writte
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from vit_from_scratch.files import write_atomically, write_json
 
 KEY, TOTAL = "notebook", "total"
 ABOUT = ("student", KEY, "chapter", TOTAL, "points", "of", "to_read", "look_at", "problem")
-"""Columns in front of those of the answers; `total` is the sum of the answers, typed or judged."""
+"""Columns in front of those of the answers; `total` is their sum, unless a person typed another."""
 PERSON = ("name", "email", "file", "note")
 """Columns behind the first, of notebooks that `collecting` has put where they are."""
 Written = dict[str, dict[str, list[str]]]
@@ -55,6 +56,14 @@ def read_saved(path: Path) -> Table:
     return read_table(path)
 
 
+def read_kept(path: Path) -> dict[str, Any]:
+    """Read what the program keeps for itself; nothing where that is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        kept = json.loads(path.read_bytes())
+        return kept if isinstance(kept, dict) else {}
+    return {}
+
+
 def update_table(
     path: Path, beside: Path, records: Sequence[dict[str, Any]], saved: Sequence[Path] = ()
 ) -> dict[str, Row]:
@@ -74,10 +83,11 @@ def update_table(
         InputError: a file cannot be read, or it has marks of a notebook that is not among these.
     """
     there = read_table(path)
-    known: Written = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    known: Written = read_kept(beside)
     fresh = {row[KEY]: row for row in table_rows(records)}
     for file in saved:
-        _type_in(there, read_saved(file), fresh, file)
+        for kept in _type_in(there, read_saved(file), fresh, known, file):
+            print(kept, file=sys.stderr)
     table = merged(there, fresh, known)
     now = {name: {column: [value] for column, value in row.items()} for name, row in fresh.items()}
     both = {
@@ -90,17 +100,29 @@ def update_table(
     return {_key(row): row for row in table.rows}
 
 
-def _type_in(there: Table, saved: Table, fresh: dict[str, Row], file: Path) -> None:
-    """Put what was saved into a table, as if it had been typed there."""
+def _type_in(there: Table, saved: Table, fresh: dict[str, Row], known: Written, file: Path) -> Iterator[str]:
+    """Put what was saved into a table, as if it had been typed there; yield what was typed there since."""
     rows = {_key(row): row for row in there.rows}
-    there.columns += [column for column in saved.columns if column not in there.columns]
+    columns = [name for name in saved.columns if name != KEY and name not in map(was_column, saved.columns)]
+    there.columns += [column for column in columns if column not in there.columns]
     for row in saved.rows:
-        if _key(row) not in fresh:
-            raise InputError(f"{file} has marks for {_key(row)}: expected a notebook of this folder.")
-        if _key(row) not in rows:
-            there.rows.append({KEY: _key(row)})
-            rows[_key(row)] = there.rows[-1]
-        rows[_key(row)].update({column: value for column, value in row.items() if value})
+        name = _key(row)
+        if name not in fresh:
+            raise InputError(f"{file} has marks for {name}: expected a notebook of this folder.")
+        if name not in rows:
+            there.rows.append({KEY: name})
+            rows[name] = there.rows[-1]
+        for column in columns:
+            value, was, now = row.get(column, ""), row.get(was_column(column), ""), rows[name].get(column, "")
+            if value or was:
+                shown = ["", *known.get(name, {}).get(column, [])]  # to who wrote the file by hand
+                with contextlib.suppress(ValueError):
+                    shown = [str(one) for one in json.loads(was)]
+                if any(_same(now, one) for one in (value, *shown)):
+                    rows[name][column] = value
+                else:
+                    said = f"{column} of {name} stays {now or 'empty'}, which was typed since"
+                    yield f"{file}: {said}, and does not become {value or 'empty'}."
 
 
 def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
@@ -109,22 +131,25 @@ def merged(there: Table, fresh: dict[str, Row], known: Written) -> Table:
     old = {_key(row): row for row in there.rows if _key(row)}
     rows = []
     for row in [*there.rows, *({KEY: name} for name in fresh if name not in old)]:
-        name = _key(row)
-        mine = fresh.get(name, {})
-        kept = {
-            column: value
-            for column, value in row.items()
-            if column not in (TOTAL, KEY)
-            and value
-            and not any(_same(value, one) for one in known.get(name, {}).get(column, []))
-        }
-        whole = row | mine | (kept if name in old else {})
+        written, mine = known.get(_key(row), {}), fresh.get(_key(row), {})
+        typed = {name: value for name, value in row.items() if _is_typed(name, value, written.get(name))}
+        whole = row | mine | typed
         if mine:
             marks = [number_of(whole[column]) for column in mine if column not in (*ABOUT, *PERSON)]
             numbers = [number for number in marks if number is not None]
-            whole[TOTAL] = f"{sum(numbers):g}" if numbers else ""
+            mine[TOTAL] = f"{sum(numbers):g}" if numbers else ""
+            whole[TOTAL] = typed.get(TOTAL, mine[TOTAL])
         rows.append(whole)
     return Table(columns, rows, there.delimiter, there.encoding)
+
+
+def _is_typed(column: str, value: str, written: list[str] | None) -> bool:
+    """Say whether a person has typed a value, or taken a mark away; `written` is what stood there."""
+    if column == KEY or (not value and column in (*ABOUT, *PERSON)):
+        return False
+    if written is None:
+        return bool(value) and column != TOTAL
+    return not any(_same(value, one) for one in written)
 
 
 def table_rows(records: Sequence[dict[str, Any]]) -> list[Row]:
@@ -156,6 +181,11 @@ def comment_column(name: str) -> str:
     return f"{name} comment"
 
 
+def was_column(name: str) -> str:
+    """Return the column for all that a page has shown of another, as a list in JSON."""
+    return f"{name} was"
+
+
 def number_of(text: str) -> float | None:
     """Return the number that a text is, with a point or a comma; None if it is none."""
     with contextlib.suppress(ValueError):
@@ -167,4 +197,4 @@ def number_of(text: str) -> float | None:
 def _same(value: str, written: str) -> bool:
     """Say whether a value is what was written, which a spreadsheet may show as 5.0 or 5,0."""
     numbers = number_of(value), number_of(written)
-    return value == written or (numbers[0] is not None and numbers[0] == numbers[1])
+    return value.split() == written.split() or (numbers[0] is not None and numbers[0] == numbers[1])

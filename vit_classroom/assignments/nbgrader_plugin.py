@@ -4,8 +4,10 @@ nbgrader's own way runs tests in the kernel of the student's notebook, where the
 first word. A cell that ends the kernel, or changes what the tests call, then decides about its own marks.
 """
 
+import functools
 import re
 from dataclasses import replace
+from logging import Logger
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
@@ -16,12 +18,19 @@ from traitlets import Float, Integer
 
 from vit_classroom.assignments.alignment import repaired, to_read
 from vit_classroom.assignments.grading import Mark, grade
-from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.limits import NOT_APART, Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import cells_of, chapter_names
 from vit_classroom.assignments.variations import assigned, variant_of
 
 HIDDEN = re.compile(r"\n?### BEGIN HIDDEN TESTS\n(.*?)\n### END HIDDEN TESTS", re.DOTALL)
 SEEDS = re.compile(r"seeds=\(([\d, ]+)\)")
+
+
+@functools.cache
+def warn_once(log: Logger) -> None:
+    """Say where the system does not set the students' code apart."""
+    if not can_be_set_apart():
+        log.warning(NOT_APART)
 
 
 class RepairCells(NbGraderPreprocessor):
@@ -69,6 +78,7 @@ class JudgeAnswers(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Judge one notebook."""
+        warn_once(self.log)
         place = resources["nbgrader"]
         checks = {cell.metadata.nbgrader.get("grade_id", ""): cell for cell in nb.cells if _is_check(cell)}
         try:

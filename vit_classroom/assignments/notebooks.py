@@ -176,10 +176,21 @@ def read_submission(path: Path) -> list[Cell]:
     Raises:
         InputError: it cannot be read, or it is not a notebook.
     """
+    return cells_of(notebook_of(content_of(path), str(path)))
+
+
+def content_of(path: Path) -> bytes:
+    """Return what stands in a file that somebody handed in.
+
+    Raises:
+        InputError: it cannot be read, is too large, or a folder, a device or a link to nothing.
+    """
     try:
+        if not path.is_file():
+            raise InputError(f"{path} is no file: expected an .ipynb.")
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")
-        return cells_of(notebook_of(path.read_bytes(), str(path)))
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}.") from error
 
@@ -213,7 +224,7 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     for cell in notebook["cells"]:
         source, metadata = cell["source"], cell.get("metadata", {})
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        text = text.replace("\r\n", "\n")
+        text = text.replace("\r\n", "\n").encode(errors="replace").decode()  # half a character is none
         given = [metadata.get(name) for name in ("nbgrader", "assignment")]
         about, ours = (one if isinstance(one, dict) else {} for one in given)
         found.append(Cell(str(cell["cell_type"]), text, about, ours))

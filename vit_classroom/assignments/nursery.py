@@ -79,18 +79,23 @@ def serve(fd: int) -> None:
             with contextlib.suppress(BaseException):
                 apart = _alone(control)
                 connection = socket.socket(fileno=fds[0])
-                student_process.serve(
-                    connection.makefile("rb"), connection.makefile("wb"), apart, int(message)
-                )
+                streams = connection.makefile("rb"), connection.makefile("wb")
+                student_process.serve(*streams, apart, int(message))
             os._exit(0)
         os.close(fds[0])
+
+
+def end_with_parent() -> None:
+    """On Linux, let this process end when the one that made it does, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _alone(control: socket.socket) -> bool:
     """Go on as a process that is set apart where that is possible, and tell its number; say whether it is."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     number, apart = os.getpid(), set_apart()
-    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    end_with_parent()
     if apart:
         try:
             number = os.fork()
@@ -102,7 +107,7 @@ def _alone(control: socket.socket) -> bool:
             control.close()
             os.waitpid(number, 0)
             os._exit(0)
-        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+        end_with_parent()
     else:
         control.send(str(number).encode())
     control.close()

@@ -4,7 +4,7 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-from vit_classroom.assignments.marks_table import comment_column, number_of
+from vit_classroom.assignments.marks_table import TOTAL, comment_column, number_of
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_classroom.assignments.tables import Row
 
@@ -15,30 +15,33 @@ table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text
 input { width: 5rem; } textarea { width: 100%; }"""
 
 
-def page(title: str, body: str) -> str:
+def page(title: str, body: str) -> bytes:
     """Return a page; its body is HTML already."""
-    return (
+    text = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{html.escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
+    return text.encode(errors="replace")
 
 
 def points_of(mark: dict[str, Any], row: Row) -> float | None:
     """Return the points of an answer, with what a person typed; None where one has yet to read it."""
-    typed = number_of(row.get(mark["name"], ""))
-    return mark["points"] if typed is None and mark["state"] != "to read" else typed
+    judged = mark["name"] not in row and mark["state"] != "to read"
+    return mark["points"] if judged else number_of(row.get(mark["name"], ""))
 
 
-def feedback_page(record: dict[str, Any], row: Row) -> str:
+def feedback_page(record: dict[str, Any], row: Row) -> bytes:
     """Return what one student gets to read, as HTML; `row` is theirs in the table of marks."""
     if "problem" in record:
         body = f"<p>This notebook could not be graded: {html.escape(record['problem'])}</p>"
         return page(f"{record['student']}", body)
     chapter = read_chapter(record["chapter"])
     earned = [(mark["of"], points_of(mark, row)) for mark in record["marks"]]
-    points = sum(points for _, points in earned if points is not None)
+    judged = sum(points for _, points in earned if points is not None)
+    total = number_of(row.get(TOTAL, ""))  # which a person may have typed
+    points = judged if total is None else total
     whole = sum(of for of, points in earned if points is not None)
     parts = [f"<p><strong>{points:g} of {whole:g} points.</strong>"]
     if unread := sum(of for of, points in earned if points is None):

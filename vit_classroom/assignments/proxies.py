@@ -98,7 +98,20 @@ class StudentProcess:
     def start(self) -> dict[str, bool]:
         """Wait until it is ready, and return which limits hold in it."""
         message = {"do": "start", "folder": self.folder.name}
-        return self.ask(message, seconds=START_SECONDS)[0]["held"]
+        held = self.ask(message, seconds=START_SECONDS)[0]["held"]
+        self.began = self._megabytes()
+        return held
+
+    def is_full(self) -> bool:
+        """Say whether it keeps more than half of the memory that it may take; only Linux can tell."""
+        return self._megabytes() - self.began > self.limits.megabytes / 2
+
+    def _megabytes(self) -> float:
+        try:
+            with open(f"/proc/{self.number}/statm", encoding="ascii") as file:
+                return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """End it, with everything that it started."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_classroom.assignments.likeness import Alike
-from vit_classroom.assignments.marks_table import KEY, comment_column, number_of
+from vit_classroom.assignments.marks_table import KEY, comment_column, number_of, was_column
 from vit_classroom.assignments.notebooks import Task, read_chapter
 from vit_classroom.assignments.pages import page, points_of
 from vit_classroom.assignments.tables import Row, harmless
@@ -18,19 +18,29 @@ from vit_from_scratch.files import write_atomically
 STATES = ("right", "not right", "to do", "to read")
 # A number, or a shape, in what a check says.
 NUMBER = re.compile(r"\([\d, ]+\)|(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?%?")
+# Of each field there are all values that it has shown or saved; what nobody touched is not saved.
 SAVE = """<p><button>Save these marks</button></p>
 <script>
+const about = document.querySelector("[data-columns]");
+const rows = [...document.querySelectorAll("section")].map((one) =>
+  ({ notebook: one.dataset.notebook, fields: [...one.querySelectorAll("input, textarea")] }));
+const fields = rows.flatMap((row) => row.fields);
+const was = new Map(fields.map((field) => [field, [field.defaultValue]]));
+const isTouched = (field) => field.value !== was.get(field)[0] || was.get(field).length > 1;
+const isUnsaved = (field) => field.value !== was.get(field).at(-1);
 document.querySelector("button").onclick = () => {
-  const about = document.querySelector("[data-columns]");
-  const rows = [...document.querySelectorAll("section")].map((one) =>
-    [one.dataset.notebook, ...[...one.querySelectorAll("input, textarea")].map((field) => field.value)]);
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-  const lines = [JSON.parse(about.dataset.columns), ...rows].map((row) => row.map(quoted).join(","));
+  const values = (field) => isTouched(field) ? [field.value, JSON.stringify(was.get(field))] : ["", ""];
+  const touched = rows.filter((row) => row.fields.some(isTouched));
+  const lines = touched.map((row) => [row.notebook, ...row.fields.flatMap(values)].map(quoted).join(","));
+  const text = [JSON.parse(about.dataset.columns).map(quoted).join(","), ...lines].join("\\n");
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([lines.join("\\n") + "\\n"], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([text + "\\n"], { type: "text/csv" }));
   link.download = about.dataset.file;
   link.click();
+  for (const field of fields.filter(isUnsaved)) was.get(field).push(field.value);
 };
+addEventListener("beforeunload", (event) => fields.some(isUnsaved) && event.preventDefault());
 </script>"""
 
 
@@ -45,19 +55,18 @@ def write_report(
         rows: of the table of marks, by notebook.
         alike: answers that are.
     """
-    text = _summary(records, rows, alike)
-    write_atomically(place / "summary.html", text.encode())
+    write_atomically(place / "summary.html", _summary(records, rows, alike))
     for name in sorted({record["chapter"] for record in records if "problem" not in record}):
         mine = [one for one in records if one["chapter"] == name and "problem" not in one]
         for task in read_chapter(name).tasks:
             if not task.check:
                 text = _question_page(name, task, mine, rows)
-                write_atomically(place / name / f"{task.name}.html", text.encode())
+                write_atomically(place / name / f"{task.name}.html", text)
 
 
-def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows: dict[str, Row]) -> str:
+def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows: dict[str, Row]) -> bytes:
     """Return a page with everybody's answer to a question, below what there are points for."""
-    columns = [KEY, task.name, comment_column(task.name)]
+    columns = [task.name, comment_column(task.name)]
     sections, empty = [], []
     for record in records:
         (mark,) = [mark for mark in record["marks"] if mark["name"] == task.name]
@@ -66,7 +75,7 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
             empty.append(who)
             continue
         row = rows.get(harmless(record[KEY]), {})
-        points, words = (html.escape(row.get(column, "")) for column in columns[1:])
+        points, words = (html.escape(row.get(column, "")) for column in columns)
         points = "" if number_of(points) is None else points.replace(",", ".")
         sections.append(
             f'<section data-notebook="{html.escape(harmless(record[KEY]))}">\n<h2>{who}</h2>\n'
@@ -75,7 +84,8 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
             f"{task.points:g}</p>\n<p><label>Comment<br><textarea>{words}</textarea></label></p>\n</section>"
         )
     nothing = f"<p>Nothing from {', '.join(empty)}.</p>" if empty else ""
-    about = html.escape(json.dumps(columns))
+    heads = [KEY, *(name for column in columns for name in (column, was_column(column)))]
+    about = html.escape(json.dumps(heads))
     return page(
         f"{task.title} ({task.name})",
         f'<div data-columns="{about}" data-file="{chapter}_{task.name}.csv">\n'
@@ -91,13 +101,13 @@ def mistakes(marks: list[dict[str, Any]]) -> Counter[str]:
     found: dict[str, list[str]] = {}
     for mark in marks:
         if mark["state"] == "not right":
-            said = re.split("\n  (?:Tried with|Read again)", mark["message"])[0]
+            said = re.split(r"\n  (?:Tried with|Read again|At \(|It has )", mark["message"])[0]
             said = " ".join(said.split()) if said.partition("\n")[0].endswith(":") else said.splitlines()[0]
             found.setdefault(NUMBER.sub("…", said), []).append(said)
     return Counter({kind if len({*all_}) > 1 else all_[0]: len(all_) for kind, all_ in found.items()})
 
 
-def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike]) -> str:
+def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequence[Alike]) -> bytes:
     """Return a page: how each answer went, which mistakes were made, and what to look at."""
     graded = [record for record in records if "problem" not in record]
     parts = [f"<p>{len(graded)} of {len(records)} notebooks were graded.</p>"]
@@ -108,9 +118,7 @@ def _summary(records: list[dict[str, Any]], rows: dict[str, Row], alike: Sequenc
     for name in sorted({record["chapter"] for record in graded}):
         mine = [record for record in graded if record["chapter"] == name]
         marks = [record["marks"] for record in mine]
-        points = [
-            [points_of(mark, rows.get(harmless(one[KEY]), {})) for mark in one["marks"]] for one in mine
-        ]
+        points = [[points_of(mark, rows.get(harmless(r[KEY]), {})) for mark in r["marks"]] for r in mine]
         parts.append(f"<h2>{html.escape(read_chapter(name).title)}</h2>")
         parts += _answers(marks, points)
         parts += _totals([sum(filter(None, row)) for row in points], sum(mark["of"] for mark in marks[0]))

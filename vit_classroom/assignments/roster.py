@@ -99,9 +99,8 @@ def read_roster(path: Path) -> Roster:
     people, keys = [], []
     for row in table.rows:
         of = {kind: [row.get(name, "").strip() for name in names] for kind, names in columns.items()}
-        name = next(iter(of.get("name", [])), "") or " ".join(
-            of.get("first", [])[:1] + of.get("last", [])[:1]
-        )
+        parts = of.get("first", [])[:1] + of.get("last", [])[:1]
+        name = next(iter(of.get("name", [])), "") or " ".join(parts)
         email = next(filter(None, of.get("email", [])), "")
         own = next(filter(None, of.get("id", [])), "") or email or name
         if own and letters(name) != "pointspossible":  # a line of Canvas

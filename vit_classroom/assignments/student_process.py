@@ -45,7 +45,6 @@ class Student:
 
     def answer(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Do what a message asks for."""
-        ways: tuple[Callable[[dict[str, Any], list[Tensor]], Reply], ...]
         ways = (self.start, self.run, self.look, self.make, self.call, self.backward)
         return next(way for way in ways if way.__name__ == message["do"])(message, given)
 
@@ -76,9 +75,8 @@ class Student:
     def make(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Call a class, and describe the module that comes of it."""
         arguments, named = wire.unpack(message["arguments"], given), message["named"]
-        reply, tensors, module = self._outcome(
-            self.namespace[message["name"]], message["answers"], arguments, named
-        )
+        cls = self.namespace[message["name"]]
+        reply, tensors, module = self._outcome(cls, message["answers"], arguments, named)
         if isinstance(module, nn.Module):
             self.modules.append(module)
             described, weights = _described(module)
@@ -89,9 +87,7 @@ class Student:
     def call(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Call a function, or a module with the weights that come along."""
         number, gradients = message["module"], message["gradients"]
-        function: Callable[..., Any] = (
-            self.namespace[message["name"]] if number is None else self.modules[number]
-        )
+        function: Any = self.namespace[message["name"]] if number is None else self.modules[number]
         weights: list[Tensor] = []
         if number is not None:
             module = self.modules[number].train(message["training"])

@@ -15,17 +15,9 @@ PROCESS = {
     "os": {"_exit", "abort", "kill", "killpg", "fork", "execv", "execve", "execvp", "system", "popen"},
     "sys": {"exit", "setprofile", "settrace", "modules", "_getframe", "meta_path"},
     "threading": {"setprofile", "settrace"},
-    "signal": {"*"},
-    "ctypes": {"*"},
-    "gc": {"*"},
     "inspect": {"getsource", "getsourcelines", "getsourcefile", "stack", "currentframe"},
-    "subprocess": {"*"},
-    "multiprocessing": {"*"},
-    "importlib": {"*"},
-    "socket": {"*"},
-    "urllib": {"*"},
-    "requests": {"*"},
-}
+} | {name: {"*"} for name in ("ctypes", "gc", "importlib", "multiprocessing", "requests", "signal", "socket")}
+PROCESS |= {"subprocess": {"*"}, "urllib": {"*"}}
 FILES = {"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "truncate"}
 PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
 OPEN = {"checks", "examples", "plots", "__version__"}
@@ -75,9 +67,7 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
             continue
         try:
             tree = ast.parse(plain_python(cell.source))
-            imports = [
-                alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-            ]
+            imports = [one for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
             modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
             seen = dict(_in(tree, modules))
@@ -122,9 +112,8 @@ def _taken_over(statement: ast.stmt, asked: set[str]) -> Iterator[str]:
     bound = bound_by(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) or bound & asked:
         for node in ast.walk(statement):
-            name = (
-                node.name if isinstance(node, ast.alias) else getattr(node, "attr", getattr(node, "id", ""))
-            )
+            own = getattr(node, "attr", getattr(node, "id", ""))
+            name = node.name if isinstance(node, ast.alias) else own
             if (last := name.split(".")[-1]) in FINISHED:
                 yield f"uses torch's {last}"
     if bound & asked and (name := _handed_on(statement)) in asked - bound:

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ def read_csv(path: Path, is_head: Callable[[list[str]], bool], expected: str) ->
         InputError: it cannot be read, or it is another table.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no file: expected one with a table. Name another.")
         content = path.read_bytes()
     except FileNotFoundError:
         raise
@@ -70,7 +73,7 @@ def read_csv(path: Path, is_head: Callable[[list[str]], bool], expected: str) ->
     for line in found[1:]:
         columns += [f"column {number + 1}" for number in range(len(columns), len(line))]
         if any(line):
-            rows.append(dict(zip(columns, line, strict=False)))
+            rows.append(dict.fromkeys(columns, "") | dict(zip(columns, line, strict=False)))
     if twice := sorted({name for name in columns if columns.count(name) > 1}):
         raise InputError(f"{path} has two columns {twice[0]}: expected one. Remove or rename the other.")
     return Table(columns, rows, delimiter, encoding)
@@ -81,10 +84,17 @@ def as_csv(table: Table) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, restval="", delimiter=table.delimiter, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table.rows)
+    writer.writerows({name: _lines(value) for name, value in row.items()} for row in table.rows)
     return text.getvalue().encode(table.encoding)
 
 
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # the writer would leave a lone one unquoted
+
+
 def harmless(text: str) -> str:
-    """Keep a spreadsheet from taking text for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+    """Keep a spreadsheet from taking text for a formula, and a file from being unreadable."""
+    text = _lines(text).encode(errors="backslashreplace").decode()  # a name of another encoding
+    seen = unicodedata.normalize("NFKC", text)  # "＝" is "=" to a spreadsheet
+    first = next((sign for sign in seen if unicodedata.category(sign)[0] not in "CZ"), "")
+    return f"'{text}" if first in ("=", "+", "-", "@") else text

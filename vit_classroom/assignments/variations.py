@@ -90,9 +90,8 @@ class Variation:
         """
         for old, new in (edit for change in changes for edit in change.edits):
             if book.count(old) != 1:
-                raise InputError(
-                    f"{TABLE.name}: {old!r} stands {book.count(old)} times in {self.task}: expected once."
-                )
+                times = f"{book.count(old)} times in {self.task}"
+                raise InputError(f"{TABLE.name}: {old!r} stands {times}: expected once.")
             book = book.replace(old, new)
         return re.sub(rf"\b{self.task}\b", self.name, book)
 
@@ -121,9 +120,8 @@ def assigned(name: str, variant: int | None = None) -> Chapter:
         return chapter
     one, notebook = variations()[chapter.name], json.loads(chapter.text)
     names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
-    answer, check = (
-        copy.deepcopy(notebook["cells"][names.index(name)]) for name in (one.task, f"check-{one.task}")
-    )
+    places = names.index(one.task), names.index(f"check-{one.task}")
+    answer, check = (copy.deepcopy(notebook["cells"][place]) for place in places)
     call = f'sheet.check("{one.name}", variant={variant})'
     changes = "\n".join(f"- {change.asked}" for change in one.asked(variant))
     words = TEXT.format(name=one.name, task=one.task, changes=changes, call=call)
@@ -177,9 +175,7 @@ def _instead(task: Task) -> "Instead":
     for changes in [(), *one.tasks]:
         if changes != asked:
             said = [] if changes else [UNCHANGED]
-            said += [
-                f"This is asked and missing: {change.asked}" for change in asked if change not in changes
-            ]
-            said += [f"This is not asked: {change.asked}" for change in changes if change not in asked]
+            said += [f"This is asked and missing: {one.asked}" for one in asked if one not in changes]
+            said += [f"This is not asked: {one.asked}" for one in changes if one not in asked]
             others[" ".join(said)] = made(changes)
     return Instead(made(asked), others)

@@ -41,6 +41,8 @@ def receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[Tensor]]:
             raise BrokenWire(f"a message of {sum(sizes):,} bytes")
         message = json.loads(_read(stream, sizes[0]))
         tensors = safetensors.torch.load(_read(stream, sizes[1]))
+        if not isinstance(message, dict):
+            raise BrokenWire("a message that is none")
         return message, [tensors[str(number)] for number in range(len(tensors))]
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
         raise BrokenWire(str(error)) from error

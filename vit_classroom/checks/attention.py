@@ -112,25 +112,19 @@ def _multi_head_mistakes(
 
     q, k, v = rearrange(reference.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=heads)
     result = join(gather())
-    cut = [
-        part.reshape(len(tokens), heads, -1, dim // heads) for part in (reference.qkv(tokens).chunk(3, -1))
-    ]
+    cut = [part.reshape(len(tokens), heads, -1, dim // heads) for part in reference.qkv(tokens).chunk(3, -1)]
     sliced = _plain(*cut)
     across = _plain(*(part.movedim(0, 2) for part in (q, k, v))).movedim(2, 0)
     causal = (q @ k.mT * right).masked_fill(_later(tokens.shape[1]), -math.inf).softmax(-1) @ v
     among = _plain(*(part.transpose(1, 2) for part in (q, k, v))).flatten(2)
-    by_reshape = (
-        "queries, keys and values are cut into heads by reshape alone, which mixes tokens; make them "
-    )
-    by_reshape += "(B, T, h, Dh), then move the heads' axis: (B, h, T, Dh)"
+    by_reshape = "queries, keys and values are cut into heads by reshape alone, which mixes tokens; make "
+    by_reshape += "them (B, T, h, Dh), then move the heads' axis: (B, h, T, Dh)"
     unmoved, mean = gather().reshape(tokens.shape), gather().mean(1).repeat(1, 1, heads)
     mixed, strided = gather("h qkv dh"), join(gather("qkv dh h"), "(dh h)")
     order = "the heads are joined in the wrong order; put each head's Dh values together: (h dh)"
     as_one, axis = "all heads work as one of width D", "rows must sum to 1, so take dim=-1"
     wrong = {
-        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh)": (
-            gather(scale=1 / math.sqrt(dim))
-        ),
+        "the scores are divided by sqrt(D); equation 6 divides by sqrt(Dh)": gather(scale=dim**-0.5),
         "the scores are not divided by sqrt(Dh)": gather(scale=1.0),
         "the scores are divided by Dh; equation 6 divides by its square root": gather(scale=right**2),
         f"{as_one}; split queries, keys and values into heads": gather(scale=dim**-0.5, count=1),
@@ -202,9 +196,7 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     def hidden(mask: Tensor, value: float = -math.inf) -> Tensor:
         return scores.masked_fill(~mask, value).softmax(-1) @ v
 
-    numbers = {
-        f"the padding's scores become a number, such as {value}": hidden(keys, value) for value in (-10, -50)
-    }
+    numbers = {f"the padding's scores become a number, such as {n}": hidden(keys, n) for n in (-10, -50)}
     numbers |= {
         f"a number is taken from the padding's scores, such as {value}": torch.where(
             keys, scores, scores - value
@@ -219,9 +211,6 @@ def _mask_mistakes(q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> dict[str, T
     return {f"{said}; {few}": wrong for said, wrong in numbers.items()} | {
         "the padding is taken to be at the end; `real` says where it is": hidden(by_length[:, None, None]),
         "all images get the first one's mask": hidden(keys[:1]),
-        "a causal mask hides later tokens as well; only padding is hidden": hidden(
-            keys & ~_later(real.shape[1]) | torch.eye(real.shape[1], dtype=torch.bool)
-        ),
         "the mask is not used: the padding is looked at like any token": scores.softmax(-1) @ v,
         "the mask is upside down: True stands for a token of the image": hidden(~keys),
         "the padding is taken away after the softmax, which has given it a share: the rows that are left no "
@@ -287,9 +276,8 @@ def _stream(
         higher = higher.max().expand_as(higher) if shared else higher
         shrink, share = (highest - higher).exp(), (scores[..., j] - higher).exp()
         shrink = 1 / shrink if upside_down and j else shrink
-        gathered = (
-            gathered * (shrink[..., None] if rescale[0] else 1) + share[..., None] * v[..., j : j + 1, :]
-        )
+        gathered = gathered * (shrink[..., None] if rescale[0] else 1)
+        gathered = gathered + share[..., None] * v[..., j : j + 1, :]
         total = total * (shrink if rescale[1] else 1) + share
         highest = higher
     return gathered, total[..., None]
@@ -297,7 +285,7 @@ def _stream(
 
 def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
     scores = q @ k.mT / math.sqrt(q.shape[-1])
-    gathered, total = _stream(q, k, v)
+    gathered, _ = _stream(q, k, v)
 
     def ratio(**changes: Any) -> Tensor:
         gathered, total = _stream(q, k, v, **changes)
@@ -316,7 +304,6 @@ def _stream_mistakes(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
         "every token looks at the keys up to its own alone; there is no causal mask here": (
             scores.masked_fill(_later(k.shape[-2]), -math.inf).softmax(-1) @ v
         ),
-        "the sum of the weights is not returned, it divides": total.expand_as(v),
         "the scores are not divided by sqrt(Dh)": ratio(scale=1.0),
         "the last key is left out": scores[..., :-1].softmax(-1) @ v[..., :-1, :],
         "the first key is left out": scores[..., 1:].softmax(-1) @ v[..., 1:, :],

@@ -28,9 +28,7 @@ UNSCALED = "the class token is cut, and the rows do not sum to 1 any more: scale
 IN_PATCHES = "the distance is counted in patches; multiply by the patch size"
 
 
-MANHATTAN = (
-    "rows and columns are added; the straight line is the root of the sum of their squares (Pythagoras)"
-)
+MANHATTAN = "rows and columns are added; the straight line is the root of the sum of squares (Pythagoras)"
 
 
 @function_check(
@@ -214,7 +212,6 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         "a ring goes by the smaller of the two steps; take the larger": by(step.amin(-1)),
         f"{straight} (rounded)": by(line.round()),
         f"{straight} (rounded down)": by(line.floor()),
-        f"{straight} (rounded up)": by(line.ceil()),
         "only rows are counted; take the larger of the two steps": by(step[..., 0]),
         "only columns are counted; take the larger of the two steps": by(step[..., 1]),
         "the patches that look are added up; average over them": right * len(ring),
@@ -225,12 +222,10 @@ def share_by_ring(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
         "these are the rings of each patch: average over the patches": each,
         "the first ring is missing, and the result one too short: ring 0 is the patch itself": right[..., 1:],
         "the last ring is missing: there are max(grid) of them": right[..., :-1],
-        "the rings stand in front; they belong last, (..., K)": right.movedim(-1, 0),
     }
     if right.ndim > 1:
-        mistakes["heads and images are averaged as well: keep the axes in front"] = right.flatten(0, -2).mean(
-            0
-        )
+        average = right.flatten(0, -2).mean(0)
+        mistakes["heads and images are averaged as well: keep the axes in front"] = average
     mistakes[BY_COLUMN] = by(_steps(grid, by_column=True).amax(-1))
     return Case((weights, grid), right, mistakes)
 
@@ -282,13 +277,10 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         "each layer is measured by itself, with its skip connection; multiply it with those "
         "before": _distance(steps, grid, size),
         "the distances of the layers are added up; multiply the layers, then measure": of_layer.cumsum(0),
-        "the heads' distances are added up layer by layer; multiply the layers, then measure": single.cumsum(
-            0
-        ),
+        "the heads' distances are added up layer by layer; multiply layers, then measure": single.cumsum(0),
         "the layers stand in the wrong order: the later one belongs on the left": torch.stack(backwards),
         "the identity is missing: rollout adds it for the skip connection": reached(fused, up_to),
         f"{late} and goes down; it begins with the first": reached(steps, from_on),
-        f"{late}, and the result is upside down; it begins with the first": (reached(steps, from_on[::-1])),
         "this is the reach after the last layer; return that after each": right[-1],
         "one layer is missing: after the first there is one, too": right[1:],
         "the last layer is missing": right[:-1],

@@ -181,9 +181,8 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     def patches(numbers: Tensor, width: int = columns) -> Tensor:
         """Where patches of these numbers are, (B, gh, gw); those outside of the grid are nowhere."""
         down, across = (numbers // width)[:, None, None], (numbers % width)[:, None, None]
-        return ((torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)).any(
-            -1
-        )
+        is_there = (torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)
+        return is_there.any(-1)
 
     def paint(hidden: Tensor, colour: Tensor = mean) -> Tensor:
         pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)
@@ -192,7 +191,7 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     every = scores.flatten().argsort(descending=True)
     chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
     together = torch.zeros(scores.numel(), dtype=torch.bool).scatter(0, every[:count], True).view_as(chosen)
-    last, divided = patches(order[:, rows * columns - count :]), patches(order[:, :count], rows)
+    last = patches(order[:, rows * columns - count :])
     swapped = F.pad(chosen.mT, (0, columns - rows, 0, rows - columns))
     grey, of_batch = (images.mean(axes, keepdim=True) for axes in ((1, 2, 3), (0, 2, 3)))
     own = F.interpolate(F.avg_pool2d(images, size), scale_factor=size)
@@ -212,7 +211,6 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         > scores.flatten(1).gather(1, order[:, count, None])[..., None],
         "the patches of lowest score are hidden; hide those of the highest": last,
         "the chosen patches are kept, and all others hidden": ~chosen,
-        f"{axes}; i // gh is another place": divided,
         axes: swapped,
         "every photo loses the patches that the first one's scores name; each has its own scores": first,
         "so many patches are hidden in the batch as a whole; hide so many in each photo": together,
@@ -260,7 +258,6 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         f"the place is counted in patches, and {half}": right / size - 0.5,
         "the column comes first; the order is row, column": right.flip(1),
         "the weights are not divided by their sum": right * total,
-        f"the weights are not divided by their sum, and {half}": (right - size / 2) * total,
         "the weights are divided by their largest; divide by their sum": right
         * total
         / maps.amax((1, 2))[:, None],
@@ -309,11 +306,8 @@ def best_head(photos: int, heads: int) -> Case:
         f"{all_photos} (and measured on all of them)": (everything[of_all], everything[of_all]),
         of_one: (even.max(), odd.max()),
         f"{odd_first}; choose on 0, 2, 4, ...": (odd.max(), even[of_odd]),
-        f"{odd_first}, and the other half comes first": (even[of_odd], odd.max()),
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
-        "each photo chooses its own best head; choose one by its mean": (
-            (each[::2].mean(), each[1::2].mean())
-        ),
+        "each photo chooses its own best head; choose one by its mean": (each[::2].mean(), each[1::2].mean()),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
         "all heads are averaged; only the chosen one counts": (even.mean(), odd.mean()),
         "the worst head is chosen": (even.min(), odd[even.argmin()]),
@@ -322,7 +316,6 @@ def best_head(photos: int, heads: int) -> Case:
             everything[best],
         ),
         "the same photos choose and judge: the second number has to come from the others": (even[best],) * 2,
-        "this is the number of the head; return its two mean shares": (1.0 * best, 1.0 * best),
     }
     mistakes = {sentence: torch.stack(pair) for sentence, pair in pairs.items()}
     return Case((shares,), right, mistakes)

@@ -130,7 +130,6 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
         "the shares are not squared": 1 / share.sum(-1),
         "this is 1 over the largest share; all shares count": 1 / share.amax(-1),
         "this is the exponential of the entropy; add up squared shares": entropy.exp(),
-        "this is the entropy; add up squared shares": entropy,
         "the root of the sum is taken": share.square().sum(-1).rsqrt(),
         "the variances are squared before they become shares: no singular values": _effective(variance**2),
         "a softmax makes the shares; divide by the sum": of(variance.softmax(-1)),
@@ -140,8 +139,6 @@ def participation_ratio(shape: tuple[int, ...]) -> Case:
         mistakes |= {
             "all lists are divided by one sum; each has its own": of(variance / variance.sum()),
             "everything is one list; return one number for each": _effective(variance.flatten()),
-            "the lists are averaged: return one number for each": right.mean(),
-            "the sums run over the first axis; the list is the last": _effective(variance.movedim(0, -1)),
         }
     return Case((variance,), right, mistakes)
 
@@ -220,9 +217,7 @@ def principal_angles(k: int, width: int) -> Case:
     mistakes = {
         "the angles are in radians; turn them into degrees": right.deg2rad(),
         "the largest comes first; begin with the smallest": right.flip(0),
-        "the angles are in radians, and the largest comes first": right.deg2rad().flip(0),
         "these are the cosines; take the angles": cosines,
-        "these are the squared cosines; take the angles": cosines.square(),
         "the cosines are squared before the angles are taken: eigenvalues of M M^T need a root": squared,
         "the singular values are taken for sines; they are cosines": sines,
         one_by_one: singly,
@@ -315,7 +310,7 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
     even, odd = flat[::2], flat[1::2]
     right = _half_overlap(filters, k)
     one, other = _first(even, k), _first(odd, k)
-    diagonal, signed = (one * other).sum(1), (_with_signs(one) * _with_signs(other)).sum(1)
+    diagonal = (one * other).sum(1)
     one_by_one = "the patterns are compared one by one; the spaces are what counts"
     all_filters = [_space_overlap(half, _first(flat, k)) for half in (one, other)]
 
@@ -333,7 +328,6 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
         "a half is compared with itself": torch.ones_like(right),
         one_by_one: diagonal.square().mean(),
         f"{one_by_one} (by size)": diagonal.abs().mean(),
-        f"{one_by_one} (with signs)": signed.mean(),
         "the overlap is not divided by k": right * k,
         "the overlap is divided by k twice": right / k,
         "the root is taken of the overlap": right.sqrt(),

@@ -19,7 +19,6 @@ from vit_from_scratch.model.config import ViTConfig
 EPS = {
     1e-5: "the eps of LayerNorm is 1e-5, PyTorch's own; the reference code has 1e-6",
     1e-12: "the eps of LayerNorm is 1e-12, as in BERT; the reference code has 1e-6",
-    1e-8: "the eps of LayerNorm is 1e-8; the reference code has 1e-6",
 }
 """Tokens of a small scale show it."""
 
@@ -334,15 +333,12 @@ def _judge_results_dropped(piece: Piece, cls: Callable[..., Any], reference: our
     for name, kept in (("attention's", attended), ("MLP's", fed)):
         share = 1 - kept.float().mean().item()
         if (kept == kept[..., :1]).all():
-            raise piece.failed(
-                f"of the {name} result whole tokens are dropped: each value has its own chance"
-            )
+            raise piece.failed(f"of the {name} result whole tokens are dropped: each value has its chance")
         if (kept == kept[:1]).all() or (kept == kept[:, :1]).all():
             raise piece.failed(f"of the {name} result all tokens lose the same values: each has its own mask")
         if abs(share - DROPPED) > 0.06:
-            raise piece.failed(
-                f"with dropout={DROPPED} {share:.0%} of the {name} results go: does the argument arrive?"
-            )
+            told = f"with dropout={DROPPED} {share:.0%} of the {name} results go"
+            raise piece.failed(f"{told}: does the argument arrive?")
     if same(result, result.round()):
         raise piece.failed("what is not dropped stays as it is; divide it by 1 - dropout")
     if not same(result, (attended + 3.0 * fed) / (1 - DROPPED)):
@@ -364,9 +360,7 @@ def _judge_hidden_dropped(piece: Piece, cls: Callable[..., Any], reference: ours
     if (added == 0).all(-1).float().mean() > DROPPED / 2:
         raise piece.failed("after the GELU whole tokens are dropped: each value has its own chance")
     if not same(added[seen], kept**2 * F.gelu(hidden)[seen]):
-        raise piece.failed(
-            "what is not dropped after the GELU has to be divided by 1 - dropout, and only once"
-        )
+        raise piece.failed("what is not dropped after the GELU has to be divided by 1 - dropout, only once")
 
 
 def _added(cls: Callable[..., Any], reference: nn.Module, z: Tensor) -> Tensor:

@@ -137,9 +137,7 @@ def nearest_mean(count: int, width: int, classes: int, asked: int) -> Case:
         "these are class means, one a query; return their numbers": centres[distances.argmin(1)].long(),
         "the number of the nearest image is returned; its class is wanted, and of means": single.argmin(1),
         "for each class a query is returned; for each query a class is wanted": distances.argmin(0),
-        "the class with the least mean distance to its images is taken; take that to its mean": to_all.argmin(
-            1
-        ),
+        "the class with the least mean distance to its images is taken; take its mean's": to_all.argmin(1),
     }
     return Case((features, labels, queries), _nearest_mean(features, labels, queries), mistakes)
 

@@ -48,9 +48,7 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
         .mean(),
     }
     for little in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
-        said = (
-            f"{little:g} is added to the probabilities, or their least, which caps a loss; take log_softmax"
-        )
+        said = f"{little:g} is added to probabilities, or their least, which caps a loss; take log_softmax"
         mistakes[said] = -(shares[picked] + little).log().mean()
         mistakes[f"{said} (of all classes)"] = -shares.clamp(min=little)[picked].log().mean()
     if scale > 100:
@@ -107,7 +105,6 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
         mistakes |= {
             "large logits end in an infinite loss: shares round to 0; take log_softmax": logits.sum()
             + torch.inf,
-            "large logits end in no number: exp overflows; take log_softmax": logits.sum() * torch.nan,
         }
     return Case((logits, labels, smoothing), right, mistakes)
 
@@ -342,6 +339,7 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
     right = _votes(train_images, train_labels, images, k, classes)
     cosines, signed = F.cosine_similarity(flat[:, None], seen, dim=2), (flat[:, None] - seen).sum(-1)
     by_sum, by_largest = (torch.cdist(flat, seen, p) for p in (1, torch.inf))
+    known = int(train_labels.max()) + 1
     mistakes = {
         "these are the k farthest images; topk takes the largest unless largest=False": shares(-distances),
         "the votes are counted; divide by k": k * right,
@@ -358,9 +356,7 @@ def votes(count: int, batch: int, k: int, classes: int) -> Case:
         "the images with the smallest dot product vote; take distances": shares(flat @ seen.T),
         "the differences are added up with their signs; square them first": shares(signed),
         "all training images vote": shares(distances, count),
-        "the classes are counted by the labels; one may have no image": right[
-            :, : int(train_labels.max()) + 1
-        ],
+        "the classes are counted by the labels; one may have no image": right[:, :known],
         "this is the class with most votes; return the share of each": right.argmax(1).float(),
         "a nearer image has more to say; votes are equal": _weighted(distances, train_labels, k, classes),
     }

@@ -234,10 +234,8 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
     "Stem(layers, width, dim)",
     "(B, N, D)",
     'chapter 7, "The stack, in two variants"',
-    lambda layers, width, dim: randomise(
-        ours.ResNetStem(
-            ViTConfig(32, 8, dim=dim, heads=2, stem=StemConfig("resnet", layers=layers, width=width))
-        )
+    lambda n, w, d: randomise(
+        ours.ResNetStem(ViTConfig(32, 8, dim=d, heads=2, stem=StemConfig("resnet", layers=n, width=w)))
     ),
     ((2, 1), 8, 12),
     [(2, 3, 24, 40), (1, 3, 32, 16)],

@@ -88,9 +88,8 @@ def check(piece: Piece, described: Callable[..., Any], judge: Callable[..., None
         setattr(checked, name, getattr(described, name))
     checked.__doc__ = inspect.cleandoc(described.__doc__ or "") + RAISES
     vars(checked)["piece"] = piece
-    vars(checked)["varied"] = lambda instead: check(
-        piece, described, functools.partial(judge, instead=instead)
-    )
+    varied = functools.partial(functools.partial, judge)
+    vars(checked)["varied"] = lambda instead: check(piece, described, varied(instead=instead))
     return checked
 
 
@@ -148,9 +147,8 @@ def function_check(
         taken = inspect.signature(ours).parameters.values()
         names = ", ".join(one.name for one in taken if one.default is one.empty)
         call_ = call or f"{draw.__name__}({names})"
-        piece = Piece(
-            call_, result, where, exact=exact or number, number=number, gradients=gradients and not number
-        )
+        flows = gradients and not number
+        piece = Piece(call_, result, where, exact=exact or number, number=number, gradients=flows)
 
         def judge(function: object, instead: Instead | None = None) -> None:
             cases = _all_drawn(draw, settings() if callable(settings) else settings)
@@ -275,9 +273,7 @@ def judge_module(
     values, it has to give the same while it trains. A `hint` is said when nothing else is known.
     """
     if isinstance(cls, nn.Module):
-        raise piece.failed(
-            f"it got an object: hand in the class itself, as `{piece.name}`, without calling it"
-        )
+        raise piece.failed(f"it got an object: hand in the class itself, as `{piece.name}`, not called")
     _require_function(piece, cls)
     assert callable(cls)
     box = box_for(cls, [type(reference).forward.__code__])
@@ -364,9 +360,8 @@ def _value_of(
 ) -> object:
     """Return what a call returned; put into words what it did instead."""
     if outcome.late:
-        raise piece.failed(
-            f"it did not come to an end within {sandbox.LIMIT_SECONDS:g} seconds: does a loop never stop?"
-        )
+        limit = f"{sandbox.LIMIT_SECONDS:g} seconds"
+        raise piece.failed(f"it did not come to an end within {limit}: does a loop never stop?")
     if outcome.copied:
         raise piece.failed(COPIED)
     error = outcome.error
@@ -433,9 +428,7 @@ def _judge_values(
                 )
         if seen is not None:
             found.append((case, seen))
-    in_place = (
-        "it changes its input, which belongs to the caller: make something new (`z = z + x`, not `z += x`)"
-    )
+    in_place = "it changes its input, which belongs to the caller: make something new (`z = z + x`, not +=)"
     if changed:
         right["values"] /= 2
     if not found:
@@ -459,7 +452,7 @@ def _judge_values(
         sentences = [f"{in_place}. The result is wrong as well{named}"]
     count = len(cases) - len(found)
     label = case.label(names) + (f"; {count} of {len(cases)} inputs came out right" if count else "")
-    raise piece.failed(*sentences, label=label)
+    raise piece.failed(*sentences, label=label, numbers=first.numbers)
 
 
 def _is_tried(got: object, case: Case) -> bool:
@@ -487,9 +480,8 @@ def _only_where(cases: Sequence[Case], wrong: Sequence[Case], names: Sequence[st
     if single:
         return [f"they are wrong where {' and '.join(sorted(single))}, and right elsewhere"]
     facts = sorted(set.intersection(*alike) - set.union(*apart))
-    return (
-        [f"they are right only where {' and '.join(facts[:3])}, which is taken for granted"] if facts else []
-    )
+    said = f"they are right only where {' and '.join(facts[:3])}, which is taken for granted"
+    return [said] if facts else []
 
 
 def _facts(case: Case, names: Sequence[str]) -> set[str]:
@@ -546,9 +538,8 @@ def _judge_gradients(
             raise piece.failed(f"the result is right, and the gradient of {name} is not finite")
         scale = max(should.abs().max().item(), 1e-6)
         if not same(gradient / scale, should / scale) and (gradient - should).abs().max() > 1e-3 * scale:
-            raise piece.failed(
-                f"the result is right, and the gradient of {name} is not: on a part of the way {cut}"
-            )
+            said = f"the result is right, and the gradient of {name} is not"
+            raise piece.failed(f"{said}: on a part of the way {cut}")
 
 
 def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:

@@ -58,11 +58,8 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the channels are added without 64 and 8, so that colours share a number": levels.sum(-1).long(),
         "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": as_tens.sum(-1),
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
-        "the 255 is spread over 0 to 7 and rounded; eight bins are 32 wide": _numbered(
-            (means / 255 * 7).round()
-        ),
+        "the 255 is spread over 0 to 7 and rounded; a bin is 32 wide": _numbered((means / 255 * 7).round()),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
-        "it is the median colour; take the mean": _cut(pixels.median(2).values),
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
         "the patches come column by column; they come row by row": by_column,
@@ -190,7 +187,6 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     hidden = torch.rand(batch, count).argsort(1) < round(share * count)
     right, visible = _visible_only(tokens, hidden), count - round(share * count)
     first = torch.stack([tokens[i, ~hidden[0]] for i in range(batch)])
-    places = (~hidden).nonzero()[:, 1].view(batch, -1)
     mistakes = {
         "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
         "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
@@ -198,7 +194,6 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
         "the last patches of each image are kept, whichever they are": tokens[:, count - visible :],
         "all images lose the patches of the first": first,
         "nothing is left out": tokens.clone(),
-        "these are the places of the visible patches; return the patches": places.to(tokens.dtype),
     }
     return Case((tokens, hidden), right, mistakes)
 
@@ -272,9 +267,7 @@ def standardised_patches(batch: int, count: int, size: int, scale: float) -> Cas
         "the mean is not taken away": patches / (variance + 1e-6).sqrt(),
         "it is not divided by the standard deviation": centred,
         "it is divided by the variance; divide by its root": centred / (variance + 1e-6),
-        "each colour is brought to mean 0 by itself; take all together": normalised(colours, 2, 1e-6).flatten(
-            2
-        ),
+        "each colour is brought to mean 0 by itself; take all": normalised(colours, 2, 1e-6).flatten(2),
         "all patches of an image go together; each goes by itself": normalised(patches, (1, 2), 1e-6),
         "it runs over the patches; it runs over the values of one patch": normalised(patches, 1, 1e-6),
         "1e-6 is added to the standard deviation; add it to the variance": centred / (variance.sqrt() + 1e-6),

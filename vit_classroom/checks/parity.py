@@ -71,7 +71,6 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
     corners = places * (old - 1) / (new - 1)
     areas = ((places + 0.5) * old / new - 0.5).clamp(0, old - 1)
     left = corners.long()
-    both = (table[left] + table[(left + 1).clamp(max=old - 1)]) / 2
     between, take = "between the corners it is (n - 1) / (count - 1)", "mix the two beside it"
     short = places * (old - 1) / new
     steps = {
@@ -85,13 +84,9 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
         f"each place takes its nearest neighbour, area on area (PyTorch's default mode); {take}, corner on "
         "corner": table[places * old // new],
         f"each place takes its left neighbour alone; {take}": table[left],
-        "the two shares have changed places: the nearer has the larger": (
-            _between(table, corners, swapped=True)
-        ),
         "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
             _between(table, corners, swapped=True, last=old - 2)
         ),
-        "each place takes both neighbours in equal shares; the nearer one has the larger": both,
     }
     return Case((table, new), _stretched(table, new), mistakes)
 

@@ -26,9 +26,7 @@ ORDERS = {
 """What each wrong order of axes is called. Patches are cut by it, or put together again."""
 
 
-STRIDED = (
-    "a patch gathers pixels that lie a grid apart; take neighbours: (gh p1) (gw p2), not (p1 gh) (p2 gw)"
-)
+STRIDED = "a patch gathers pixels that lie a grid apart; take neighbours: (gh p1) (gw p2), not (p1 gh)"
 RESHAPED = (
     "reshape alone keeps the pixels in the order of memory; axes have to change places first, so that P rows "
     "and P columns of one patch come together"
@@ -53,9 +51,7 @@ def _scale() -> float:
 
 def _wrong_cuts(images: Tensor, size: int) -> dict[str, Tensor]:
     sizes = {"p1": size, "p2": size}
-    cuts = {
-        said: rearrange(images, f"b c (gh p1) (gw p2) -> {order}", **sizes) for order, said in ORDERS.items()
-    }
+    cuts = {said: rearrange(images, f"b c (gh p1) (gw p2) -> {to}", **sizes) for to, said in ORDERS.items()}
     return cuts | {STRIDED: rearrange(images, "b c (p1 gh) (p2 gw) -> b (gh gw) (p1 p2 c)", **sizes)}
 
 

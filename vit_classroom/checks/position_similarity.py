@@ -25,15 +25,12 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
     dots, lengths, dim = vectors @ vectors.T, vectors.norm(dim=-1), vectors.shape[-1]
     cosines, by_column = _cosines(vectors), F.normalize(vectors, dim=0)
     divided, both = "the dot products are divided by", "divide by both lengths"
-    squared, own = "the square of one length", "each row by its own"
     return {
         f"these are the dot products: {both}": dots,
         f"{divided} D; {both}": dots / dim,
         f"{divided} sqrt(D), as in attention; {both}": dots / dim**0.5,
         f"{divided} one of the two lengths; divide by both": dots / lengths,
-        f"{divided} one of the two lengths, {own}; divide by both": dots / lengths[:, None],
-        f"{divided} {squared}; {both}": dots / lengths**2,
-        f"{divided} {squared}, {own}; {both}": dots / lengths[:, None] ** 2,
+        f"{divided} the square of one length; {both}": dots / lengths**2,
         "the lengths are taken over the places; each vector has its own: dim=-1": (by_column @ by_column.T),
         "all vectors are divided by the whole table's length; each has its own": dots / vectors.norm() ** 2,
         "the cosines are squared": cosines.square(),
@@ -96,16 +93,12 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         patches: Tensor = patches,
         mode: str = "bilinear",
         corners: bool | None = True,
-        antialias: bool = False,
     ) -> Tensor:
         square = patches.mT.unflatten(-1, grid)
-        found = F.interpolate(square, to, mode=mode, align_corners=corners, antialias=antialias)
+        found = F.interpolate(square, to, mode=mode, align_corners=corners)
         return torch.cat([first, found.flatten(2).mT], 1)
 
-    line, loose = (
-        F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=corners).mT
-        for corners in (True, False)
-    )
+    line = F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=True).mT
     cubic, nearest = resized(mode="bicubic", corners=False), resized(mode="nearest", corners=None)
     inner = resized(first=first[:, :0])
     by_column = inner.unflatten(1, new).transpose(1, 2).flatten(1, 2)
@@ -116,24 +109,15 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         f"{corner}; and the interpolation is bicubic in place of bilinear": cubic,
         "the interpolation is bicubic; bilinear is asked for": resized(mode="bicubic"),
         "each place takes its nearest neighbour; bilinear is asked for": nearest,
-        "each place takes the mean of an area; bilinear is asked for": resized(mode="area", corners=None),
-        "the table is smoothed first (antialias); plain bilinear is asked for": resized(antialias=True),
         "rows and columns of the old grid swap: patches come row by row": resized(grid=(old[1], old[0])),
         "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
         as_line: line,
-        f"{as_line}, and let corners stay corners": loose,
     }
     if extra:
-        moved, last = resized(first=first[:, :0], patches=table[:, :-1]), table[:, -1:]
-        mean = patches.mean(1, keepdim=True)
         mistakes |= {
             "the class token's row is lost: hand it through, in front": inner,
             "the class token's row stands last; it comes first": torch.cat([inner, first], 1),
-            "the last row is handed through; the class token's is the first": torch.cat([moved, last], 1),
-            "the last row is taken out and handed through in front; the class token's is the "
-            "first": torch.cat([last, moved], 1),
             "the class token's row is 0: hand it through": torch.cat([0 * first, inner], 1),
-            "the class token's row is the mean of the patches: hand it through": torch.cat([mean, inner], 1),
         }
     return Case((table, old, new), right, mistakes)
 
@@ -209,8 +193,6 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
     mistakes = {
         "the mean vector is still in it: centre first": (raw - mean).square().sum() / whole,
         "the mean vector counts twice, in rows and in columns; centre first": (raw.square().sum() / whole),
-        "only the parts are centred; the whole must be as well": both.square().sum() / whole,
-        "only the whole is centred; rows and columns must be as well": raw.square().sum() / length,
         "the columns are left out": rows.expand_as(table).square().sum() / length,
         "the rows are left out": columns.expand_as(table).square().sum() / length,
         "this is the share of the rest: 1 less what is asked": 1 - right,

@@ -51,13 +51,14 @@ class Piece:
         """The names of what a function is called with."""
         return self.call.partition("(")[2].rstrip(")").split(", ")
 
-    def failed(self, *sentences: str, label: str = "") -> CheckFailed:
+    def failed(self, *sentences: str, label: str = "", numbers: str = "") -> CheckFailed:
         """Put what was found into one message; of several sentences each fits."""
         different = sorted(set(sentences))
         several = ("it gives what each of these mistakes would give:", *different)
         said = different[0] if len(different) == 1 else "\n  · ".join(several)
         end = "" if "\n" in said or said.endswith((".", "?", "!")) else "."
-        tried = f"\n  Tried with {label}." if label else ""
+        tried = f"\n  {numbers}." if numbers else ""
+        tried += f"\n  Tried with {label}." if label else ""
         return CheckFailed(f"{self.name}: {said}{end}{tried}\n  Read again: {self.where}.")
 
 
@@ -99,6 +100,7 @@ class Verdict:
 
     Attributes:
         sentences: of the mistakes that give this result.
+        numbers: what came out and what was expected, where a mistake is known.
         plain: what is wrong, where no mistake is known.
         hints: how the result is related to the right one, the most telling first.
         lead: what stands before a hint.
@@ -107,6 +109,7 @@ class Verdict:
     """
 
     sentences: set[str] = field(default_factory=set)
+    numbers: str = ""
     plain: str = ""
     hints: list[str] = field(default_factory=list)
     lead: str = "; "
@@ -156,7 +159,7 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     known = [one.mistakes() if callable(one.mistakes) else one.mistakes for one in either]
     fitting = {said for each in known for said, wrong in each.items() if same(got, wrong, piece.exact)}
     if fitting:
-        return Verdict(fitting)
+        return Verdict(fitting, _numbers(got, expected))
     if got.shape != expected.shape:
         shapes = f"it returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}, {piece.result}"
         return Verdict(plain=shapes, hints=list(_of_shape(got, expected)))
@@ -169,16 +172,24 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if not expected.ndim:
         numbers = f"it returned {got.item():,.10g}: expected {expected.item():,.10g}"
         return Verdict(plain=numbers, hints=hints)
-    place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
     right = (difference <= TOLERANCE * expected.abs().max()).float().mean().item()
     return Verdict(
         plain="the shape is right, the values are not: ",
         hints=hints,
         lead="",
         bare=f"{right:.0%} of them agree",
-        end=f". At {place} it has {got[place].item():.5g} where {expected[place].item():.5g} is expected. "
-        "Compare the two step by step on a small input.",
+        end=f". {_numbers(got, expected)}. Compare the two step by step on a small input.",
     )
+
+
+def _numbers(got: Tensor, expected: Tensor) -> str:
+    """Say what came out where two results differ most, and what was expected."""
+    if got.shape != expected.shape:
+        return f"It has shape {tuple(got.shape)} where {tuple(expected.shape)} is expected"
+    difference = (got.double() - expected.double()).abs().nan_to_num(torch.inf)
+    place = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), tuple(got.shape)))
+    at = f"At {place} it" if place else "It"
+    return f"{at} has {got[place].item():.5g} where {expected[place].item():.5g} is expected"
 
 
 def _of_shape(got: Tensor, expected: Tensor) -> Iterator[str]:

@@ -28,9 +28,7 @@ PATIENCE = 6
 """How many times as long it may take by the clock, while other programs have the processor."""
 LONGEST_OUTPUT = 10_000
 """Characters of what a reader's code prints that are kept."""
-OWN_FOLDERS = tuple(
-    str(Path(file).resolve().parent) for file in (vit_classroom.__file__, vit_from_scratch.__file__)
-)
+OWN_FOLDERS = tuple(str(Path(one.__path__[0]).resolve()) for one in (vit_classroom, vit_from_scratch))
 """Where an error arises that is not in a line of the reader's own."""
 
 
@@ -176,9 +174,8 @@ def _interrupt(thread: threading.Thread) -> None:
     for _ in range(20):
         if not thread.is_alive():
             return
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeIsUp)
-        )
+        number = ctypes.c_ulong(thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_TimeIsUp))
         thread.join(0.05)
 
 

@@ -111,6 +111,7 @@ def roofline(count: int) -> Case:
     operations = intensity * moved
     right = _roofline(operations, moved, peak, bandwidth)
     slope, working, moving = bandwidth * intensity, operations / peak, moved / bandwidth
+    unheld = bandwidth * operations
     mistakes = {
         "it takes the larger of the two limits; the smaller one binds": slope.clamp(min=peak),
         "the roof is missing: no more than `peak`": slope,
@@ -125,9 +126,7 @@ def roofline(count: int) -> Case:
         "these are bytes a second; return operations a second": right / intensity,
         "this is the ridge, where the slope meets the roof": torch.full_like(right, ridge),
         "peak and bandwidth have changed places": (peak * intensity).clamp(max=bandwidth),
-        "the operations are compared with the bandwidth; divide by bytes": (bandwidth * operations).clamp(
-            max=peak
-        ),
+        "the operations are compared with the bandwidth; divide by bytes": unheld.clamp(max=peak),
     }
     return Case((operations, moved, peak, bandwidth), right, mistakes)
 

@@ -34,9 +34,7 @@ def mixup(shape: tuple[int, ...]) -> Case:
     one, mean = share[:1].expand(count), share.mean().expand(count)
     turned, rolled = torch.arange(count).flip(0), torch.arange(count).roll(1)
     mistakes = {
-        "the shares have changed places: a value keeps `share` of itself": _mixup(
-            values, partners, 1 - share
-        ),
+        "the shares have changed places: a value keeps `share`": _mixup(values, partners, 1 - share),
         "the share of the first pair is used for all; each pair has its own": _mixup(values, partners, one),
         "the mean of all shares is used; each pair has its own": _mixup(values, partners, mean),
         "the partners are the batch turned round; take values[partners]": _mixup(values, turned, share),
@@ -161,23 +159,19 @@ def _well_conditioned(rows: int, columns: int) -> Tensor:
 
 
 def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
-    u, _, v = torch.linalg.svd(gradient, full_matrices=False)
+    u, sizes, v = torch.linalg.svd(gradient, full_matrices=False)
     first = gradient / gradient.norm()
     gram = first @ first.T
     norms = {
         "the matrix is not divided by its norm before the first round": torch.ones(()),
-        "the matrix is divided by its largest singular value; take norm()": (
-            torch.linalg.matrix_norm(gradient, 2)
-        ),
+        "the matrix is divided by its largest singular value; take norm()": sizes[0],
         "each row is divided by its own norm; the matrix has one": gradient.norm(dim=1, keepdim=True),
         "each column is divided by its own norm; the matrix has one": gradient.norm(dim=0, keepdim=True),
         "the matrix is divided by its largest value; divide by gradient.norm()": gradient.abs().max(),
         "the matrix is divided by the square of its norm": gradient.square().sum(),
     }
     polynomials: dict[str, Polynomial] = {
-        "the powers are taken value by value; take matrix products": (
-            lambda x, gram: A * x + B * x**3 + C * x**5
-        ),
+        "the powers are taken value by value; take matrix products": lambda x, _: A * x + B * x**3 + C * x**5,
         "G is squared value by value, not G @ G": (lambda x, gram: A * x + (B * gram + C * gram**2) @ x),
         "c multiplies G; it multiplies G^2": lambda x, gram: A * x + (B * gram + C * gram) @ x,
         "b and c have changed places": lambda x, gram: A * x + (C * gram + B * gram @ gram) @ x,
@@ -252,11 +246,6 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
         "the parts are made orthogonal exactly, U V^T; asked for are five rounds": tall * exact,
         "the rate is missing": tall * made / rate,
     }
-    if columns % parts == 0:
-        sides = torch.cat([_rounds(part, ROUNDS) for part in gradient.chunk(parts, dim=1)], dim=1)
-        steps["the matrix is cut into columns; its parts stand one below the other"] = (
-            max(1.0, parts * parts * rows / columns) ** 0.5 * sides
-        )
     mistakes = {sentence: weight - rate * step for sentence, step in steps.items()} | {
         "that is the step; return the weight after it": rate * tall * made,
         "that is the change; return the weight after it": -rate * tall * made,

@@ -18,9 +18,8 @@ def starts_at_zero(*names: str, why: str) -> Start:
     def look(piece: Piece, module: nn.Module) -> None:
         for name in names:
             if module.get_parameter(name).any():
-                raise piece.failed(
-                    f"{name} does not begin at 0, as it must: use nn.init.zeros_ in __init__, for {why}"
-                )
+                use = "use nn.init.zeros_ in __init__"
+                raise piece.failed(f"{name} does not begin at 0, as it must: {use}, for {why}")
 
     return look
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +94,10 @@ def with_memory(name, values):
     return {name: f"{head}\n    much = torch.empty({values})\n{body}"}
 
 
+WORDS = (
+    "The scores grow with the square of the number of tokens, since every query meets every key. At 64 "
+    "that is little beside the projections; at 4608 both cost the same, and beyond it attention is most."
+)
 LATE = "import time\nwhile time.process_time() < 15:\n    pass"
 HAND_INS = {
     "full": HandIn(),
@@ -145,6 +150,15 @@ HAND_INS = {
     "a mark in front": HandIn(encoding="utf-8-sig"),
     "cp1252": HandIn({"ex-cost": "T² is dear: 4 €."}, encoding="cp1252"),
     "a script": HandIn(points=None, file="solution.py"),
+    "a zip": HandIn(file="my work.zip"),
+    "a folder and nothing in it": HandIn(points=None, file=""),
+    "all wrong": HandIn(
+        {name: f"def {name}(q, k, v, *more):\n    return q" for name in POINTS}
+        | {MANY: f"class {MANY}(nn.Identity):\n    pass"},
+        points=dict.fromkeys(POINTS, 0),
+    ),
+    "a twin": HandIn({"ex-cost": WORDS}, look="ex-cost"),
+    "the other twin": HandIn({"ex-cost": WORDS}, look="ex-cost"),
 } | {
     attack: HandIn({ONE: ATTACKS[attack][0]}, points={ONE: 0}, look=ATTACKS[attack][1])
     for attack in ("exit without cleaning up", "patched check", "the package's answer")
@@ -161,9 +175,14 @@ def put_into(inbox, notebook):
     """Write all of them as a platform gives them, and the list of participants beside."""
     for name, one in HAND_INS.items():
         path = inbox / name / one.file
-        path.parent.mkdir(parents=True)
+        (inbox / name).mkdir(parents=True)
         whole = filled(notebook, one.change, one.add, **ANSWERS | one.written)
-        path.write_text(json.dumps(whole, ensure_ascii=False), encoding=one.encoding, errors="replace")
+        content = json.dumps(whole, ensure_ascii=False).encode(one.encoding, errors="replace")
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr(f"{CHAPTER}.ipynb", content)
+        elif one.file:
+            path.write_bytes(content)
     rows = [f'{id_of(name)},"{name}"' for name in HAND_INS]
     roster = inbox.with_name("roster.csv")
     roster.write_text("\n".join(['"id","name"', *rows]), encoding="utf-8")

@@ -3,7 +3,14 @@
 import csv
 import html
 import json
+import multiprocessing
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from attacks import ATTACKS
@@ -11,7 +18,9 @@ from attacks import ATTACKS
 from vit_classroom import command
 from vit_classroom.assignments import classes
 from vit_classroom.assignments.classes import grade_class, submissions
+from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.limits import Limits
+from vit_classroom.assignments.marks_table import read_table
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_lab.cli import main
 
@@ -207,6 +216,114 @@ def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_i
         assert "&lt;script&gt;" in text or "Nothing from" in text
 
 
+WIRE = """import sys
+frame = sys._getframe()
+while "outgoing" not in frame.f_locals:
+    frame = frame.f_back
+echo = frame.f_locals["message"]["echo"]
+frame.f_globals["wire"].send(frame.f_locals["outgoing"], {}, [])"""
+ODD = {
+    "far too deep": ("1", "q" + ".mT" * 450),
+    "half a character": ("1", "def attention(q, k, v):\n    raise ValueError('\\ud800\ud800')"),
+    "a list for the judge": (WIRE.format("[1]"), WRONG),
+    "a number for the judge": (WIRE.format("{'echo': echo, 'error': 5}"), WRONG),
+    "half a character for the judge": (
+        """import json\njson.dumps = lambda say, **_: '{"echo": %d, "error": "\\\\ud800"}' % say["echo"]""",
+        WRONG,
+    ),
+}
+"""Cells that no grading may stop at: one above the answer, and the answer."""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
+    add, own = ODD[name]
+    folder = hand_in({"bob.ipynb": handed_in(add, attention=own)})
+    for table in ("marks.csv", "marks.csv", "again.csv"):
+        (record,) = grade_class(folder, tmp_path / table, limits=Limits(seconds=5))
+        assert record["points"] <= 1
+    assert (tmp_path / "marks_feedback" / "bob.html").exists()
+
+
+@pytest.mark.parametrize("damage", ["{", "[1]", "\0", '{"notebook": "../../../x.ipynb"}'])
+def test_a_damaged_record_is_made_anew(damage, tmp_path, hand_in, handed_in):
+    folder, table = hand_in({"in/ada.ipynb": handed_in()}), tmp_path / "marks.csv"
+    (first,) = grade_class(folder, table, limits=Limits(seconds=5))
+    for path in [path for path in (tmp_path / "marks_records").rglob("*") if path.is_file()]:
+        kept = json.loads(path.read_text())
+        path.write_text(json.dumps(kept | json.loads(damage)) if "notebook" in damage else damage)
+    assert grade_class(folder, table, limits=Limits(seconds=5)) == [first]
+    assert [path.name for path in tmp_path.rglob("x.*")] == []
+
+
+def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, capsys):
+    """In a folder that somebody has sorted; `collect` names what it does not read, too."""
+    odd = ["ada.ipynb", "ada.json/x.ipynb", "ada.html/x.ipynb", "table.ipynb", "table.json/x.ipynb"]
+    odd += ["ida.IPYNB", f"{'n' * 249}.ipynb", f"{'n' * 248}m.ipynb"]
+    odd += [os.fsdecode(name) for name in (b"caf\xe8.ipynb", b"caf\xe9.ipynb")]
+    folder = hand_in({name: {"cells": []} for name in odd})
+    (folder / "a.ipynb").mkdir()
+    (folder / "b.ipynb").symlink_to("nowhere")
+    (folder / "c.ipynb").symlink_to("/dev/zero")
+    (folder / "d").symlink_to(tmp_path)
+    for name in ("e.ipynb", "f.zip"):
+        os.mkfifo(folder / name)
+    grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv"), "--chapter", "3"]
+    for _ in range(2):
+        assert main([*grade, "--seconds", "5"]) == 0
+        said = [line for line in capsys.readouterr().out.splitlines() if "not graded" in line]
+        assert [line.split(": ")[1] for line in said] == ["a", "b", "c", "d", "e"]
+        assert all("is no file: expected an .ipynb" in line for line in said)
+        assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 5
+        pages = [path for path in (tmp_path / "marks_feedback").rglob("*.html") if path.is_file()]
+        assert len(pages) == len(odd) + 5
+    rows = {row["file"] or row["note"] for row in collect(folder, tmp_path / "out")}
+    for name in ("b.ipynb", "c.ipynb", "d", "e.ipynb", "f.zip", "caf\\udce9.ipynb"):
+        assert any(name in row for row in rows), name
+
+
+LEFT_ALONE = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from vit_classroom.assignments.classes import _one_thread
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _one_thread)
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 600)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells a process of its parent's end")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_the_command(number, tmp_path):
+    (tmp_path / "alone.py").write_text(LEFT_ALONE)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "alone.py"], stdout=subprocess.PIPE, text=True
+    ) as main_one:
+        worker = Path(f"/proc/{int(main_one.stdout.readline())}/status")
+        main_one.send_signal(number)
+    for _ in range(200):
+        if not worker.exists() or "State:\tZ" in worker.read_text():
+            return
+        time.sleep(0.1)
+    os.kill(int(worker.parent.name), signal.SIGKILL)
+    raise AssertionError("it lives")
+
+
+def dies_in_a_pool(*_given, **_named):
+    if multiprocessing.parent_process():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"chapter": "", "points": 0, "of": 0, "marks": [], "problem": "alone"}
+
+
+def test_a_worker_that_is_ended_from_outside_stops_nobody(tmp_path, hand_in, handed_in, monkeypatch):
+    """As a system does that has no memory left: what waited is graded alone."""
+    monkeypatch.setattr(classes, "grade_file", dies_in_a_pool)
+    folder = hand_in({f"{name}.ipynb": handed_in() for name in ("ada", "bob", "eve")})
+    assert [one["problem"] for one in grade_class(folder, tmp_path / "marks.csv", jobs=2)] == ["alone"] * 3
+
+
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):
     table = tmp_path / "marks.csv"
     right = "from vit_from_scratch.model.attention import explicit_attention as attention"
@@ -215,9 +332,9 @@ def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in
     first = grade_class(folder, table, limits=Limits(seconds=5))
     pages = [tmp_path / "marks_feedback" / f"{name}.html" for name in ("ada/x", "ada_x")]
     assert [page.read_text().count("<title>ada,") for page in pages] == [1, 0]
-    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
+    known = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").glob("[!t]*"))]
     assert grade_class(folder, table, limits=Limits(seconds=5)) == first
-    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").rglob("*x.json"))]
+    again = [path.stat().st_mtime_ns for path in sorted((tmp_path / "marks_records").glob("[!t]*"))]
     assert (len(known), again) == (2, known), "nothing is graded twice"
 
 
@@ -239,11 +356,20 @@ def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, hand_in, hande
         ([".", "--chapter", "99"], "unknown chapter '99'"),
         ([".", "--jobs", "0"], "--jobs 0: expected more than 0"),
         ([".", "--memory", "-1"], "--memory -1: expected more than 0"),
+        (["in", "--csv", "in/ada.ipynb"], "in/ada.ipynb has no column called notebook"),
+        (["in", "--csv", "notes.txt"], "notes.txt has no column called notebook"),
+        (["in", "--csv", "/dev/null"], "/dev/null is no file"),
+        (["in", "--csv", "/dev/zero"], "/dev/zero is no file"),
     ],
 )
 def test_wrong_input_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["assignment", "grade", *arguments, "--csv", "marks.csv"]) == 2
+    (tmp_path / "in").mkdir()
+    texts = {name: (tmp_path / name) for name in ("in/ada.ipynb", "notes.txt")}
+    for path in texts.values() if arguments[0] == "in" else ():
+        path.write_text("my own\n")
+    assert main(["assignment", "grade", "--csv", "marks.csv", *arguments]) == 2
+    assert all(path.read_text() == "my own\n" for path in texts.values() if path.exists())
     err = capsys.readouterr().err
     assert message in err
     assert len(err.splitlines()) == 1
@@ -266,8 +392,9 @@ def test_a_rubric_says_what_a_person_gives_points_for(capsys):
     questions = [task for task in read_chapter("03_attention").tasks if not task.check]
     assert text.count("**Points.**") == text.count("\n## ") == len(questions) > 1
     assert all(f"## {task.name}, {task.points:g} points" in text for task in questions)
-    assert main(["assignment", "rubric", "99"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    for name in ("99", "²", "٣٣"):
+        assert main(["assignment", "rubric", name]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_whoever_grades_with_nbgrader_gets_the_same_list_of_what_is_alike_or_taken_over(

@@ -2,17 +2,17 @@
 
 import csv
 import io
+import itertools
 import json
 import os
 import zipfile
 
 import pytest
+from stopping import Death, Killed
 
-from vit_classroom.assignments import collecting
 from vit_classroom.assignments.collecting import LIST, collect, read_list
 from vit_classroom.assignments.roster import Roster, read_roster, whose
 from vit_from_scratch import InputError
-from vit_from_scratch.files import write_atomically
 from vit_lab.cli import main
 
 ROSTER = """id,name,email
@@ -80,10 +80,13 @@ def text_of(out, student, chapter="03_attention"):
 
 def everything(folder):
     return {
-        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
+        path.relative_to(folder).as_posix(): (
+            path.read_bytes(),
+            path.suffix == ".ipynb" and path.stat().st_mtime,
+        )
         for path in folder.rglob("*")
-        if path.is_file() and path.name != LIST
-    } | {LIST: (folder / LIST).read_bytes()}
+        if path.is_file()
+    }
 
 
 PATHS = {
@@ -217,6 +220,12 @@ def test_the_newest_of_several_counts_and_the_others_are_named(inbox, roster, ou
     assert rows[0]["note"] == "newer than Ada Lovelace/b.ipynb"
 
 
+def test_nbgrader_is_told_when_a_notebook_was_written(inbox, out):
+    """Its penalty for being late goes by this file."""
+    collect(inbox({"ada/x.ipynb": worksheet()}), out)
+    assert (out / "ada" / "03_attention" / "timestamp.txt").read_text() == "2023-11-14 22:13:20 UTC\n"
+
+
 def test_of_two_of_one_time_the_second_copy_counts(inbox, out):
     place = inbox({"ada/03_attention (2).ipynb": worksheet("2"), "ada/03_attention.ipynb": worksheet("0")})
     for path in place.rglob("*.ipynb"):
@@ -264,7 +273,7 @@ def test_what_is_no_worksheet_has_a_row_that_says_so(name, inbox, roster, out, c
     files, said = INSTEAD[name]
     place = inbox({**files, "Zoë Müller.ipynb": worksheet("zoe's")})
     assert main(["assignment", "collect", str(place), "--out", str(out), "--roster", str(roster)]) == 0
-    rows = read_list(out)
+    rows = read_list(out).rows
     assert (rows[0]["student"], rows[0]["chapter"]) == ("1001", "")
     assert said in rows[0]["note"]
     assert f"1001: {rows[0]['note']}" in capsys.readouterr().out
@@ -329,37 +338,61 @@ def test_a_later_notebook_takes_the_place_of_an_earlier_one_which_is_kept(inbox,
     assert everything(out) == before
 
 
-@pytest.mark.parametrize("stopped_at", range(1, 5))
-def test_wherever_it_is_stopped_the_next_call_gives_the_same(
-    stopped_at, inbox, roster, tmp_path, monkeypatch
-):
-    """Each of the files that are written, in turn, is the last before the end."""
+def test_wherever_it_is_killed_the_next_call_gives_the_same(inbox, roster, tmp_path, monkeypatch):
     places = [
         inbox({"Ada Lovelace.ipynb": worksheet("first"), "Zoë Müller.ipynb": worksheet("zoe's")}, "first"),
         inbox({"x/y.txt": "", "Ada Lovelace.ipynb": worksheet("second")}, "second"),
     ]
-    whole, out = tmp_path / "whole", tmp_path / "stopped"
+    whole, death = tmp_path / "whole", Death(monkeypatch)
     for place in places:
         collect(place, whole, roster)
-        written = []
-
-        def stop(path, content, written=written):
-            write_atomically(path, content)
-            written.append(path)
-            if len(written) == stopped_at:
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patched:
-            patched.setattr(collecting, "write_atomically", stop)
-            if stopped_at < 4:
-                with pytest.raises(KeyboardInterrupt):
-                    collect(place, out, roster)
-            else:
+    for operations in itertools.count():
+        out, died = tmp_path / f"killed{operations}", False
+        for place in places:
+            death.comes_after(operations)
+            try:
                 collect(place, out, roster)
-        for notebook in out.rglob("*.ipynb"):
-            json.loads(notebook.read_text(encoding="utf-8"))
-        collect(place, out, roster)
-    assert everything(out) == everything(whole)
+            except Killed:
+                died = True
+            death.comes_after(-1)
+            for notebook in out.rglob("*.ipynb"):
+                json.loads(notebook.read_text(encoding="utf-8"))
+            collect(place, out, roster)
+        assert everything(out) == everything(whole)
+        if not died:
+            break
+    assert operations > 15
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_columns_that_a_person_added_to_the_list_stay(delimiter, encoding, inbox, roster, out):
+    """Also of somebody who had handed in nothing, or has become known."""
+    place = inbox({"Ada Lovelace.ipynb": worksheet("a"), "Untitled.ipynb": worksheet("u")})
+    collect(place, out, roster)
+    with open(out / LIST, encoding="utf-8", newline="") as file:
+        lines = [["excused", *line][::-1] for line in csv.reader(file)]
+    for line in lines[1:]:
+        line[-1] = f"ü {line[-2]}"
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter).writerows(lines)
+    (out / LIST).write_bytes(text.getvalue().encode(encoding))
+    roster.write_text(
+        ROSTER.replace("email\n", "email,alias\n").replace("zoe.m@uni.edu", "z@u,Untitled"), "utf-8"
+    )
+    inbox({"1004.ipynb": worksheet("j")})
+    for _ in range(2):
+        rows = {row["student"]: row for row in collect(place, out, roster)}
+        typed = [(student, row["chapter"], row["excused"]) for student, row in rows.items()]
+        assert typed == [
+            ("1001", "03_attention", "ü 1001"),
+            ("1002", "03_attention", "ü 1002"),
+            ("1003", "", "ü 1003"),
+            ("1004", "03_attention", "ü 1004"),
+            ("1005", "", "ü 1005"),
+        ]
+        head = (out / LIST).read_bytes().removeprefix(b"\xef\xbb\xbf").decode().splitlines()[0]
+        assert head.split(delimiter) == lines[0]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,8 @@ def test_a_mistake_costs_its_points_once(two_answers, cells, answers):
     marks = grade(two_answers, cells(**answers))
     assert points(marks) == CHECKED | {"attention": 1}  # for its shape
     assert "divided by Dh" in of(marks, "attention").message
+    numbers = r"\n  At \([\d, ]+\) it has -?[\d.e-]+ where -?[\d.e-]+ is expected\.\n  Tried with "
+    assert re.search(numbers, of(marks, "attention").message)
     assert "seed" not in of(marks, "attention").message
 
 
@@ -193,6 +195,22 @@ def test_what_one_answer_holds_on_to_costs_no_other_its_points(two_answers, cell
     assert "memory" in of(marks, "attention").message.lower()
 
 
+KEEPS = "kept = []\nwhile True:\n    kept.append(bytearray(1_000_000))"
+
+
+def test_a_cell_that_fills_the_memory_costs_no_answer_its_points(two_answers, cells, answers):
+    """It would fill each fresh process again; a cell that lets go of what it took stays, with its answer."""
+    for add, own in (
+        (KEEPS, answers["attention"]),
+        ("", answers["attention"] + "\n\nbytearray(20_000_000_000)"),
+    ):
+        marks = grade(
+            two_answers, cells(add=add, **answers | {"attention": own}), limits=Limits(800), tries=1
+        )
+        assert points(marks) == CHECKED
+        assert any("MemoryError" in str(one) for one in marks.suspicions)
+
+
 def test_a_call_that_is_late_leaves_no_process_behind():
     """What waits in a library's call cannot be stopped; the next answer would wait for it."""
     student = StudentProcess(Limits(seconds=30))
@@ -304,6 +322,12 @@ def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cel
     marks = grade(two_answers, kept)
     assert points(marks) == dict.fromkeys(CHECKED, 0) | {"attention": 5}
     assert sum("is gone" in str(one) for one in marks.suspicions) == len(CHECKED)
+
+
+def test_what_a_given_cell_imports_is_there_when_the_cell_is_gone(two_answers, cells, answers):
+    """As in the student's notebook, in which it ran before it was deleted."""
+    whole = [cell for cell in cells(**answers) if cell.about]
+    assert points(grade(two_answers, whole)) == CHECKED
 
 
 def test_a_changed_test_is_flagged_and_changes_nothing(two_answers, cells):

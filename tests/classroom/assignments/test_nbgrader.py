@@ -9,7 +9,7 @@ import pytest
 from hand_ins import CHAPTER, CHECKED, QUESTIONS, filled, nbgrader, run, scores_in
 from project_facts import ROOT
 
-from vit_classroom.assignments.grading import seeds_of
+from vit_classroom.assignments.grading import Marks, seeds_of
 from vit_classroom.assignments.notebooks import cells_of, read_chapter
 from vit_classroom.assignments.variations import variations
 from vit_lab.cli import main
@@ -87,6 +87,22 @@ def test_a_notebook_that_cannot_be_judged_gets_nothing(course, tmp_path, monkeyp
     checks = [cell for cell in notebook.cells if nbgrader_plugin._is_check(cell)]
     assert len(checks) == 5
     assert all(cell.outputs[0].output_type == "error" for cell in checks)
+
+
+def test_where_nothing_is_set_apart_it_says_so_once(monkeypatch, caplog):
+    import nbformat
+
+    from vit_classroom.assignments import nbgrader_plugin
+
+    notebook = nbformat.read(ROOT / f"exercises/{CHAPTER}.ipynb", as_version=4)
+    monkeypatch.setattr(nbgrader_plugin, "grade", lambda *_: Marks([]))
+    for apart in (True, False):
+        monkeypatch.setattr(nbgrader_plugin, "can_be_set_apart", lambda apart=apart: apart)
+        nbgrader_plugin.warn_once.cache_clear()
+        for student in ("ada", "bob"):
+            place = {"nbgrader": {"notebook": CHAPTER, "student": student}}
+            nbgrader_plugin.JudgeAnswers().preprocess(notebook, place)
+        assert caplog.text.count("does not set the students' code apart") == (not apart)
 
 
 def test_a_chapter_is_never_overwritten(course, capsys):

@@ -4,6 +4,7 @@ import html
 import re
 
 from vit_classroom.assignments.notebooks import read_chapter
+from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import mistakes, write_report
 
 TASKS = read_chapter("03_attention").tasks
@@ -44,14 +45,21 @@ def test_the_hardest_comes_first_and_totals_count_what_was_typed(tmp_path):
     }
 
 
+def test_a_student_reads_the_total_that_was_typed_and_no_mark_that_was_taken_away():
+    text = feedback_page({**record("ada"), "remarks": []}, {"total": "12,5", "attention": ""}).decode()
+    assert "<strong>12.5 of 30 points.</strong>" in text
+    assert text.count("Up to 5 points; a person reads it.") == 4
+
+
 def test_mistakes_that_differ_in_numbers_are_of_one_kind():
     said = [VALUES.format("3%", "(0, 1)", -0.5), VALUES.format("12%", "(1, 0)", "2.5e-07")]
     said.append("Conv2d: it returned shape (2, 3).")
-    said.append("Mlp: it gives what each of these mistakes would give:\n  · one\n  · two\n  Read again: 4.")
+    said.append("Mlp: it gives what each of these mistakes would give:\n  · one\n  · two")
+    said += [f"{said[-1]}\n  At (0, {place}) it has {place} where 7 is expected." for place in (1, 2)]
     marks = [{"state": "not right", "message": f"{one}\n  Read again: there."} for one in said]
     marks.append({"state": "to do", "message": "attention: still to be written."})
     assert mistakes(marks) == {
         "attention: the values are not right: … of them agree, and at … it has … where … is expected.": 2,
         "Conv2d: it returned shape (2, 3).": 1,
-        "Mlp: it gives what each of these mistakes would give: · one · two": 1,
+        "Mlp: it gives what each of these mistakes would give: · one · two": 3,
     }

@@ -1,15 +1,19 @@
 """An answer that is asked for again with changes: its own answer is right, and the book's is not."""
 
+import contextlib
 import csv
 import dataclasses
+import itertools
 import json
 import re
 
 import pytest
 from project_facts import ROOT
+from stopping import Death, Killed
 
 from vit_classroom import checks
 from vit_classroom.assignments import variations as module
+from vit_classroom.assignments.course import build_course
 from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.notebooks import (
     SET_UP,
@@ -41,6 +45,21 @@ def parts_of(name, seed):
 def as_the_book_has_it(chapter, one):
     """The book's answer, under the name of the variation."""
     return one.answer(next(task.answer for task in chapter.tasks if task.name == one.task), ())
+
+
+def test_a_course_that_was_stopped_anywhere_is_built_by_the_same_command(tmp_path, monkeypatch):
+    death = Death(monkeypatch)
+    for operations in itertools.count():
+        out = tmp_path / str(operations)
+        death.comes_after(operations)
+        with contextlib.suppress(Killed):
+            build_course(["3"], out, 1, 2027)
+            break
+        death.comes_after(-1)
+        if not (out / "source/03_attention/03_attention.ipynb").exists():
+            build_course(["3"], out, 1, 2027)
+        assert len([path for path in out.rglob("*") if path.is_file() and path.name[0] != "."]) == 4
+    assert operations > 10
 
 
 def test_every_chapter_has_two_private_tasks_or_more_and_the_next_year_has_another():

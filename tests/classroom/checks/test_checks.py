@@ -52,6 +52,15 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
     assert min(failure.value.parts.values(), default=0) < 1, "or it would have all points"
 
 
+def test_an_option_that_works_in_one_of_its_two_ways_earns_half():
+    piece = next(
+        theirs for check, theirs, said in WRONG if "positions are not added" in said and "False" in said
+    )
+    with pytest.raises(checks.CheckFailed) as failure:
+        checks.optional_class_token(piece, seed=0)
+    assert failure.value.parts == {"parameters": 1, "shape": 0.5, "values": 0.5, "gradients": 0.5}
+
+
 def test_the_bank_has_what_every_check_needs():
     every = {getattr(checks, name) for name in checks.__all__ if name != "CheckFailed"}
     wrong = Counter(check for check, _, _ in WRONG)
