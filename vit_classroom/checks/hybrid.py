@@ -233,7 +233,7 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
 @class_check(
     "Stem(layers, width, dim)",
     "(B, N, D)",
-    'chapter 7, "The stack, in two variants"',
+    'chapter 7, "The stack"',
     lambda n, w, d: randomise(
         ours.ResNetStem(ViTConfig(32, 8, dim=d, heads=2, stem=StemConfig("resnet", layers=n, width=w)))
     ),

@@ -16,7 +16,7 @@ def _packed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 @function_check(
     "(3 D, D)",
-    'chapter 6, exercise "Weights from another house"',
+    'chapter 6, exercise "Weights from another framework"',
     _packed,
     [(2, 3), (3, 4), (4, 2)],
     exact=True,
