@@ -29,7 +29,7 @@ def of_chapters(chapters: tuple[str, ...], sentence: str, reason: str) -> list[K
 
 KNOWN: tuple[Known, ...] = (
     *of_chapters(
-        ("03", "07", "14", "16"),
+        ("03", "07", "16"),
         r"^#[34]\w[0-5]\w[4578]\w .* in dark",
         "the dark end of viridis: areas of maps",
     ),

@@ -69,11 +69,12 @@ def test_a_fold_keeps_its_size_when_it_has_the_focus(chapter):
 
 
 def test_code_is_copied(chapter):
-    box = chapter.locator("div.cell_input div.highlight").first
+    shown = "div.cell:not(.tag_hide-input) div.cell_input"
+    box = chapter.locator(f"{shown} div.highlight").first
     code = box.locator("pre").inner_text()
     before = "what was copied before"
     chapter.evaluate("before => navigator.clipboard.writeText(before)", before)
-    press(chapter, "div.cell_input button.copybtn")
+    press(chapter, f"{shown} button.copybtn")
     chapter.wait_for_function("async before => (await navigator.clipboard.readText()) !== before", arg=before)
     assert chapter.evaluate("navigator.clipboard.readText()").strip() == code.strip()
 
