@@ -1,12 +1,12 @@
 """Judge a function or a class by what it does on random input: values, gradients, what it leaves behind."""
 
 import contextlib
-import functools
 import inspect
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -88,8 +88,7 @@ def check(piece: Piece, described: Callable[..., Any], judge: Callable[..., None
         setattr(checked, name, getattr(described, name))
     checked.__doc__ = inspect.cleandoc(described.__doc__ or "") + RAISES
     vars(checked)["piece"] = piece
-    varied = functools.partial(functools.partial, judge)
-    vars(checked)["varied"] = lambda instead: check(piece, described, varied(instead=instead))
+    vars(checked)["varied"] = lambda instead: check(piece, described, partial(judge, instead=instead))
     return checked
 
 
@@ -193,13 +192,13 @@ def class_check(
             every = arguments if isinstance(arguments, list) else [arguments]
             for given in every:
                 ours = _called(reference, given)
-                cases = functools.partial(_all_drawn, draw, settings, ours)
+                cases = partial(_all_drawn, draw, settings, ours)
                 if instead is not None:
                     drawn, ours = cases(), randomise(_called(instead.answer, given))
                     others = {said: _called(other, given).eval() for said, other in instead.others.items()}
                     for other in others.values():
                         _give_weights(other, ours)
-                    cases = functools.partial(_varied, piece, drawn, Instead(ours, others))
+                    cases = partial(_varied, piece, drawn, Instead(ours, others))
                 hint = (
                     f"they are right for {tried[0]} and not for {given}, so an argument is not used"
                     if tried
