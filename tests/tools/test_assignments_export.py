@@ -55,7 +55,7 @@ def test_what_carries_the_points(both):
     for notebook in both:
         cells = graded(notebook)
         assert list(cells) == ["Layer", "check-Layer", "answer", "check-answer", "ex-words"]
-        assert [c.metadata.nbgrader.get("points") for c in cells.values()] == [None, 7, None, 5, 5]
+        assert [c.metadata.nbgrader.get("points") for c in cells.values()] == [None, 7, None, 12, 5]
         assert [c.metadata.nbgrader.locked for c in cells.values()] == [False, True, False, True, False]
         assert cells["check-Layer"].source == 'sheet.check("Layer")'
 

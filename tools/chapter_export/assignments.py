@@ -2,7 +2,8 @@
 
 In a chapter, an answer is the code cell that follows a box "Your turn", or the first cell of an exercise's
 solution whose second one is a call of `checks`. What the solution of another exercise says becomes the model
-answer of a question that is read by a person; a line `% Rubric: ...` in it says for what there are points.
+answer of a question that is read by a person; a line `% Rubric: ...` in it says for what there are points. An
+exercise is worth five points, or what a line `% Points: N` in its solution says.
 """
 
 import ast
@@ -33,6 +34,7 @@ ASKING = re.compile(
     r"^```\{exercise\}.*\n:label: *(\S+)\n((?:(?!```).*\n)*?.*\?(?:.*\n)*?)```$", re.MULTILINE
 )
 RUBRIC = re.compile(r"^% Rubric: *(.+)$", re.MULTILINE)
+WORTH = re.compile(r"^% Points: *(\d+)$", re.MULTILINE)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 EXERCISE_POINTS = 5
 TO_THINK = "*Your answer to the question, if you like. It is not marked.*"
@@ -57,11 +59,9 @@ class AssignmentWriter(CellWriter):
         super().__init__(catalogue, path.stem)
         source = path.read_text(encoding="utf-8")
         self.asking = {label for label, _ in ASKING.findall(source)}
-        self.rubrics = {
-            "".join(parts[::2]): found[1]
-            for parts in SOLUTION.findall(source)
-            if (found := RUBRIC.search("".join(parts[1::2])))
-        }
+        solutions = {"".join(parts[::2]): "".join(parts[1::2]) for parts in SOLUTION.findall(source)}
+        self.rubrics = {label: found[1] for label, text in solutions.items() if (found := RUBRIC.search(text))}
+        self.worth = {label: int(found[1]) for label, text in solutions.items() if (found := WORTH.search(text))}
         self.waiting: Answer | None = None
         self.label = ""
         self.code_of_solution: list[str] = []
@@ -123,7 +123,7 @@ class AssignmentWriter(CellWriter):
         if with_code:
             self.cells.append(nbformat.v4.new_code_cell(TO_CODE))
         cell = nbformat.v4.new_markdown_cell(f"{answer}\n\n**Points.** {rubric}")
-        cell.metadata["nbgrader"] = _nbgrader(label, solution=True, points=EXERCISE_POINTS)
+        cell.metadata["nbgrader"] = _nbgrader(label, solution=True, points=self.worth.get(label, EXERCISE_POINTS))
         cell.metadata["assignment"] = {"rubric": rubric}
         self.cells.append(cell)
 
@@ -139,7 +139,7 @@ class AssignmentWriter(CellWriter):
                 if not answer:
                     raise ExportError(f"{found[0]} has no answer before it.")
                 self.add_answer(found[2], answer)
-                self.add_check(found[1], found[2], EXERCISE_POINTS)
+                self.add_check(found[1], found[2], self.worth.get(self.label, EXERCISE_POINTS))
             answer = code
         if not any(CHECK.fullmatch(code.strip()) for code in self.code_of_solution):
             self.add_question(self.label, body, with_code=bool(self.code_of_solution))

@@ -66,7 +66,7 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     assert "not graded: zoe" in out
     marks = rows(table)
     assert list(marks) == ["ada", "bob", "eve", "zoe"]
-    assert (marks["ada"]["points"], marks["ada"]["of"], marks["ada"]["to_read"]) == ("35", "35", "15")
+    assert (marks["ada"]["points"], marks["ada"]["of"], marks["ada"]["to_read"]) == ("40", "40", "15")
     assert (marks["bob"]["points"], marks["bob"]["attention"]) == ("1", "1")
     assert marks["ada"]["ex-cost"] == ""
     assert "os._exit" in marks["eve"]["look_at"]
@@ -82,7 +82,7 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
         r'<a href="https://github.com/[^"]+/notebooks/03_attention.ipynb">chapter 3. Attention</a>', bob
     )
     assert "<h2>… Exercise 3.5: What a forward pass pays for</h2>" in (pages / "ada.html").read_text()
-    assert "35 of 35 points.</strong>\n Answers for up to 15 more" in (pages / "ada.html").read_text()
+    assert "40 of 40 points.</strong>\n Answers for up to 15 more" in (pages / "ada.html").read_text()
     report = tmp_path / "marks_report"
     question = html.unescape((report / "03_attention" / "ex-cost.html").read_text())
     assert answers["ex-cost"] in question.partition("<section")[0], "the rubric stands above the answers"
@@ -134,7 +134,7 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     page = (tmp_path / "marks_feedback/1/03_attention/03_attention.html").read_text()
     assert "ex-cost: 4 of 5 points, read." in page
     assert "<pre>Yes, &lt;b&gt;but&lt;/b&gt;</pre>" in page
-    assert "<strong>4 of 50 points.</strong>" in page
+    assert "<strong>4 of 55 points.</strong>" in page
     hand_in({"Eve.ipynb": handed_in()})
     assert (
         main(collect)
@@ -383,7 +383,7 @@ def test_students_go_by_file_or_folder(folder):
 def test_the_list_of_chapters(capsys):
     assert main(["assignment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("03_attention") and "35 points" in line for line in lines)
+    assert any(line.startswith("03_attention") and "40 points" in line for line in lines)
 
 
 def test_a_rubric_says_what_a_person_gives_points_for(capsys):

@@ -26,7 +26,7 @@ def record(student, **right):
 def test_the_hardest_comes_first_and_totals_count_what_was_typed(tmp_path):
     cls = [record("ada", attention="not right"), record("bob", attention="to do", masked_attention="to do")]
     cls.append(record("eve", attention="not right"))
-    write_report(tmp_path, cls, {"ada.ipynb": {"ex-cost": "5", "streamed_attention": "2"}})
+    write_report(tmp_path, cls, {"ada.ipynb": {"ex-cost": "5", "streamed_attention": "4"}})
     text = html.unescape((tmp_path / "summary.html").read_text())
     rows = [
         re.split(r"</t[hd]>(?:<t[hd][^>]*>)?", row) for row in re.findall(r'<th scope="row">(.*?)</tr>', text)
@@ -41,13 +41,13 @@ def test_the_hardest_comes_first_and_totals_count_what_was_typed(tmp_path):
     assert answers[2][1] == "80%"
     assert answers[-1][:2] == ["Exercise 3.6: Is attention an explanation? (ex-explanation)", ""]
     assert dict(row[:2] for row in rows[len(TASKS) :]) == {
-        f"{5 * low} to {5 * low + 5}": {5: "1", 6: "2"}.get(low, "0") for low in range(10)
+        f"{5.5 * low:g} to {5.5 * low + 5.5:g}": {5: "1", 6: "2"}.get(low, "0") for low in range(10)
     }
 
 
 def test_a_student_reads_the_total_that_was_typed_and_no_mark_that_was_taken_away():
     text = feedback_page({**record("ada"), "remarks": []}, {"total": "12,5", "attention": ""}).decode()
-    assert "<strong>12.5 of 30 points.</strong>" in text
+    assert "<strong>12.5 of 35 points.</strong>" in text
     assert text.count("Up to 5 points; a person reads it.") == 4
 
 
