@@ -86,8 +86,10 @@ def main() -> None:
     torch.set_num_threads(1)
     chosen = {row.name: row.chosen for row in read_rows(load_result(STUDY))}
     measured: dict[str, dict[str, list[float]]] = {}
-    for variant in load_study(STUDY).variants():
-        data = open_dataset(variant.recipe.data, given.data_dir)
+    variants = load_study(STUDY).variants()
+    data = open_dataset(variants[0].recipe.data, given.data_dir)
+    assert isinstance(data, ImageData)  # and the same for both rows
+    for variant in variants:
         images = data.normalise(data.validation_images[:LOOKED_AT])
         kept = measured.setdefault(variant.name, {})
         for seed in variant.recipe.seeds:
