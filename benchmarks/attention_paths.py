@@ -40,13 +40,14 @@ def main() -> None:
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--heads", type=int, default=6)
     options.add_argument("--head-width", type=int, default=32)
+    options.add_argument("--tokens", type=int, nargs="+", default=[17, 65, 197, 257, 577, 1025])
     options.add_argument("--repeats", type=int, default=7)
     chosen = options.parse_args()
     print(f"{platform.processor() or platform.machine()}, {chosen.device}, torch {torch.__version__}")
     print(f"{torch.get_num_threads()} threads, {chosen.heads} heads of width {chosen.head_width}")
     print("type       tokens  batch   inference   training   the model takes")
     for dtype in (torch.float32, torch.bfloat16):
-        for tokens in (17, 65, 197, 257, 577, 1025):
+        for tokens in chosen.tokens:
             batch = max(1, 4096 // tokens)
             shape = (batch, chosen.heads, tokens, chosen.head_width)
             inputs = [

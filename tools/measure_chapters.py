@@ -21,7 +21,7 @@ from typing import Any
 
 import nbclient
 import nbformat
-from project_facts import ROOT, chapters, measured_chapters, minutes_file
+from project_facts import chapters, minutes_file
 
 from vit_lab.runs.environment import environment
 
@@ -65,9 +65,9 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def measure(names: list[str]) -> list[str]:
+def measure(names: list[str], file: Path) -> list[str]:
     """Measure chapters, add them to the file, and return those that take longer than they may."""
-    recorded = measured_chapters()
+    recorded = json.loads(file.read_text(encoding="utf-8"))["chapters"] if file.exists() else {}
     present = {chapter.stem: chapter for chapter in chapters()}
     for name in set(names) - set(present):
         raise SystemExit(f"error: there is no chapter {name}; there are {', '.join(present)}.")
@@ -86,8 +86,8 @@ def measure(names: list[str]) -> list[str]:
         if place == "cpu" and seconds > LIMIT:
             too_long.append(name)
     kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}
-    minutes_file().write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {minutes_file().relative_to(ROOT)}; now run `make notebooks`")
+    file.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {file}; now run `make notebooks`")
     return too_long
 
 
@@ -95,8 +95,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run from the command line."""
     options = argparse.ArgumentParser(description="Record how long chapters take.")
     options.add_argument("chapters", nargs="*", help="names such as 03_attention; all of them by default")
+    options.add_argument("--results", type=Path, default=minutes_file(), help="the file they are added to")
     os.environ["TQDM_DISABLE"] = "1"
-    too_long = measure(options.parse_args(arguments).chapters)
+    given = options.parse_args(arguments)
+    too_long = measure(given.chapters, given.results)
     if too_long:
         message = f"error: {', '.join(too_long)} took longer than {LIMIT} s; make the quick budget smaller."
         print(message, file=sys.stderr)

@@ -32,6 +32,8 @@ PLANNED = {
     "positions": 95,
     "class_token": 30,
     "patch_size": 40,
+    "label_smoothing": 25,
+    "resnet_optimiser": 60,
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
 

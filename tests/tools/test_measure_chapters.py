@@ -13,16 +13,13 @@ FIRST, SECOND = (path.stem for path in chapters()[:2])
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
     """Measure the first two chapters, in pretended seconds, into a file of their own."""
-    monkeypatch.setattr(measure_chapters, "ROOT", tmp_path)
-    monkeypatch.setattr(measure_chapters, "minutes_file", lambda: tmp_path / "minutes.json")
-    monkeypatch.setattr(measure_chapters, "measured_chapters", dict)
     monkeypatch.setattr(measure_chapters, "environment", lambda: ENVIRONMENT)
     monkeypatch.setenv("VIT_BUDGET", "quick")
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
     def run(**seconds):
         monkeypatch.setattr(measure_chapters, "run_notebook", lambda path: (seconds[path.stem], 7))
-        code = measure_chapters.main(list(seconds))
+        code = measure_chapters.main([*seconds, "--results", str(tmp_path / "minutes.json")])
         recorded = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"]
         return code, {
             name: found["seconds"] for name, record in recorded.items() for found in record.values()
@@ -61,7 +58,7 @@ def test_a_chapter_over_a_minute_is_named_and_recorded_all_the_same(measure, cap
 
 def test_the_full_budget_may_take_its_time_and_has_a_record_of_its_own(measure, monkeypatch, tmp_path):
     quick = {FIRST: {"cpu": {"seconds": 12.0, "budget": "quick"}}}
-    monkeypatch.setattr(measure_chapters, "measured_chapters", lambda: quick)
+    (tmp_path / "minutes.json").write_text(json.dumps({"chapters": quick}), encoding="utf-8")
     monkeypatch.setenv("VIT_BUDGET", "full")
     assert measure(**{FIRST: 600.0})[0] == 0
     record = json.loads((tmp_path / "minutes.json").read_text(encoding="utf-8"))["chapters"][FIRST]

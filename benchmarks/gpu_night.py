@@ -1,0 +1,156 @@
+"""All that has waited for a GPU, in one command: the most wanted first, until its minutes are over.
+
+    python benchmarks/gpu_night.py --data-dir DEST --out night                # 25 minutes of one GPU
+    python benchmarks/gpu_night.py --data-dir DEST --out night --minutes 600  # recipes run to their end, too
+    python benchmarks/gpu_night.py --data-dir DEST --out trial --trial        # a thousandth of it, on a CPU
+
+Every job is a command of its own, and its output is NAME.log in the folder. One that ended well is NAME.done,
+and is not run again: the same command goes on where this one stopped, in the middle of a training, too. One
+that fails keeps no other from running; failed jobs are named at the end, and the exit code is 1. A job whose
+planned minutes are not left does not begin. Results lie in the folder.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VIT = ["-m", "vit_lab"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command of this Python: its words, planned minutes on a GPU, and the words that make it a trial."""
+
+    name: str
+    minutes: float
+    words: Sequence[str]
+    trial: Sequence[str] = ()
+    full_budget: bool = False
+
+
+def jobs(out: Path, data_dir: str, device: str) -> list[Job]:
+    """Return what is to be done, in this order."""
+
+    def benchmark(name: str, minutes: float, *words: str, trial: Sequence[str]) -> Job:
+        results = [] if name == "attention_paths" else ["--results", str(out / f"{name}.json")]
+        return Job(name, minutes, [f"benchmarks/{name}.py", "--device", device, *words, *results], trial)
+
+    def training(recipe: str, minutes: float, *changes: str) -> Job:
+        words = [
+            "train",
+            "--recipe",
+            recipe,
+            "--data-dir",
+            data_dir,
+            "--device",
+            device,
+            "--out",
+            str(out / recipe),
+        ]
+        results = ["--results", str(out / f"{recipe}.json")]
+        few = ["data.train_size=200", "train.epochs=1", "train.batch_size=50", "train.warmup_steps=1"]
+        few += ["train.compile=false", "train.precision=float32", "model.depth=1", *changes]
+        return Job(recipe, minutes, [*VIT, *words, *results], ["--set", *few])
+
+    quick, minutes = ["--rounds", "2"], str(out / "chapter_minutes.json")
+    chapters = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.md"))
+    return [
+        benchmark(
+            "attention_paths",
+            1,
+            "--tokens",
+            "197",
+            "1025",
+            "4097",
+            trial=["--tokens", "17", "--repeats", "1"],
+        ),
+        benchmark(
+            "beside_resnet",
+            2,
+            "--batch",
+            "64",
+            trial=[*quick, "--sides", "32", "--batch", "1", "--least", "0"],
+        ),
+        benchmark(
+            "predict_throughput",
+            1,
+            trial=[*quick, "--batch", "1", "--without", "torch.compile", "--least", "0"],
+        ),
+        benchmark("features_throughput", 1, trial=quick),
+        benchmark(
+            "peers", 8, "--rounds", "3", trial=[*quick, "--gflop", "1", "--size", "Ti", "--cell", "32/4"]
+        ),
+        *(
+            Job(
+                f"chapter_{name}",
+                1,
+                ["tools/measure_chapters.py", name, "--results", minutes],
+                full_budget=True,
+            )
+            for name in (chapters if device == "cuda" else chapters[:1])
+        ),
+        training("cifar10-gpu-plain", 30),
+        training("cifar10-gpu-conv", 30),
+        training("tiny-imagenet-gpu", 60),
+    ]
+
+
+def run(job: Job, words: Sequence[str], out: Path, **settings: str) -> bool:
+    """Run a job with its output in a file, and say whether it ended well."""
+    command, environment = [sys.executable, *words], os.environ | settings
+    with open(out / f"{job.name}.log", "a", encoding="utf-8") as log:
+        log.write(f"$ {' '.join(command)}\n")
+        log.flush()
+        done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, env=environment).returncode == 0
+    if done:
+        (out / f"{job.name}.done").write_text(" ".join(words), encoding="utf-8")
+    return done
+
+
+def run_all(todo: Sequence[Job], out: Path, minutes: float, trial: bool = False) -> list[str]:
+    """Run jobs that are not done while their minutes are left; return the names of those that failed."""
+    out.mkdir(parents=True, exist_ok=True)
+    end, failed = time.monotonic() + 60 * minutes, []
+    for job in todo:
+        words = [*job.words, *(job.trial if trial else ())]
+        left = (end - time.monotonic()) / 60
+        finished = out / f"{job.name}.done"
+        if finished.exists() and finished.read_text("utf-8") == " ".join(words):
+            print(f"{job.name}: done before", flush=True)
+        elif not trial and job.minutes > left:
+            print(f"{job.name}: wants {job.minutes:g} minutes, and {max(left, 0):.1f} are left", flush=True)
+        else:
+            start = time.monotonic()
+            well = run(job, words, out, VIT_BUDGET="full" if job.full_budget and not trial else "quick")
+            ended = "done" if well else f"failed: see {out / job.name}.log"
+            print(f"{job.name}: {ended}, {(time.monotonic() - start) / 60:.1f} minutes", flush=True)
+            failed += [] if well else [job.name]
+    return failed
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", required=True, help="folder that holds the data sets")
+    parser.add_argument("--out", type=Path, required=True, help="folder for results, logs and what is done")
+    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--trial", action="store_true", help="the smallest form of each job, on this CPU")
+    given = parser.parse_args()
+    out, device = given.out.resolve(), "cpu" if given.trial else "cuda"
+    data_dir = os.environ["VIT_DATA_DIR"] = str(Path(given.data_dir).resolve())
+    todo = jobs(out, data_dir, device)
+    if failed := run_all(todo, out, given.minutes, given.trial):
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
