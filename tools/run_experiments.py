@@ -28,11 +28,11 @@ PLANNED = {
     "transfer_photos": 130,
     "transfer_adamw": 110,
     "cifar10_resolution": 25,
-    "imagenette_resolution": 60,
+    "imagenette_resolution": 40,
     "positions": 95,
     "class_token": 30,
     "patch_size": 40,
-    "label_smoothing": 25,
+    "label_smoothing": 20,
     "resnet_optimiser": 60,
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
