@@ -209,7 +209,8 @@ def told(evidence: dict[str, Any]) -> str:
             return f"{_file(evidence['better'])} and {_file(evidence['worse'])}{_ran(rows)}"
         case "stored":
             found = load_result(evidence["result"])
-            return f"{_file(evidence['result'])}: {found['images']:,} test photos of Tiny-ImageNet, one model"
+            photos = found.get("photos", "test photos of Tiny-ImageNet, one model")
+            return f"{_file(evidence['result'])}: {found['images']:,} {escape(photos)}"
         case "beside":
             found = load_result(evidence["result"])
             return (
