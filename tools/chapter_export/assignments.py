@@ -60,8 +60,12 @@ class AssignmentWriter(CellWriter):
         source = path.read_text(encoding="utf-8")
         self.asking = {label for label, _ in ASKING.findall(source)}
         solutions = {"".join(parts[::2]): "".join(parts[1::2]) for parts in SOLUTION.findall(source)}
-        self.rubrics = {label: found[1] for label, text in solutions.items() if (found := RUBRIC.search(text))}
-        self.worth = {label: int(found[1]) for label, text in solutions.items() if (found := WORTH.search(text))}
+        self.rubrics = {
+            label: found[1] for label, text in solutions.items() if (found := RUBRIC.search(text))
+        }
+        self.worth = {
+            label: int(found[1]) for label, text in solutions.items() if (found := WORTH.search(text))
+        }
         self.waiting: Answer | None = None
         self.label = ""
         self.code_of_solution: list[str] = []
@@ -123,7 +127,9 @@ class AssignmentWriter(CellWriter):
         if with_code:
             self.cells.append(nbformat.v4.new_code_cell(TO_CODE))
         cell = nbformat.v4.new_markdown_cell(f"{answer}\n\n**Points.** {rubric}")
-        cell.metadata["nbgrader"] = _nbgrader(label, solution=True, points=self.worth.get(label, EXERCISE_POINTS))
+        cell.metadata["nbgrader"] = _nbgrader(
+            label, solution=True, points=self.worth.get(label, EXERCISE_POINTS)
+        )
         cell.metadata["assignment"] = {"rubric": rubric}
         self.cells.append(cell)
 
