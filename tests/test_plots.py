@@ -7,6 +7,7 @@ import pytest
 import torch
 from contrast import contrast
 from matplotlib import font_manager
+from scipy.stats import ttest_1samp
 
 from vit_from_scratch import InputError, examples, plots
 
@@ -155,6 +156,16 @@ def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_fi
     for label in ("untrained", "trained", "another"):
         plots.attention_distance(torch.rand(3, 2), ax, label)
     assert [line.get_linestyle() for line in ax.lines] == ["-"] * 3
+
+
+def test_the_band_around_a_layers_mean_distance_is_students_interval_over_its_heads():
+    distances = torch.tensor([[1.0, 3.0, 8.0], [2.0, 2.0, 2.0]])
+    ax = plots.attention_distance(distances)
+    corners = ax.collections[-1].get_paths()[0].vertices
+    low, high = ttest_1samp(distances[0].numpy(), 0).confidence_interval()
+    of_first = corners[corners[:, 0] == 1, 1]
+    assert [of_first.min(), of_first.max()] == pytest.approx([low, high])
+    assert len(plots.attention_distance(distances[:, :1]).collections) == 1  # one head has no interval
 
 
 def test_an_overlay_shows_shares_of_the_largest_attention_over_a_photo_that_stays_visible():

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from scipy.special import stdtrit
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -58,6 +59,8 @@ def attention_distance(
 ) -> Axes:
     """Draw the mean attention distance of every head against the layer, as in the paper's Figure 7 (right).
 
+    A line shows each layer's mean, with a band: its 95 % interval (Student's t) over the layer's heads.
+
     Args:
         distances: (L, h) in pixels.
         ax: call again with the same for a second model, which `label` names in the legend.
@@ -68,7 +71,11 @@ def attention_distance(
     layers = torch.arange(1, len(values) + 1)
     points = layers[:, None].expand_as(values)
     ax.scatter(points.flatten(), values.flatten(), color=colour, marker=marker, s=28, label=label or None)
-    ax.plot(layers, values.mean(dim=1), color=colour, ls="-", lw=1, alpha=0.6)
+    mean, heads = values.mean(dim=1), values.shape[1]
+    ax.plot(layers, mean, color=colour, ls="-", lw=1, alpha=0.6)
+    if heads > 1:
+        margin = stdtrit(heads - 1, 0.975) * values.std(dim=1) / heads**0.5
+        ax.fill_between(layers, mean - margin, mean + margin, color=colour, alpha=0.2, lw=0)
     if uniform is not None:
         ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
