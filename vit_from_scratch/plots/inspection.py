@@ -31,17 +31,22 @@ def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None
 
 
 def attention_grid(
-    maps: Tensor, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, size: float = 0.95
+    picture: Tensor,
+    maps: Tensor,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    size: float = 0.95,
 ) -> np.ndarray[Any, Any]:
-    """Show maps (rows, columns, gh, gw), such as one a layer and head, each on a scale of its own.
+    """Lay maps (rows, columns, gh, gw), such as one a layer and head, over an image by `attention_overlay`.
 
-    Names of rows stand on the left, those of columns above; the Axes are (rows, columns).
+    Names of rows stand on the left, those of columns above, a colour bar below; the Axes are (rows, columns).
     """
     down, across = maps.shape[:2]
-    _, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.3), squeeze=False)
-    for ax, picture in zip(axes.flat, maps.detach().cpu().float().flatten(0, 1), strict=True):
-        ax.imshow(picture.numpy(), cmap=SEQUENTIAL)
-        bare(ax)
+    figure, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.9), squeeze=False)
+    for ax, attention in zip(axes.flat, maps.flatten(0, 1), strict=True):
+        attention_overlay(picture, attention, ax)
+    bar = {"label": "share of each map's largest", "location": "bottom", "aspect": 40, "shrink": 0.6}
+    figure.colorbar(axes[0, 0].images[1], ax=axes, **bar)
     for ax, text in zip(axes[0], columns or (), strict=False):
         ax.set_title(text, fontsize=8.5)
     for ax, text in zip(axes[:, 0], rows or (), strict=False):
