@@ -7,6 +7,7 @@ import pytest
 import torch
 from contrast import contrast
 from matplotlib import font_manager
+from scipy.stats import ttest_1samp
 
 from vit_from_scratch import InputError, examples, plots
 
@@ -144,7 +145,7 @@ def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them()
     assert plots.attention_overlay(photo, torch.rand(4, 4), ax) is ax
     assert plots.attention_distance(torch.rand(3, 2), ax, "model", uniform=1.0) is ax
     assert plots.position_similarity(torch.rand(2, 3, 2, 3), ax) is ax
-    assert plots.attention_grid(torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
+    assert plots.attention_grid(photo, torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
     assert plots.filters(torch.randn(5, 3, 4, 4), columns=3).shape == (2, 3)
     assert plots.colour_maps([torch.rand(4, 4, 3)] * 2, ["a", "b"]).shape == (1, 2)
 
@@ -155,6 +156,16 @@ def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_fi
     for label in ("untrained", "trained", "another"):
         plots.attention_distance(torch.rand(3, 2), ax, label)
     assert [line.get_linestyle() for line in ax.lines] == ["-"] * 3
+
+
+def test_the_band_around_a_layers_mean_distance_is_students_interval_over_its_heads():
+    distances = torch.tensor([[1.0, 3.0, 8.0], [2.0, 2.0, 2.0]])
+    ax = plots.attention_distance(distances)
+    corners = ax.collections[-1].get_paths()[0].vertices
+    low, high = ttest_1samp(distances[0].numpy(), 0).confidence_interval()
+    of_first = corners[corners[:, 0] == 1, 1]
+    assert [of_first.min(), of_first.max()] == pytest.approx([low, high])
+    assert len(plots.attention_distance(distances[:, :1]).collections) == 1  # one head has no interval
 
 
 def test_an_overlay_shows_shares_of_the_largest_attention_over_a_photo_that_stays_visible():

@@ -57,7 +57,7 @@ def digits():
 def heads():
     maps = values(6, 8, 4, 4)
     rows, columns = ([f"{word} {n + 1}" for n in range(8)] for word in ("head", "layer"))
-    return plots.attention_grid(maps, rows[:6], columns)[0, 0].figure
+    return plots.attention_grid(values(3, 16, 16), maps, rows[:6], columns)[0, 0].figure
 
 
 def long_legend():
@@ -122,7 +122,12 @@ def test_pictures_wrap_and_a_table_keeps_its_shape():
     for figure in (row, table):
         narrow_picture(figure)
     assert len({round(ax.get_position().x0, 3) for ax in row.axes}) == 4
-    assert len({round(ax.get_position().x0, 3) for ax in table.axes}) == 8
+    table.canvas.draw()
+    *maps, bar = table.axes
+    assert len({round(ax.get_position().x0, 3) for ax in maps}) == 8
+    assert bar.get_position().y1 < min(ax.get_position().y0 for ax in maps)
+    names = [ax.yaxis.label.get_window_extent() for ax in maps[::8]]
+    assert not any(one.overlaps(other) for one, other in combinations(names, 2))
 
 
 def test_what_can_be_read_already_or_has_no_letters_stays_as_it_is():

@@ -168,7 +168,7 @@ def test_a_chapter_is_short_enough_to_be_read_to_its_end(chapter):
     assert 1_000 < words(text, HINT) <= 3_500
     assert open_words(text) <= 1_700
     assert 500 < argument_words(text) <= 1_400
-    assert reading_minutes(chapter.stem) <= (35 if chapter.stem[:2] in ("07", "08") else 36)
+    assert reading_minutes(chapter.stem) <= 35
     assert writing_minutes(chapter.stem) <= 25
 
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from scipy.special import stdtrit
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -30,17 +31,22 @@ def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None
 
 
 def attention_grid(
-    maps: Tensor, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, size: float = 0.95
+    picture: Tensor,
+    maps: Tensor,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    size: float = 0.95,
 ) -> np.ndarray[Any, Any]:
-    """Show maps (rows, columns, gh, gw), such as one a layer and head, each on a scale of its own.
+    """Lay maps (rows, columns, gh, gw), such as one a layer and head, over an image by `attention_overlay`.
 
-    Names of rows stand on the left, those of columns above; the Axes are (rows, columns).
+    Names of rows stand on the left, those of columns above, a colour bar below; the Axes are (rows, columns).
     """
     down, across = maps.shape[:2]
-    _, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.3), squeeze=False)
-    for ax, picture in zip(axes.flat, maps.detach().cpu().float().flatten(0, 1), strict=True):
-        ax.imshow(picture.numpy(), cmap=SEQUENTIAL)
-        bare(ax)
+    figure, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.9), squeeze=False)
+    for ax, attention in zip(axes.flat, maps.flatten(0, 1), strict=True):
+        attention_overlay(picture, attention, ax)
+    bar = {"label": "share of each map's largest", "location": "bottom", "aspect": 40, "shrink": 0.6}
+    figure.colorbar(axes[0, 0].images[1], ax=axes, **bar)
     for ax, text in zip(axes[0], columns or (), strict=False):
         ax.set_title(text, fontsize=8.5)
     for ax, text in zip(axes[:, 0], rows or (), strict=False):
@@ -58,6 +64,8 @@ def attention_distance(
 ) -> Axes:
     """Draw the mean attention distance of every head against the layer, as in the paper's Figure 7 (right).
 
+    A line shows each layer's mean, with a band: its 95 % interval (Student's t) over the layer's heads.
+
     Args:
         distances: (L, h) in pixels.
         ax: call again with the same for a second model, which `label` names in the legend.
@@ -68,7 +76,11 @@ def attention_distance(
     layers = torch.arange(1, len(values) + 1)
     points = layers[:, None].expand_as(values)
     ax.scatter(points.flatten(), values.flatten(), color=colour, marker=marker, s=28, label=label or None)
-    ax.plot(layers, values.mean(dim=1), color=colour, ls="-", lw=1, alpha=0.6)
+    mean, heads = values.mean(dim=1), values.shape[1]
+    ax.plot(layers, mean, color=colour, ls="-", lw=1, alpha=0.6)
+    if heads > 1:
+        margin = stdtrit(heads - 1, 0.975) * values.std(dim=1) / heads**0.5
+        ax.fill_between(layers, mean - margin, mean + margin, color=colour, alpha=0.2, lw=0)
     if uniform is not None:
         ax.axhline(uniform, color=GREY, ls=":", lw=1, label="uniform attention")
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))

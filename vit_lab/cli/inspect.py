@@ -94,7 +94,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
         explorer = AttentionExplorer(photo, attentions, config.grid)
         yield _write(folder / "where_patches_look.html", explorer.page("Where patches look").encode())
     if config.class_token:
-        plots.attention_grid(class_token_maps(attentions, config.grid)[:, 0], layers, heads)
+        plots.attention_grid(photo, class_token_maps(attentions, config.grid)[:, 0], layers, heads)
         yield _save(folder / "class_token_attention.png")
     plots.attention_distance(attention_distances(model, images)[:, 0])
     yield _save(folder / "attention_distance.png")

@@ -124,7 +124,10 @@ def _lay_out_pictures(figure: Figure, grid: np.ndarray) -> bool:
     _fit([label for label in labels if label.get_text()], side * aspect + GAP / 2, 1)
     heights = [extent(title)[1] + GAP if title.get_text() else 0 for title in titles]
     heads = sum(max(heights[start : start + columns]) for start in range(0, len(panels), columns))
-    _place(figure, panels, (rows, columns), rows * (side * aspect + GAP) + heads)
+    bars = [axes for axes in figure.axes if hasattr(axes, "_colorbar")]
+    flat = [bar.get_tightbbox().height for bar in bars if bar._colorbar.orientation == "horizontal"]
+    below = sum(height / figure.dpi + 2 * GAP for height in flat)
+    _place(figure, panels, (rows, columns), rows * (side * aspect + GAP) + heads + below)
     return True
 
 
