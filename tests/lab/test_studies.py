@@ -2,8 +2,13 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
+import psutil
 import pytest
 import torch
 from complaints import done, failed
@@ -115,6 +120,24 @@ def test_what_is_wrong_in_one_of_several_processes_is_told(page):
     page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
     with pytest.raises(InputError, match=r"has no validation images to measure on"):
         run_study(page.load(), page.out, study_runs.Place(at_once=2))
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_training_outlives_its_command(page, how):
+    page.write(SWEPT, ("epochs = 1", "epochs = 100000"))
+    command = [sys.executable, "-m", "vit_lab", *page.command(), "--at-once", "2"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while len(list(page.out.rglob("metrics.jsonl"))) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(how)
+    gone, alive = psutil.wait_procs(workers, timeout=30)
+    for worker in alive:
+        worker.kill()
+    assert (len(gone) >= 2, alive) == (True, [])
 
 
 def test_fewer_than_one_at_once_are_refused(page, capsys):

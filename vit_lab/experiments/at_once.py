@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
+from threading import Thread
 
 import torch
 
@@ -75,9 +76,18 @@ def train_at_once(
 
 
 def _begin(threads: int) -> None:
-    """Let a process have its part of the cores, and draw no bar over those of the others."""
+    """Let a process have its part of the cores, draw no bar over those of others, and end with its parent."""
+    Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     os.environ["VIT_PROGRESS"] = "0"
+
+
+def _end_with_parent() -> None:
+    """End this process at once when its parent is gone, by whatever signal."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 _opened = functools.lru_cache(maxsize=4)(open_dataset)
