@@ -159,14 +159,14 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
         ("eve@uni.edu", "0"),
     ]
     assert [(row["ID"], row["3. Attention"]) for row in exported("canvas")] == [
-        ("", "50"),
+        ("", "55"),
         ("1", "4"),
         ("2", ""),
         ("3", "0"),
     ]
     ada = exported("nbgrader")[0]
     names = ("assignment", "student_id", "first_name", "last_name", "score", "max_score")
-    assert [ada[name] for name in names] == ["03_attention", "1", "Ada", "Lovelace", "4", "50"]
+    assert [ada[name] for name in names] == ["03_attention", "1", "Ada", "Lovelace", "4", "55"]
 
 
 def test_grading_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
