@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VIT = ["-m", "vit_lab"]
 
 
 @dataclass(frozen=True)
@@ -37,64 +36,41 @@ class Job:
 def jobs(out: Path, data_dir: str, device: str) -> list[Job]:
     """Return what is to be done, in this order."""
 
-    def benchmark(name: str, minutes: float, *words: str, trial: Sequence[str]) -> Job:
+    def benchmark(name: str, minutes: float, words: str, trial: str) -> Job:
         results = [] if name == "attention_paths" else ["--results", str(out / f"{name}.json")]
-        return Job(name, minutes, [f"benchmarks/{name}.py", "--device", device, *words, *results], trial)
+        return Job(
+            name,
+            minutes,
+            [f"benchmarks/{name}.py", "--device", device, *words.split(), *results],
+            trial.split(),
+        )
 
-    def training(recipe: str, minutes: float, *changes: str) -> Job:
-        words = [
-            "train",
-            "--recipe",
-            recipe,
+    def chapter(name: str) -> Job:
+        words = ["tools/measure_chapters.py", name, "--results", str(out / "chapter_minutes.json")]
+        return Job(f"chapter_{name}", 1, words, full_budget=True)
+
+    def training(recipe: str, minutes: float) -> Job:
+        words = f"-m vit_lab train --recipe {recipe} --device {device}".split()
+        words += [
             "--data-dir",
             data_dir,
-            "--device",
-            device,
             "--out",
             str(out / recipe),
+            "--results",
+            str(out / f"{recipe}.json"),
         ]
-        results = ["--results", str(out / f"{recipe}.json")]
-        few = ["data.train_size=200", "train.epochs=1", "train.batch_size=50", "train.warmup_steps=1"]
-        few += ["train.compile=false", "train.precision=float32", "model.depth=1", *changes]
-        return Job(recipe, minutes, [*VIT, *words, *results], ["--set", *few])
+        few = "data.train_size=200 train.epochs=1 train.batch_size=50 train.warmup_steps=1 model.depth=1"
+        return Job(recipe, minutes, words, f"--set {few} train.compile=false train.precision=float32".split())
 
-    quick, minutes = ["--rounds", "2"], str(out / "chapter_minutes.json")
     chapters = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.md"))
+    smallest = "--rounds 2 --gflop 1 --size Ti --cell 32/4"
     return [
-        benchmark(
-            "attention_paths",
-            1,
-            "--tokens",
-            "197",
-            "1025",
-            "4097",
-            trial=["--tokens", "17", "--repeats", "1"],
-        ),
-        benchmark(
-            "beside_resnet",
-            2,
-            "--batch",
-            "64",
-            trial=[*quick, "--sides", "32", "--batch", "1", "--least", "0"],
-        ),
-        benchmark(
-            "predict_throughput",
-            1,
-            trial=[*quick, "--batch", "1", "--without", "torch.compile", "--least", "0"],
-        ),
-        benchmark("features_throughput", 1, trial=quick),
-        benchmark(
-            "peers", 8, "--rounds", "3", trial=[*quick, "--gflop", "1", "--size", "Ti", "--cell", "32/4"]
-        ),
-        *(
-            Job(
-                f"chapter_{name}",
-                1,
-                ["tools/measure_chapters.py", name, "--results", minutes],
-                full_budget=True,
-            )
-            for name in (chapters if device == "cuda" else chapters[:1])
-        ),
+        benchmark("attention_paths", 1, "--tokens 197 1025 4097", "--tokens 17 --repeats 1"),
+        benchmark("beside_resnet", 2, "--batch 64", "--rounds 2 --sides 32 --batch 1 --least 0"),
+        benchmark("predict_throughput", 1, "", "--rounds 2 --batch 1 --without torch.compile --least 0"),
+        benchmark("features_throughput", 1, "", "--rounds 2"),
+        benchmark("peers", 8, "--rounds 3", smallest),
+        *map(chapter, chapters if device == "cuda" else chapters[:1]),
         training("cifar10-gpu-plain", 30),
         training("cifar10-gpu-conv", 30),
         training("tiny-imagenet-gpu", 60),
