@@ -33,7 +33,7 @@ KNOWN: tuple[Known, ...] = (
         r"^#[34]\w[0-5]\w[4578]\w .* in dark",
         "the dark end of viridis: areas of maps",
     ),
-    *of_chapters(("13",), r"^#5[26]3[26a]5[ae] .* in dark", "the dark end of viridis over a grey photo"),
+    *of_chapters(("13",), r"^#[567]\w[345]\w[567]\w .* in dark", "the dark end of viridis over a grey photo"),
     *of_chapters(
         ("11", "13"),
         r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622|6a6a6e) .* in dark",
