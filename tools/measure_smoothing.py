@@ -112,7 +112,11 @@ def main() -> None:
         for name in without
     }
     facts: dict[str, Any] = {"images": data.size_of("validation"), "looked_at": LOOKED_AT, "steps": EARLY}
-    facts["photos"] = f"held-out photos of CIFAR-10, {len(variants[0].recipe.seeds)} seeds a side"
+    seeds = len(variants[0].recipe.seeds)
+    facts["photos"] = (
+        f"held-out photos of CIFAR-10 (attention: {LOOKED_AT} of them; gradients: the first {EARLY} steps of "
+        f"training), {seeds} seeds a side"
+    )
     write_result("smoothing_found", {**facts, "measured": measured, "differences": differences})
 
 
