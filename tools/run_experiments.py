@@ -33,7 +33,8 @@ PLANNED = {
     "class_token": 30,
     "patch_size": 40,
     "label_smoothing": 20,
-    "resnet_optimiser": 60,
+    "resnet_optimiser": 35,
+    "scaling": 28,
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
 
