@@ -137,6 +137,14 @@ def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
     assert f"`{page['command']}`" in "".join(lines)
 
 
+@pytest.mark.parametrize(("name", "measured"), [("transfer_scans", "test"), ("data_hunger", "held out")])
+def test_a_study_says_which_images_its_rows_were_measured_on(name, measured):
+    head = next(line for line in tried.study_text(name) if line.startswith("| task"))
+    assert head.strip("| ").split("|")[-1].strip() == measured
+    key = {"test": "test_accuracy", "held out": "validation_accuracy"}[measured]
+    assert all(run[key] is not None for row in load_result(name)["rows"] for run in row["runs"])
+
+
 def test_a_seed_that_diverged_is_told_of(monkeypatch):
     page = load_result("cifar10_transfer")
     page["rows"][0]["diverged"] = [1]

@@ -146,14 +146,15 @@ def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
 
 
 def swept_lines(rows: Sequence[Row]) -> list[str]:
-    """Write the rates that were tried for each row, and what it reached on the test images at the best."""
+    """Write the rates that were tried for each row, and what it reached at the best, on which images."""
     cells = []
     for row in rows:
         tried = (f"{one.rate:g}: {share(one.validation_accuracy)}" for one in row.rates)
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
-        test = spread(row.mean, row.std, len(row.runs)) + lost
-        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", test])
-    head = ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test")
+        reached = spread(row.mean, row.std, len(row.runs)) + lost
+        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", reached])
+    measured = "test" if rows[0].measure == "test_accuracy" else "held out"
+    head = ("task", "row", f"rates tried, {held_out_images(rows):,} held out", "chosen", measured)
     return table(head, cells)
 
 
