@@ -61,6 +61,13 @@ def test_a_run_whose_recipe_is_gone_stands_with_what_its_file_expected(monkeypat
     assert tried.wanted_of(load_result(name)) == load_result(name)["expect"]
 
 
+def test_an_aim_written_after_a_run_is_not_shown_as_its_aim():
+    name = "tiny-imagenet-gpu-unflipped"
+    assert load_recipe(name).expect
+    assert not load_result(name)["expect"]
+    assert cells(tried.runs_text([name]), f"`{name}`")[-1] == ""
+
+
 def test_a_run_of_several_seeds_says_so_and_what_was_not_measured_is_empty():
     *_, held_out, test, _ = cells(tried.runs_text(["digits"]), "`digits`")
     assert held_out == ""
