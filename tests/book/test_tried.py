@@ -61,6 +61,13 @@ def test_a_run_whose_recipe_is_gone_stands_with_what_its_file_expected(monkeypat
     assert tried.wanted_of(load_result(name)) == load_result(name)["expect"]
 
 
+def test_an_aim_written_after_a_run_is_not_shown_as_its_aim():
+    name = "tiny-imagenet-gpu-unflipped"
+    assert load_recipe(name).expect
+    assert not load_result(name)["expect"]
+    assert cells(tried.runs_text([name]), f"`{name}`")[-1] == ""
+
+
 def test_a_run_of_several_seeds_says_so_and_what_was_not_measured_is_empty():
     *_, held_out, test, _ = cells(tried.runs_text(["digits"]), "`digits`")
     assert held_out == ""
@@ -135,6 +142,14 @@ def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
         assert test.startswith(f"{sum(reached) / len(reached):.1%} ±")
         assert test.endswith(f"({len(reached)} seeds)")
     assert f"`{page['command']}`" in "".join(lines)
+
+
+@pytest.mark.parametrize(("name", "measured"), [("transfer_scans", "test"), ("data_hunger", "held out")])
+def test_a_study_says_which_images_its_rows_were_measured_on(name, measured):
+    head = next(line for line in tried.study_text(name) if line.startswith("| task"))
+    assert head.strip("| ").split("|")[-1].strip() == measured
+    key = {"test": "test_accuracy", "held out": "validation_accuracy"}[measured]
+    assert all(run[key] is not None for row in load_result(name)["rows"] for run in row["runs"])
 
 
 def test_a_seed_that_diverged_is_told_of(monkeypatch):

@@ -62,19 +62,18 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
         f"{result['seconds_max'] / 60:.1f}",
         *(reached(numbers, measured) for numbers in parts),
         test,
-        *(reached([number], measured) for number in wanted.values()),
+        *([reached([number], measured) for number in wanted.values()] or [""]),
     ]
 
 
 def wanted_of(result: dict[str, Any]) -> dict[str, float]:
-    """Return what a run was to reach, by what is measured: its recipe's aim, or what was expected before it.
+    """Return what a run was to reach, by what is measured: its recipe's aim, or what its own file expected.
 
-    Of a run whose recipe another one has replaced, its own file says it.
+    What the recipe expects now is for repeats, and may have been written after the run.
     """
-    if result["recipe"] not in packaged_names("recipes", ".toml"):
-        return result["expect"]
-    recipe = load_recipe(result["recipe"])
-    return {key: recipe.aim or number for key, number in recipe.expect.items()}
+    known = result["recipe"] in packaged_names("recipes", ".toml")
+    aim = load_recipe(result["recipe"]).aim if known else None
+    return {key: aim or number for key, number in result["expect"].items()}
 
 
 def reached(numbers: Sequence[float], measured: str) -> str:
@@ -146,14 +145,15 @@ def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
 
 
 def swept_lines(rows: Sequence[Row]) -> list[str]:
-    """Write the rates that were tried for each row, and what it reached on the test images at the best."""
+    """Write the rates that were tried for each row, and what it reached at the best, on which images."""
     cells = []
     for row in rows:
         tried = (f"{one.rate:g}: {share(one.validation_accuracy)}" for one in row.rates)
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
-        test = spread(row.mean, row.std, len(row.runs)) + lost
-        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", test])
-    head = ("task", "start", f"rates tried, {held_out_images(rows):,} held out", "chosen", "test")
+        best = spread(row.mean, row.std, len(row.runs)) + lost
+        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", best])
+    measured = "test" if rows[0].measure == "test_accuracy" else "held out"
+    head = ("task", "row", f"rates tried, {held_out_images(rows):,} held out", "chosen", measured)
     return table(head, cells)
 
 
