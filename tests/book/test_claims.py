@@ -135,6 +135,16 @@ def test_a_verdict_without_evidence_or_without_a_reason_stops_the_build(tmp_path
         claims.read_claims()
 
 
+def test_what_the_runs_leave_open_is_told_in_the_fold(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY, limits="One < three seeds.")
+    page = BeautifulSoup(claims.claims_html(claims.read_claims()), "html.parser")
+    assert page.details.summary.text == "What we ran, and what it leaves open"
+    assert page.details.p.text == "One < three seeds."
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY)
+    page = BeautifulSoup(claims.claims_html(claims.read_claims()), "html.parser")
+    assert page.details.summary.text == "What we ran"
+
+
 def test_a_result_that_is_gone_stops_the_build(tmp_path, monkeypatch):
     written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY | {"result": "gone"})
     with pytest.raises(InputError, match="gone"):

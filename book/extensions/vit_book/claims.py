@@ -87,7 +87,9 @@ def article(claim: dict[str, Any]) -> str:
     place = list(VERDICTS).index(verdict)
     badge = f'<span class="verdict"><span aria-hidden="true">{VERDICTS[verdict]}</span> {verdict}</span>'
     ran = "".join(f"<li>{words}</li>" for words in claim["ran"])
-    below = f"<details><summary>What we ran</summary><ul>{ran}</ul></details>" if ran else ""
+    limits = f"<p>{escape(claim['limits'])}</p>" if "limits" in claim else ""
+    head = "What we ran, and what it leaves open" if limits else "What we ran"
+    below = f"<details><summary>{head}</summary><ul>{ran}</ul>{limits}</details>" if ran else ""
     return (
         f'<article class="claim verdict-{place}"><h3>{escape(claim["says"])}</h3>'
         f'<p class="claim-where">{badge} <span>{escape(claim["where"])}</span></p>'
