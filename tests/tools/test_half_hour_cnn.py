@@ -1,0 +1,79 @@
+"""The CNN beside the half hour: its rate is chosen on held-out photos, and the same command goes on."""
+
+import json
+
+import half_hour_cnn
+import pytest
+import torch
+
+from vit_from_scratch.data import DataConfig
+from vit_from_scratch.data.dataset import ImageData
+from vit_from_scratch.model.cost import count_parameters, counted_flops
+from vit_lab import load_recipe, load_result, read_rows
+
+
+def photos(count, seed):
+    """Return photos of noise whose brightness tells their class, and the classes."""
+    labels = torch.arange(count) % 10
+    noise = torch.randint(0, 30, (count, 3, 32, 32), generator=torch.Generator().manual_seed(seed))
+    return (noise + 25 * labels.view(-1, 1, 1, 1)).clamp(max=255).byte(), labels
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    parts = [tensor for seed in range(3) for tensor in photos(40, seed)]
+    names = tuple("abcdefghij")
+    data = ImageData(DataConfig("cifar10"), *parts, class_names=names)
+    monkeypatch.setattr(half_hour_cnn, "open_dataset", lambda config, folder: data)
+    trainings = []
+
+    def trained(data, config):
+        trainings.append((config.learning_rate, config.epochs, config.seed))
+        return real(data, config)
+
+    real = half_hour_cnn.trained
+    monkeypatch.setattr(half_hour_cnn, "trained", trained)
+
+    def run(*words):
+        trainings.clear()
+        out, result = tmp_path / "out.json", tmp_path / "result.json"
+        places = ["--data-dir", "DEST", "--out", out, "--results", result]
+        monkeypatch.setattr("sys.argv", ["half_hour_cnn.py", *map(str, places), *words])
+        half_hour_cnn.main()
+        return list(trainings), json.loads(result.read_text())
+
+    return run
+
+
+def test_each_rate_is_tried_and_the_best_held_out_one_is_measured(run):
+    trainings, result = run("--epochs", "1")
+    (row,) = read_rows(result)
+    reached = {one.rate: one.validation_accuracy for one in row.rates}
+    assert tuple(reached) == half_hour_cnn.RATES
+    assert reached[row.chosen] == max(reached.values())
+    assert trainings == [*((rate, 1, 0) for rate in half_hour_cnn.RATES), (row.chosen, 1, 0)]
+    assert row.measure == "test_accuracy"
+    assert row.facts["test_images"] == 40
+
+
+def test_the_same_command_runs_nothing_again_and_another_seed_alone(run):
+    _, before = run("--epochs", "1")
+    trainings, after = run("--epochs", "1")
+    assert trainings == []
+    assert after == before
+    trainings, more = run("--epochs", "1", "--seeds", "0", "1")
+    assert trainings == [(read_rows(before)[0].chosen, 1, 1)]
+    assert [one["seed"] for one in more["rows"][0]["runs"]] == [0, 1]
+
+
+def test_what_ships_is_of_this_network_and_of_the_recipes_photos():
+    (row,) = read_rows(load_result("half_hour_cnn"))
+    recipe, model = load_recipe(half_hour_cnn.RECIPE), half_hour_cnn.SmallCNN()
+    assert row.facts["parameters"] == count_parameters(model)
+    assert row.facts["forward_flops"] == counted_flops(model, (3, 32, 32))
+    assert row.config["data"] == recipe.tables()["data"]
+    same = ("augmentation", "augment_until", "batch_size", "label_smoothing", "schedule")
+    assert all(row.config["train"][name] == recipe.tables()["train"][name] for name in same)
+    tried = sorted(one.rate for one in row.rates)
+    assert tried[0] < row.chosen < tried[-1], "not at the end of what was tried"
+    assert {len(one.curve) for one in row.runs} == {half_hour_cnn.EPOCHS}
