@@ -5,8 +5,8 @@
 The network has the shape of airbench's (Jordan, 2024): three pairs of 3 x 3 convolutions with BatchNorm and
 GELU, each halved by a pool in its midst, and a linear head. Photos, augmentation, batches, smoothing and the
 whole photos of the last epochs are those of the recipe `cifar10-half-hour-remedies`; the optimiser is SGD
-with momentum. Rates are tried for nine epochs, on held-out photos, and the best is measured
-on the test photos, once a seed. What was done is kept after each run in --out; the same command goes on.
+with momentum. Rates are tried for nine epochs, on held-out photos, and the best is measured on the test
+photos, once a seed. What was done is kept after each run in --out; the same command goes on.
 """
 
 import argparse
@@ -65,8 +65,13 @@ def settings(rate: float, epochs: int, seed: int) -> TrainConfig:
     """Return the recipe's training with SGD, and photos of full size throughout."""
     return dataclasses.replace(
         load_recipe(RECIPE).train,
-        **{"optimiser": "sgd", "learning_rate": rate, "momentum": 0.9, "weight_decay": 5e-4},
-        **{"epochs": epochs, "seed": seed, "curriculum": ()},
+        optimiser="sgd",
+        learning_rate=rate,
+        momentum=0.9,
+        weight_decay=5e-4,
+        epochs=epochs,
+        seed=seed,
+        curriculum=(),
         precision="bfloat16" if has_bfloat16_units("cpu") else "float32",
     )
 
@@ -108,7 +113,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data-dir", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/half-hour-cnn.json"), help="not run again")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/half-hour-cnn.json"),
+        help="JSON file; what it holds is not run again",
+    )
     parser.add_argument("--results", type=Path, help="also write a summary of all runs to this JSON file")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])

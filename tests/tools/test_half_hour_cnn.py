@@ -1,6 +1,7 @@
 """The CNN beside the half hour: its rate is chosen on held-out photos, and the same command goes on."""
 
 import json
+from dataclasses import replace
 
 import half_hour_cnn
 import pytest
@@ -10,6 +11,8 @@ from vit_from_scratch.data import DataConfig
 from vit_from_scratch.data.dataset import ImageData
 from vit_from_scratch.model.cost import count_parameters, counted_flops
 from vit_lab import load_recipe, load_result, read_rows
+
+BEST = 0.06
 
 
 def photos(count, seed):
@@ -29,7 +32,9 @@ def run(monkeypatch, tmp_path):
 
     def trained(data, config):
         trainings.append((config.learning_rate, config.epochs, config.seed))
-        return real(data, config)
+        model, history = real(data, config)
+        reached = 0.9 if config.learning_rate == BEST else 0.5  # a single step tells no rates apart
+        return model, [replace(history[-1], validation_accuracy=reached)]
 
     real = half_hour_cnn.trained
     monkeypatch.setattr(half_hour_cnn, "trained", trained)
@@ -50,7 +55,7 @@ def test_each_rate_is_tried_and_the_best_held_out_one_is_measured(run):
     (row,) = read_rows(result)
     reached = {one.rate: one.validation_accuracy for one in row.rates}
     assert tuple(reached) == half_hour_cnn.RATES
-    assert reached[row.chosen] == max(reached.values())
+    assert row.chosen == BEST
     assert trainings == [*((rate, 1, 0) for rate in half_hour_cnn.RATES), (row.chosen, 1, 0)]
     assert row.measure == "test_accuracy"
     assert row.facts["test_images"] == 40
