@@ -22,6 +22,7 @@ from torch import nn
 from vit_classroom.checks.report import randomise
 from vit_from_scratch.model import MultiHeadSelfAttention
 from vit_from_scratch.pretrained import from_timm
+from vit_lab import load_result
 
 PAGE = (ROOT / "book" / "after_this_book.md").read_text(encoding="utf-8")
 HEAD, *REST = re.split(r"^##+ (.+)\n", PAGE, flags=re.MULTILINE)
@@ -140,6 +141,20 @@ def test_the_power_law_is_numpys_line_and_predicts_within_two_points():
     (_, *vit), (_, *resnet) = (names["found"][name] for name in ("ViT", "ResNet"))
     assert names["found"]["ResNet"][0] > names["found"]["ViT"][0]  # the steeper line
     assert all(abs(predicted - measured) < 2 for predicted, measured in (vit, resnet))
+
+
+def test_five_sizes_have_the_slope_that_the_page_tells():
+    """The text: flatter than 0.35, and the largest, at 1.7 times the operations, is level with the one before."""
+    names = drawn("Scaling laws")
+    rows = load_result("scaling")["rows"]
+    errors = np.array([1 - row["validation_accuracy_mean"] for row in rows])
+    operations = np.array([float(row["forward_flops"]) for row in rows])
+    slope, _ = np.polyfit(np.log(operations), np.log(errors), 1)  # all see the same photos
+    assert names["fit"].slope == pytest.approx(slope, rel=1e-4)
+    low, high = slope - names["reach"], slope + names["reach"]
+    assert -0.35 < low < high < 0
+    assert operations[-1] / operations[-2] == pytest.approx(1.7, abs=0.05)
+    assert errors[-1] > errors[-2] - 0.005
 
 
 def test_the_distilled_model_is_timms(plain):
