@@ -76,7 +76,7 @@ def main() -> None:
         "drawn_from": SHOWN.train_size,
         "shots": SHOTS,
         "draws": DRAWS,
-        "photos": f"held-out photos of Tiny-ImageNet, {SHOTS} labels of each class, {len(seeds)} seeds a side",
+        "photos": f"held-out photos of Tiny-ImageNet, {SHOTS} labels a class, {len(seeds)} seeds a side",
     }
     write_result("hunger_frozen", {**facts, "measured": reached, "differences": compared(reached)})
 
