@@ -46,7 +46,7 @@ def attention_grid(
     for ax, attention in zip(axes.flat, maps.flatten(0, 1), strict=True):
         attention_overlay(picture, attention, ax)
     bar = {"label": "share of each map's largest", "location": "bottom", "aspect": 40, "shrink": 0.6}
-    figure.colorbar(axes[0, 0].images[1], ax=axes, **bar)
+    figure.colorbar(axes[0, 0].images[1], ax=axes, **bar).ax.set_facecolor("0.6")  # as over a pale photo
     for ax, text in zip(axes[0], columns or (), strict=False):
         ax.set_title(text, fontsize=8.5)
     for ax, text in zip(axes[:, 0], rows or (), strict=False):
