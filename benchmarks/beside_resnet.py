@@ -14,11 +14,12 @@ its speed over the ResNet's lies above 0.9; it fits a larger batch where it keep
 
 import argparse
 import statistics
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from predict_throughput import seconds
 from torch import Tensor, nn
 
 from vit_from_scratch import build_model
@@ -52,6 +53,18 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
         model.train()(images)
     return sum(saved.untyped_storage().nbytes() for saved in kept.values())
+
+
+def seconds(run: Callable[[Tensor], object], images: Tensor, least: float) -> float:
+    """Return the seconds that one batch takes, the mean over as many as fill the least time."""
+    start, calls = time.perf_counter(), 0
+    while True:
+        run(images)
+        if images.is_cuda:
+            torch.cuda.synchronize()
+        calls += 1
+        if (spent := time.perf_counter() - start) >= least:
+            return spent / calls
 
 
 def measured(side: int, batch: int, rounds: int, least: float, device: str) -> dict[str, Any]:

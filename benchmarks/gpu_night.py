@@ -67,8 +67,6 @@ def jobs(out: Path, data_dir: str, device: str) -> list[Job]:
     return [
         benchmark("attention_paths", 1, "--tokens 197 1025 4097", "--tokens 17 --repeats 1"),
         benchmark("beside_resnet", 2, "--batch 64", "--rounds 2 --sides 32 --batch 1 --least 0"),
-        benchmark("predict_throughput", 1, "", "--rounds 2 --batch 1 --without torch.compile --least 0"),
-        benchmark("features_throughput", 1, "", "--rounds 2"),
         benchmark("peers", 8, "--rounds 3", smallest),
         *map(chapter, chapters if device == "cuda" else chapters[:1]),
         training("cifar10-gpu-plain", 30),
