@@ -71,22 +71,6 @@ def test_the_first_layer_acts_first():
     assert torch.allclose(both, torch.tensor([[[0.5, 0.5], [0.25, 0.75]]]))
 
 
-@pytest.mark.parametrize(("fusion", "pick"), [("max", torch.amax), ("min", torch.amin)])
-def test_other_fusions_pick_one_head(fusion, pick):
-    attention = random_attention(layers=1)
-    fused = pick(attention[0], dim=1) + torch.eye(7)
-    expected = fused / fused.sum(-1, keepdim=True)
-    assert torch.allclose(attention_rollout(attention, fusion), expected)
-
-
-def test_discarding_drops_the_lowest_weights():
-    weights = torch.tensor([[[[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]]])
-    rollout = attention_rollout([weights], discard=0.34)  # 3 of 9 weights
-    assert rollout[0, 0, 1] == 0
-    assert rollout[0, 0, 2] == pytest.approx(0.7 / 1.7)
-    assert torch.allclose(rollout.sum(-1), torch.ones(1, 3))
-
-
 def test_a_batch_and_a_single_image_agree(model, images):
     together = attention_rollout(layer_attention(model, images))
     for index, image in enumerate(images):
@@ -116,27 +100,23 @@ def test_class_token_maps_are_its_row_of_the_weights(model, images):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("attentions", "message"),
     [
-        (([],), "no layers"),
-        (([torch.rand(2, 3, 3)],), r"shape \(2, 3, 3\): expected \(B, h, T, T\)"),
-        ((torch.empty(0, 2, 2, 3, 3),), "no layers"),
-        ((None,), "no layers"),
-        (([None],), r"attention of type NoneType: expected a tensor \(B, h, T, T\)"),
-        (([torch.rand(2, 3, 3, 3).numpy()],), "attention of type ndarray"),
-        (([torch.rand(2, 3, 4, 5)],), r"shape \(2, 3, 4, 5\): expected \(B, h, T, T\)"),
-        (([torch.rand(1, 2, 3, 3), torch.rand(4, 2, 3, 3)],), "expected the same images and tokens"),
-        (([torch.rand(1, 2, 3, 3), torch.rand(1, 2, 4, 4)],), "expected the same images and tokens"),
-        ((torch.rand(2, 3, 3, 3),), r"shape \(3, 3, 3\): expected \(B, h, T, T\)"),
-        ((random_attention(), "median"), "unknown fusion 'median': expected one of 'mean', 'max', 'min'"),
-        ((random_attention(), ["mean"]), r"unknown fusion \['mean'\]"),
-        ((random_attention(), "mean", 1.0), r"discard = 1\.0: expected a share"),
-        ((random_attention(), "mean", float("nan")), "discard = nan: expected a share"),
+        ([], "no layers"),
+        ([torch.rand(2, 3, 3)], r"shape \(2, 3, 3\): expected \(B, h, T, T\)"),
+        (torch.empty(0, 2, 2, 3, 3), "no layers"),
+        (None, "no layers"),
+        ([None], r"attention of type NoneType: expected a tensor \(B, h, T, T\)"),
+        ([torch.rand(2, 3, 3, 3).numpy()], "attention of type ndarray"),
+        ([torch.rand(2, 3, 4, 5)], r"shape \(2, 3, 4, 5\): expected \(B, h, T, T\)"),
+        ([torch.rand(1, 2, 3, 3), torch.rand(4, 2, 3, 3)], "expected the same images and tokens"),
+        ([torch.rand(1, 2, 3, 3), torch.rand(1, 2, 4, 4)], "expected the same images and tokens"),
+        (torch.rand(2, 3, 3, 3), r"shape \(3, 3, 3\): expected \(B, h, T, T\)"),
     ],
 )
-def test_wrong_input_to_a_rollout_is_refused(arguments, message):
+def test_wrong_input_to_a_rollout_is_refused(attentions, message):
     with pytest.raises(InputError, match=message):
-        attention_rollout(*arguments)
+        attention_rollout(attentions)
 
 
 def test_layers_may_come_as_one_tensor():

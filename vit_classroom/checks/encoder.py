@@ -193,16 +193,18 @@ def encoder(reference: ours.Encoder, scale: float, batch: int, count: int) -> Ca
     return Case((tokens,), reference(tokens), mistakes, note)
 
 
+def run_through(tokens: Tensor, blocks: Iterable[nn.Module], after: nn.Module | None = None) -> Tensor:
+    """Run tokens through blocks that return weights, too, with a module after each, perhaps."""
+    for block in blocks:
+        tokens = block(tokens)[0]
+        tokens = after(tokens) if after else tokens
+    return tokens
+
+
 def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tensor]:
     norm, blocks = reference.norm, list(reference.blocks)
-
-    def through(blocks: Iterable[nn.Module], start: Tensor = tokens, each: bool = False) -> Tensor:
-        for block in blocks:
-            start = block(start)[0]
-            start = norm(start) if each else start
-        return start
-
-    last, each = through(blocks), through(blocks, each=True)
+    through = functools.partial(run_through, tokens)
+    last, each = through(blocks), through(blocks, norm)
     right, added_again, run = norm(last), tokens, "the tokens run through all L"
     for block in blocks:
         added_again = added_again + block(added_again)[0]
@@ -213,7 +215,7 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     }
     normed_after = {
         "the last norm follows every block, and once more the last of them; it comes once, at the end": each,
-        "the norm comes before the blocks as well as behind the last": through(blocks, norm(tokens)),
+        "the norm comes before the blocks as well as behind the last": run_through(norm(tokens), blocks),
         f"only the first block is called; {run}": through(blocks[:1]),
         f"the last block is left out; {run}": through(blocks[:-1]),
         f"the first block is left out; {run}": through(blocks[1:]),
@@ -230,7 +232,7 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     return {sentence: norm(z) for sentence, z in normed_after.items()} | {
         "the last norm is missing, or never called; equation 4 needs it": last,
         "the last norm follows every block; it comes once, at the end": each,
-        "the norm comes before the blocks; it belongs behind the last": through(blocks, norm(tokens)),
+        "the norm comes before the blocks; it belongs behind the last": run_through(norm(tokens), blocks),
         "the encoder's input is added after the norm; the residuals are inside the blocks": right + tokens,
         "it returns the class token alone; the model picks it, the encoder returns all tokens": (right[:, 0]),
         "it returns the mean of the tokens; the encoder returns all of them": right.mean(1),

@@ -1,13 +1,12 @@
 """Checks of chapter 5: the whole model, its parameters and operations."""
 
 import functools
-from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vit_classroom.checks.encoder import EPS, with_eps
+from vit_classroom.checks.encoder import EPS, run_through, with_eps
 from vit_classroom.checks.judging import class_check, function_check
 from vit_classroom.checks.report import Case, draw, number, numbers, randomise
 from vit_classroom.checks.starts import spread_like_linear, starts_at_zero, starts_normal
@@ -77,14 +76,8 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
     assert head is not None
     norm, blocks = encoder.norm, list(encoder.blocks)
     tokens = reference.tokens(reference.patch_embedding(images))
-
-    def through(blocks: Iterable[nn.Module], start: Tensor = tokens, each: bool = False) -> Tensor:
-        for block in blocks:
-            start = block(start)[0]
-            start = norm(start) if each else start
-        return start
-
-    last = through(blocks)
+    through = functools.partial(run_through, tokens)
+    last, early = through(blocks), run_through(norm(tokens), blocks)
     encoded = norm(last)
     first = encoded[:, 0]
     logits, log_softmax = head(first), head(first).log_softmax(-1)
@@ -110,8 +103,8 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
         "one and the same block is called L times": norm(through(blocks[:1] * len(blocks))),
         "the blocks are called in reverse": norm(through(blocks[::-1])),
         "the blocks are not called: the head reads the first tokens": norm(tokens),
-        "the final norm follows every block; equation 4 comes once, at the end": through(blocks, each=True),
-        "the final norm comes before the blocks; equation 4 comes at the end": through(blocks, norm(tokens)),
+        "the final norm follows every block; equation 4 comes once, at the end": through(blocks, norm),
+        "the final norm comes before the blocks; equation 4 comes at the end": early,
     }
     read |= {sentence: each[:, 0] for sentence, each in ways.items()}
     return {sentence: head(each) for sentence, each in read.items()} | {

@@ -2,19 +2,17 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import holds, require_tensor
 from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.settings import require
 
 
 @torch.no_grad()
@@ -45,11 +43,7 @@ def layer_attention(
     return kept
 
 
-def attention_rollout(
-    attentions: Tensor | Sequence[Tensor],
-    fusion: Literal["mean", "max", "min"] = "mean",
-    discard: float = 0.0,
-) -> Tensor:
+def attention_rollout(attentions: Tensor | Sequence[Tensor]) -> Tensor:
     """Follow attention through all layers: how much of each input token is in each output token.
 
     The heads of a layer are averaged, the identity is added for the skip connection, rows are normalised,
@@ -58,25 +52,16 @@ def attention_rollout(
 
     Args:
         attentions: L tensors (B, h, T, T), as `layer_attention` returns them, or one (L, B, h, T, T).
-        fusion: how heads become one; "max" and "min" are later variants and not the paper's.
-        discard: share of the weights in each fused map that is set to zero, lowest first; not the paper's.
 
     Returns:
         (B, T, T); row i says where token i of the last layer comes from, and sums to 1.
 
     Raises:
-        InputError: no layers, layers of different images, an unknown fusion, or a share outside 0 to below 1.
+        InputError: no layers, or layers of different images.
     """
-    if fusion not in ("mean", "max", "min"):
-        raise unknown_name("fusion", fusion, ("mean", "max", "min"))
-    require(0 <= discard < 1, "discard", discard, "a share from 0 to below 1")
     steps = []
     for weights in attention_layers(attentions):
-        fused = {"mean": weights.mean, "max": weights.amax, "min": weights.amin}[fusion](dim=1)  # (B, T, T)
-        if discard:
-            flat = fused.flatten(1)
-            lowest = flat.topk(int(flat.shape[1] * discard), dim=1, largest=False).indices
-            fused = flat.scatter(1, lowest, 0.0).view_as(fused)
+        fused = weights.mean(dim=1)  # (B, T, T)
         step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
         steps.append(step / step.sum(dim=-1, keepdim=True))
     return functools.reduce(lambda rollout, step: step @ rollout, steps)
