@@ -27,9 +27,6 @@ GRID, PATCH = (4, 6), 4
 OF_A_MODEL = {
     "attention": layer_attention,
     "rollout": lambda model, images: attention_rollout(layer_attention(model, images)),
-    "rollout of the strongest": lambda model, images: attention_rollout(
-        layer_attention(model, images), "max", 0.5
-    ),
     "attention distance": attention_distances,
     "path of the tokens": layer_tokens,
     "colours of the tokens": lambda model, images: token_colours(layer_tokens(model, images)[-1]),
