@@ -115,7 +115,7 @@ def test_a_reference_shows_its_title_once(visit):
     link = page.locator("a[data-reference]").first
     assert link.get_attribute("title") is None
     link.focus()
-    assert "2018" in card(page).inner_text()
+    assert "2009" in card(page).inner_text()
 
 
 @pytest.mark.parametrize(
