@@ -149,7 +149,13 @@ def test_five_sizes_have_the_slope_that_the_page_tells():
     rows = load_result("scaling")["rows"]
     errors = np.array([1 - row["validation_accuracy_mean"] for row in rows])
     operations = np.array([float(row["forward_flops"]) for row in rows])
-    slope, _ = np.polyfit(np.log(operations), np.log(errors), 1)  # all see the same photos
+    across, up = np.log(operations), np.log(errors)  # all see the same photos
+    slope, start = np.polyfit(across, up, 1)
+    spread = np.sqrt(((up - start - slope * across) ** 2).sum() / 3)  # five points, two of them spent
+    deviation = spread / np.sqrt(((across - across.mean()) ** 2).sum())
+    assert names["reach"] == pytest.approx(
+        3.182446 * deviation, rel=1e-3
+    )  # Student's t, 3 degrees of freedom
     assert names["fit"].slope == pytest.approx(slope, rel=1e-4)
     low, high = slope - names["reach"], slope + names["reach"]
     assert -0.35 < low < high < 0
