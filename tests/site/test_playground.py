@@ -6,8 +6,10 @@ import re
 import pytest
 import torch
 from looks import settle
+from playwright.sync_api import expect
 from project_facts import ROOT
 from serve import served
+from widgets import SOON
 
 from vit_from_scratch.data.photos import load_photo
 from vit_from_scratch.examples import PHOTOS as EXAMPLES
@@ -31,12 +33,8 @@ class Playground:
 
     def likely(self):
         """The likeliest classes with their shares in per cent, once the newest answer has come."""
-        self.page.wait_for_timeout(300)
-        previous = None
-        while previous != (now := self.whole.locator(".vit-bars li").all_inner_texts()):
-            previous = now
-            self.page.wait_for_timeout(900)
-        pairs = [text.split("\n") for text in now]
+        expect(self.whole).not_to_have_attribute("aria-busy", "true", timeout=SOON)
+        pairs = [text.split("\n") for text in self.whole.locator(".vit-bars li").all_inner_texts()]
         return {name: float(share.removesuffix(" %")) for name, share in pairs}
 
     def first(self):
@@ -50,6 +48,13 @@ class Playground:
 
     def press(self, name):
         self.whole.get_by_role("button", name=name, exact=True).click()
+
+    def pick(self, name):
+        """Press a photo's name, and wait until it is the one that is shown."""
+        self.press(name)
+        expect(self.whole.get_by_role("button", name=name, exact=True)).to_have_attribute(
+            "aria-pressed", "true", timeout=SOON
+        )
 
     def slide(self, name, value):
         self.whole.get_by_role("slider", name=name).fill(str(value))
@@ -77,7 +82,7 @@ def playground(page, book):
 @pytest.mark.parametrize("name", ["cat", "coffee", "rocket"])
 def test_it_answers_as_the_package_does(name, playground):
     """Up to the weights in a byte each, and a picture that the package makes smaller in whole numbers."""
-    playground.press(name)
+    playground.pick(name)
     found = playground.likely()
     trained = open_model("tiny-imagenet")
     pixels = load_photo(PHOTOS / f"{name}.jpg", (64, 64))[None]
@@ -115,7 +120,7 @@ def test_what_the_page_says_of_its_photos(playground):
     answers = [text.split(",")[0] for text in playground.whole.locator(".vit-lens li").all_inner_texts()]
     assert {*answers[:6]} == {"tarantula", "centipede"}
     assert {*answers[6:]} <= CATS
-    playground.press("rocket")
+    playground.pick("rocket")
     found = playground.likely()
     assert next(iter(found)) == "obelisk"
     assert 60 < found["obelisk"] < 70
@@ -185,9 +190,9 @@ def test_the_patches_mean_says_what_the_page_says(playground):
     whole = playground.likely()
     mean.check()
     for name in ("cat", "coffee", "rocket", "astronaut"):
-        playground.press(name)
+        playground.pick(name)
         assert max(playground.likely().values()) <= 2, name
-    playground.press("cat")
+    playground.pick("cat")
     playground.press("Put everything back")
     assert playground.likely() == whole
     assert not mean.is_checked()

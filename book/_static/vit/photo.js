@@ -116,6 +116,7 @@ class Photo {
     async ask() {
         if (!this.pixels) return;
         const { pixels } = this;
+        this.place.setAttribute("aria-busy", "true");
         if (!this.before) {
             const before = await this.model.forward(pixels);
             if (!before || pixels !== this.pixels) return;
@@ -125,6 +126,7 @@ class Photo {
         if (!answer || pixels !== this.pixels) return;
         this.answer = answer;
         this.draw();
+        this.place.removeAttribute("aria-busy");
     }
 
     chosen(patch) {
