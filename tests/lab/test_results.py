@@ -31,6 +31,7 @@ def test_a_result_comes_from_its_recipe_as_it_stands(name):
 def test_a_result_says_where_it_comes_from(name):
     result = load_result(name)
     assert result["seeds"] == list(load_recipe(name).seeds)
+    assert result["command"] == load_recipe(name).command, "one that can be run today"
     assert result["hardware"]["processor"]
     assert result["versions"]["torch"]
     assert result["date"]
@@ -61,6 +62,7 @@ def test_a_result_reaches_what_its_recipe_expects(name):
 def test_a_result_of_a_study_comes_from_its_page_as_it_stands(name):
     result, study = load_result(name), load_study(name)
     assert (result["claim"], result.get("base", "")) == (study.claim, study.base)
+    assert result["command"] == study.command, "one that can be run today"
     rows = read_rows(result)
     variants = [one for one in study.variants() if one.label in {row.label for row in rows}]
     assert [row.label for row in rows] == [variant.label for variant in variants]
