@@ -8,7 +8,7 @@ from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.model.checkpoints import save_checkpoint
 from vit_lab.bars import images_with_bar, say, with_bar
 from vit_lab.cli import main
-from vit_lab.features.extraction import features_of
+from vit_lab.probes import Frozen
 from vit_lab.runs.trained_models import TrainedModel
 
 
@@ -54,5 +54,5 @@ def test_predict_and_features_show_a_bar(terminal, tmp_path, capsys):
     assert [line.partition(": ")[0] for line in out.splitlines()] == [str(path) for path in pictures]
     assert "naming:   0%" in err
     assert "0/2 [" in err
-    features_of(TrainedModel("a", model, ("a", "b", "c"), None), "digits", "test")
-    assert "features:   0%" in capsys.readouterr().err
+    Frozen(TrainedModel("a", model, ("a", "b", "c"), None), "digits").features("test")
+    assert "test features:   0%" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.pretrained import load_pretrained
 from vit_from_scratch.pretrained.releases import SHIPPED
 from vit_from_scratch.training.few_shot import few_shot_accuracy
-from vit_lab.features.probes import linear_probe
+from vit_lab.probes import linear_probe
 from vit_lab.runs.trained_models import open_model
 
 TOKENS = ("class", "mean")

@@ -254,13 +254,13 @@ WRONG = {
         ("--top 201", "--top 201: expected 1 to 200"),
     ],
     "inspect none.jpg --out x": [("", "no picture at none.jpg")],
-    "features --weights start.safetensors --data digits --out f.safetensors": [
+    "probe --weights start.safetensors --data digits": [
         ("--layer 7", "layer 7: expected 0 to 2"),
         ("--image-size 10", "patch_size 4"),
         ("--image-size 0", "image_size = 0: expected"),
-        ("--out features.txt", "expected a name that ends in .safetensors"),
-        ("--out start.safetensors", "start.safetensors exists: expected no such file"),
-        ("--out start.safetensors/f.safetensors", "start.safetensors is not a folder that you may write"),
+        ("--neighbours 1201", "neighbours = 1201: expected 1 to 1,200, the images that can vote"),
+        ("--neighbours 0", "neighbours = 0: expected 1 to"),
+        ("--methods linear few", "invalid choice: 'few'"),
     ],
     "export": [
         ("nope", "vit export nope: expected one of cifar10, mnist, tiny-imagenet"),

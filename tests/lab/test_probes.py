@@ -1,42 +1,44 @@
-"""`vit probe`: classifiers on frozen features, and what it refuses before it computes anything."""
+"""`vit probe`: a frozen model's features, classifiers on them, and what is refused before they are fitted."""
 
-import re
-from pathlib import Path
+import os
+import signal
 
 import pytest
 import torch
 from complaints import done, failed
+from PIL import Image
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from vit_from_scratch import InputError
-from vit_lab.cli import main
-from vit_lab.features.feature_files import Features, Origin, read_features, write_features
-from vit_lab.features.probes import linear_probe, neighbours_accuracy
+from vit_from_scratch.model.checkpoints import load_checkpoint, save_checkpoint
+from vit_from_scratch.training.features import extract_features, image_features
+from vit_from_scratch.training.few_shot import few_shot_accuracy
+from vit_lab import probes
+from vit_lab.probes import Frozen, linear_probe, neighbours_accuracy
+from vit_lab.runs.trained_models import TrainedModel
 
-ORIGIN = {
-    "model_sha256": 64 * "0",
-    "model": "mine",
-    "data": "pets",
-    "image_size": (8, 8),
-    "layer": None,
-    "token": "class",
-    "class_names": ("cat", "dog", "owl"),
-}
+QUICK = ("--methods", "few-shot", "--draws", "1")
 
 
 @pytest.fixture
-def features_file(tmp_path):
-    """A function that writes the features of some pets, six of a kind unless told otherwise."""
+def weights(make_model, tmp_path):
+    model = make_model(dropout=0.0)
+    torch.nn.init.normal_(model.tokens.class_token)
+    save_checkpoint(tmp_path / "start.safetensors", model)
+    return str(tmp_path / "start.safetensors")
 
-    def write(part, labels=(0, 1, 2) * 6, **origin):
-        path = tmp_path / f"{part}.safetensors"
-        values = torch.randn(len(labels), 4)
-        write_features(path, Features(values, torch.tensor(labels), Origin(part=part, **ORIGIN | origin)))
-        return str(path)
 
-    return write
+@pytest.fixture
+def pets(save_photo, make_model, tmp_path):
+    """A model and a folder of photos: twelve pets of two kinds in each part."""
+    for part in ("train", "val", "test"):
+        for one in range(6):
+            save_photo(tmp_path / "photos" / part / "cat" / f"{one}.png", seed=one)
+            save_photo(tmp_path / "photos" / part / "dog" / f"{one}.png", seed=6 + one)
+    save_checkpoint(tmp_path / "pets.safetensors", make_model(dropout=0.0, channels=3))
+    return ["--weights", str(tmp_path / "pets.safetensors"), "--data", f"folder:{tmp_path / 'photos'}"]
 
 
 def test_probes_equal_scikit_learns_own(digits):
@@ -56,20 +58,35 @@ def test_probes_equal_scikit_learns_own(digits):
     assert neighbours_accuracy(parts["train"], parts["test"], 5) == pytest.approx(expected, abs=6e-3)
 
 
-@pytest.mark.parametrize(
-    ("change", "said", "differing"),
-    [
-        ({"model_sha256": 64 * "1", "model": "runs/x"}, "model", "'runs/x 11111111', 'mine 00000000'"),
-        ({"image_size": (16, 24)}, "image size", "'16 x 24', '8 x 8'"),
-        ({"layer": 0}, "layer", "0, 'the normalised last'"),
-        ({"token": "mean"}, "token", "'mean', 'class'"),
-        ({"class_names": ("a", "b", "c")}, "set of classes", "'a, b, c', 'cat, dog, owl'"),
-    ],
-)
-def test_features_that_cannot_be_compared_are_refused(features_file, change, said, differing, capsys):
-    train, test = features_file("train"), features_file("test", **change)
-    err = failed(capsys, "probe", "--train", train, "--test", test)
-    assert f"{test} has features of another {said} than {train} ({differing}): expected the same in" in err
+def test_features_are_those_of_the_model(make_model, digits):
+    model = make_model(dropout=0.0).eval()
+    trained = TrainedModel("mine", model, tuple("0123456789"), None)
+    frozen = Frozen(trained, "digits")
+    for part, labels in (("train", digits.train_labels), ("test", digits.test_labels)):
+        found, own = frozen.features(part)
+        expected, _ = extract_features(model, digits.batches(part))
+        assert torch.allclose(found, expected, atol=1e-6)
+        assert torch.equal(own, labels)
+    larger, _ = Frozen(trained, "digits", image_size=16).features("test")
+    assert not torch.allclose(larger, found, atol=1e-2)
+    images, _ = next(digits.batches("validation"))
+    lower, _ = Frozen(trained, "digits", layer=1, token="mean").features("validation")
+    assert torch.allclose(lower, image_features(model, images, 1, "mean"), atol=1e-6)
+
+
+def test_the_command_prints_what_the_classifiers_reach(weights, digits, capsys):
+    said = done(
+        capsys, "probe", "--weights", weights, "--data", "digits", "--shots", "1", "10", "--draws", "3"
+    )
+    assert said.startswith(f"{len(digits.train_labels):,} training and 360 test images, 16 values each\n")
+    model = load_checkpoint(weights)
+    train, held_out, test = (
+        extract_features(model, digits.batches(part)) for part in ("train", "validation", "test")
+    )
+    assert f"20 nearest neighbours: {neighbours_accuracy(train, test):.4f}\n" in said
+    for shots in (1, 10):
+        assert f"{shots}-shot: {few_shot_accuracy(train, test, shots, 3).mean:.4f} (95 % interval" in said
+    assert f"linear probe: {linear_probe(train, held_out, test)[0]:.4f} (C = " in said
 
 
 @pytest.mark.parametrize(
@@ -78,54 +95,68 @@ def test_features_that_cannot_be_compared_are_refused(features_file, change, sai
         (["--shots", "500"], "shots = 500: expected 1 to 6, the images of "),
         (["--shots", "1", "7"], "shots = 7: expected 1 to 6"),
         (["--draws", "0"], "draws = 0: expected at least 1"),
-        (["--neighbours", "19"], "neighbours = 19: expected 1 to 18"),
+        (["--neighbours", "13"], "neighbours = 13: expected 1 to 12"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_before_anything_is(features_file, asked, message, capsys):
-    parts = ("train", "validation", "test")
-    files = [word for part in parts for word in (f"--{part}", features_file(part))]
-    assert message in failed(capsys, "probe", *files, "--neighbours", "3", *asked)
-    assert main(["probe", *files, "--neighbours", "3"]) == 0
+def test_what_cannot_be_measured_is_refused_before_anything_is(pets, asked, message, capsys):
+    assert message in failed(capsys, "probe", *pets, "--neighbours", "3", *asked)
 
 
-@pytest.mark.parametrize(("absent", "name"), [(1, "dog"), (2, "owl")])
-def test_a_class_that_the_file_has_no_images_of_is_named(features_file, absent, name, capsys):
-    train = features_file("train", [label for label in (0, 1, 2) * 6 if label != absent])
-    asked = ["probe", "--train", train, "--test", features_file("test"), "--neighbours", "3"]
-    said = f"images of {name} to draw from = 0: expected some of each class"
-    assert said in failed(capsys, *asked)
-    assert main([*asked, "--methods", "neighbours"]) == 0
+def test_without_held_out_images_no_penalty_can_be_chosen(pets, save_photo, tmp_path, capsys):
+    for name in ("train/cat/0.png", "train/cat/1.png", "train/dog/2.png", "test/cat/3.png", "test/dog/4.png"):
+        save_photo(tmp_path / "few" / name)
+    asked = ["probe", *pets[:3], f"folder:{tmp_path / 'few'}", "--neighbours", "3", "--shots", "1"]
+    said = failed(capsys, *asked, "--methods", "linear")
+    assert "the linear probe chooses its penalty on held-out images, and folder:" in said
+    assert "linear probe" not in done(capsys, *asked)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda values: values[:0], "features of shape (0, 4) and type torch.float32"),
-        (lambda values: values.int(), "and type torch.int32: expected (N, D) in float32"),
-        (lambda values: values > 0, "and type torch.bool"),
-        (lambda values: values.bfloat16(), "and type torch.bfloat16"),
-        (lambda values: values.index_fill(0, torch.tensor(3), torch.nan), "features that are not finite"),
-        (lambda values: values * 1e37, "features that are not finite, or beyond 1e+18"),
-    ],
-)
-def test_features_that_nothing_can_be_fitted_to_are_refused(
-    features_file, damage, message, capsys, monkeypatch
-):
-    train, test = features_file("train"), Path(features_file("test"))
-    whole = read_features(test)
-    values = damage(whole.values)
-    spoilt = Features(values, whole.labels[: len(values)], whole.origin)
-    with pytest.raises(InputError, match=f"^what mine makes of pets: .*{re.escape(message)}"):
-        write_features(test, spoilt)
-    with monkeypatch.context() as patch:
-        patch.setattr("vit_lab.features.feature_files._check", lambda features, where: None)
-        write_features(test, spoilt)
-    said = failed(capsys, "probe", "--train", train, "--test", test)
-    assert f"{test}: " in said
-    assert message in said
+def test_one_draw_has_no_interval(pets, capsys):
+    assert "(one draw, so no interval)" in done(capsys, "probe", *pets, *QUICK)
 
 
-def test_one_draw_has_no_interval(features_file, capsys):
-    files = ["--train", features_file("train"), "--test", features_file("test")]
-    said = done(capsys, "probe", *files, "--methods", "few-shot", "--draws", "1")
-    assert "(one draw, so no interval)" in said
+@pytest.mark.parametrize("scale", [float("nan"), 1e37])
+def test_features_that_nothing_can_be_fitted_to_are_refused(make_model, monkeypatch, scale):
+    def spoilt(*arguments):
+        values, labels = extract_features(*arguments)
+        return values * scale, labels
+
+    monkeypatch.setattr(probes, "extract_features", spoilt)
+    trained = TrainedModel("mine", make_model(dropout=0.0), tuple("0123456789"), None)
+    with pytest.raises(InputError, match=r"^what mine makes of digits: features that are not finite, or bey"):
+        Frozen(trained, "digits").features("test")
+
+
+def test_a_worker_that_is_killed_is_one_sentence(save_photo, make_model, tmp_path, monkeypatch):
+    def killed(*arguments, **options):
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(*arguments, **options)
+
+    for seed, name in enumerate(("cat/0.png", "dog/1.png", "cat/2.png", "dog/3.png")):
+        for part in ("train", "test"):
+            save_photo(tmp_path / part / name, seed=seed)
+    model = make_model(dropout=0.0, channels=3).eval()
+    frozen = Frozen(TrainedModel("mine", model, ("a", "b"), None), f"folder:{tmp_path}")
+    own, opened = os.getpid(), Image.open
+    monkeypatch.setattr(Image, "open", killed)
+    with pytest.raises(InputError, match=r"a process that reads photos has failed .*: expected room for it"):
+        frozen.features("test")
+
+
+@pytest.mark.parametrize("kind", ["in memory", "photos"])
+def test_images_are_enlarged_and_scaled_on_the_device(kind, save_photo, make_model, tmp_path, monkeypatch):
+    for name in ("train/cat/0.png", "train/dog/1.png", "test/cat/2.png", "test/dog/3.png"):
+        save_photo(tmp_path / name)
+    seen = []
+
+    def watched(model, batches, *_):
+        for images, labels in batches:
+            seen.append((images.device.type, labels.device.type, tuple(images.shape[-2:])))
+        return torch.zeros(1, 16), torch.zeros(1).long()
+
+    monkeypatch.setattr(probes, "extract_features", watched)
+    data, channels = ("digits", 1) if kind == "in memory" else (f"folder:{tmp_path}", 3)
+    trained = TrainedModel("mine", make_model(channels=channels), ("a", "b"), None)
+    Frozen(trained, data, image_size=16, device="meta").features("test")
+    assert seen == [("meta", "meta", (16, 16))]

@@ -180,5 +180,7 @@ def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
         assert "scales each of 3 colours in its own way ('imagenet'), and the images of digits have 1" in said
         assert "expected colour photos. Convert them, or take other weights." in said
         assert len(advice) == 1 - int(units), "that the run is in float32"
-    assert "the images of digits have 1 channel: expected colour photos" in failed(capsys, "features", *asked)
+    assert "the images of digits have 1 channel: expected colour photos" in failed(
+        capsys, "probe", *asked[:4]
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing was written"

@@ -14,7 +14,7 @@ from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
 
 RUNS = ("train", "finetune", "recipes", "study", "evaluate")
-MODELS = ("predict", "inspect", "features", "probe", "export", "cost")
+MODELS = ("predict", "inspect", "probe", "export", "cost")
 COMMANDS = [import_module(f"vit_lab.cli.{name}") for name in (*RUNS, *MODELS)]
 """The modules beside this one, in the order of the help."""
 

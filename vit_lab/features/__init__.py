@@ -1,1 +1,0 @@
-"""Features of photos, written to a file and read from it."""
