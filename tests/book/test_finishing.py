@@ -82,6 +82,27 @@ def test_what_the_theme_writes_is_put_right_once():
     assert finishing.put_right(page) == page
 
 
+def test_a_number_stays_with_what_it_counts():
+    page = finishing.together(
+        book_page('<p title="5 % x">50 % of 8 × 8, or (a + b) × 3 <b>9</b> %.</p><pre>5 %</pre>')
+    )
+    assert (
+        '<p title="5 % x">50\xa0% of 8\xa0×\xa08, or (a + b)\xa0×\xa03 <b>9</b> %.</p><pre>5 %</pre>' in page
+    )
+    assert finishing.together(page) == page
+
+
+def test_printed_sentences_may_break_and_columns_may_not():
+    def printed(text):
+        return f'<div class="output stream highlight"><div><pre>{text}</pre></div></div>'
+
+    page = book_page(printed("patches of 5: expected 4\nor 8") + printed("a    1\nb    2"))
+    sentences, columns = re.findall('<div class="(output[^"]*)"', finishing.sentences(page))
+    assert sentences == "output stream highlight sentences"
+    assert columns == "output stream highlight"
+    assert finishing.sentences(finishing.sentences(page)) == finishing.sentences(page)
+
+
 def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):
     Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
     page = book_page(

@@ -180,8 +180,8 @@ def test_the_page_says_how_often_its_models_are_right(page, book):
     page.goto(f"{book}{PAGE}")
     for name in ("tiny-imagenet", "mnist"):
         told = json.loads((PHOTOS.parent / f"{name}.json").read_text(encoding="utf-8"))
-        there, full = (f"{100 * told[part]['accuracy']:.2f} %" for part in ("page", "full_precision"))
-        text = f"{there} of 10,000 test images right (in full precision {full})"
+        there, full = (f"{100 * told[part]['accuracy']:.2f}" for part in ("page", "full_precision"))
+        text = f"{there}\xa0% of 10,000 test images right (in full precision {full}\xa0%)"
         assert text in page.locator("article").inner_text()
 
 

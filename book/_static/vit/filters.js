@@ -38,7 +38,7 @@ class Filters {
             element("div", { class: "pictures" },
                 element("div", {}, this.sheet.whole, element("div", { class: "small" }, this.photo, this.large)), this.through.whole),
             element("div", { class: "below" }, this.status, step,
-                element("p", { class: "vit-help" }, "On the left, point at a filter, drag, or use the arrow keys. On the right, point to read a value.")),
+                element("p", { class: "vit-help" }, "Point at a filter, drag, or use the arrow keys; in what comes out of it, point to read a value.")),
         );
         this.drawSheet();
     }

@@ -12,7 +12,15 @@ from sphinx.util.docutils import SphinxDirective
 from vit_book.recipes import table
 from vit_classroom.assignments.notebooks import CHAPTERS, chapter_names, read_chapter
 
-HEAD = ("Chapter", "Assumes", "To read", "To run", "Checked answers", "Questions", "In all")
+HEAD = (
+    "Chapter",
+    "In all, min",
+    "To read, min",
+    "To run, s",
+    "Checked answers (points)",
+    "Questions (points)",
+    "Assumes",
+)
 WEEK = ("Week", "In class", "Assigned", "Minutes")
 
 
@@ -82,11 +90,11 @@ def row(name: str, assumes: str) -> list[str]:
     seconds = measured_chapters()[name]["cpu"]["seconds"]
     return [
         f"{{doc}}`/notebooks/{name}`",
+        f"{minutes([name]):.0f}",
+        f"{reading_minutes(name)}",
+        f"{seconds:.0f}",
+        *(f"{len(some)} ({sum(task.points for task in some):g})" for some in (checked, asked)),
         assumes,
-        f"{reading_minutes(name)} min",
-        f"{seconds:.0f} s",
-        *(f"{len(some)}, {sum(task.points for task in some):g} points" for some in (checked, asked)),
-        f"about {minutes([name]):.0f} min",
     ]
 
 

@@ -242,7 +242,7 @@ def _ran(rows: Sequence[Row]) -> str:
     measured = "test" if rows[0].measure == "test_accuracy" else "held-out"
     said = f": {data}, {parameters} parameters, {spoken}, {minutes:,.0f} minutes in all, {measured} accuracy"
     at_an_end = [escape(label_of(row.task, row.name)) for row in rows if row.rates and not _inside(row)]
-    ends = f"; the best rate lies at an end of those tried in: {', '.join(at_an_end)}" if at_an_end else ""
+    ends = f"; the best rate lies at an end of those tried in: {'; '.join(at_an_end)}" if at_an_end else ""
     return said + ends
 
 

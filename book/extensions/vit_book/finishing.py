@@ -20,6 +20,11 @@ FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_pro
 MATHJAX_SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>\s*")
 PICTURE = re.compile(r"<img\b[^>]*>")
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+APART = re.compile(
+    r"(<(?:pre|code|script|style|svg|math)\b.*?</(?:pre|code|script|style|svg|math)>|<[^>]*>)", re.DOTALL
+)
+NUMBER = re.compile(r"(?<=\d) (?=%)|(?<=[\w)]) (?=×)|(?<=×) (?=[\w(])")
+PRINTED = re.compile(r'(<div class="output (?:text_plain|stream)[^"]*)">(.*?)</pre>', re.DOTALL)
 SEARCHES, SHOWS_CODE = re.compile('id="search-results"'), re.compile('class="highlight')
 # Which companions of the theme a page without these words does without. The icons come from web fonts, so no
 # page needs the script that would draw them a second time, with 1.5 MB.
@@ -116,6 +121,26 @@ def put_right(page: str) -> str:
     return page
 
 
+def together(page: str) -> str:
+    """Keep a number and what it belongs to on one line: "50 %", "8 × 8"."""
+    article = ARTICLE.search(page)
+    if not article:
+        return page
+    parts = APART.split(article.group())  # text, and between texts what stays as it is
+    parts[::2] = [NUMBER.sub("\N{NO-BREAK SPACE}", text) for text in parts[::2]]
+    return page[: article.start()] + "".join(parts) + page[article.end() :]
+
+
+def sentences(page: str) -> str:
+    """Mark what a cell prints where no blanks set columns apart: its long lines may break."""
+
+    def marked(found: re.Match) -> str:
+        columns = "  " in found[2] or "sentences" in found[1]
+        return found[0] if columns else found[1] + " sentences" + found[0][len(found[1]) :]
+
+    return PRINTED.sub(marked, page)
+
+
 def versions(page: str, digests: dict[str, str]) -> str:
     """Say the version of files that changed after the build named it, so that browsers fetch them anew."""
     for name, digest in digests.items():
@@ -130,7 +155,15 @@ def finish(site: Path, cache: Path) -> None:
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})
     lighten_mathjax(site / "_static")
     rename = partial(renamed_pictures, names=renamed)
-    steps = (formulas_where_they_are, drop_unused_companions, scripts_after_the_text, put_right, rename)
+    steps = (
+        formulas_where_they_are,
+        drop_unused_companions,
+        scripts_after_the_text,
+        put_right,
+        together,
+        sentences,
+        rename,
+    )
     for path in pages:
         text = path.read_text(encoding="utf-8")
         for step in steps:

@@ -14,7 +14,7 @@ from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.recipes import load_recipe
 from vit_lab.experiments.records import Row, read_rows
 
-RUN = ("run", "parameters", "epochs", "minutes", "training", "held out", "test", "aim")
+RUN = ("run", "test", "aim", "held out", "training", "epochs", "minutes", "parameters")
 TOLD = {
     "test_top5_accuracy_mean": " (Among its first five answers: {:.1%}.)",
     "test_flip_accuracy_mean": " (Averaged with mirror images: {:.1%}.)",
@@ -54,15 +54,15 @@ def run_cells(name: str, result: dict[str, Any]) -> list[str]:
     test = spread(result["test_accuracy_mean"], result["test_accuracy_std"], len(curves)) if labelled else ""
     wanted = wanted_of(result)
     measured = "loss" if "validation_loss" in wanted else "accuracy"
-    parts = ([epoch[f"{part}_{measured}"] for epoch in kept] for part in ("train", "validation"))
+    parts = ([epoch[f"{part}_{measured}"] for epoch in kept] for part in ("validation", "train"))
     return [
         f"`{name}`",
-        f"{result['parameters']:,}",
-        "; ".join(sorted(epochs)),
-        f"{result['seconds_max'] / 60:.1f}",
-        *(reached(numbers, measured) for numbers in parts),
         test,
         *([reached([number], measured) for number in wanted.values()] or [""]),
+        *(reached(numbers, measured) for numbers in parts),
+        "; ".join(sorted(epochs)),
+        f"{result['seconds_max'] / 60:.1f}",
+        f"{result['parameters']:,}",
     ]
 
 
@@ -145,16 +145,17 @@ def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
 
 
 def swept_lines(rows: Sequence[Row]) -> list[str]:
-    """Write the rates that were tried for each row, and what it reached at the best, on which images."""
+    """Write what each row reached at its best rate, on which images, and the rates that were tried."""
     cells = []
     for row in rows:
-        tried = (f"{one.rate:g}: {share(one.validation_accuracy)}" for one in row.rates)
+        tried = (f"{one.rate:g}:\N{NO-BREAK SPACE}{share(one.validation_accuracy)}" for one in row.rates)
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
         best = spread(row.mean, row.std, len(row.runs)) + lost
-        cells.append([row.task, row.name, "; ".join(tried), f"{row.chosen:g}", best])
+        cells.append([row.task, row.name, best, f"{row.chosen:g}", "; ".join(tried)])
     measured = "test" if rows[0].measure == "test_accuracy" else "held out"
-    head = ("task", "row", f"rates tried, {held_out_images(rows):,} held out", "chosen", measured)
-    return table(head, cells)
+    head = ("task", "row", measured, "rate", f"rates tried, {held_out_images(rows):,} held out")
+    first = 0 if any(row.task for row in rows) else 1
+    return table(head[first:], [line[first:] for line in cells])
 
 
 def held_out_images(rows: Sequence[Row]) -> int:
