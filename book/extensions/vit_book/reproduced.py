@@ -22,8 +22,8 @@ def tested_text() -> list[str]:
         measured = [row for row in rows if "test_accuracy" in row.runs[0].measured]
         models = sum(len(row.runs) for row in measured) or int("test_accuracy" in result)
         if models:
-            cells.append([f"`{name}`", str(models), result["date"].partition("T")[0]])
-    return table(("result", "models measured", "ended"), cells)
+            cells.append([result["date"].partition("T")[0], str(models), f"`{name}`"])
+    return table(("ended", "models measured", "result"), cells)
 
 
 def deviations_text(root: Path = ROOT) -> list[str]:
