@@ -125,3 +125,14 @@ def test_the_reference_documents_every_module_of_the_model(built):
     documented = read(built, "book/api/model")
     for path in (ROOT / "vit_from_scratch" / "model").glob("[!_]*.py"):
         assert f"module-vit_from_scratch.model.{path.stem}" in documented
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_fold_that_promises_a_result_has_one(built, name):
+    """A cell under "For the careful reader" prints or draws something; others may be code alone."""
+    page = BeautifulSoup(read(built, f"notebooks/{name}"), "html.parser")
+    for title in page.select("div.cell details.hide > summary > .collapsed"):
+        if title.get_text().startswith("For the careful reader"):
+            shown = title.find_parent("div", class_="cell").select_one(".cell_output")
+            assert shown, title.get_text()
+            assert shown.get_text(strip=True) or shown.select_one("img"), title.get_text()
