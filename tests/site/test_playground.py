@@ -9,7 +9,7 @@ from looks import settle
 from playwright.sync_api import expect
 from project_facts import ROOT
 from serve import served
-from widgets import SOON
+from widgets import SOON, Widget
 
 from vit_from_scratch.data.photos import load_photo
 from vit_from_scratch.examples import PHOTOS as EXAMPLES
@@ -24,12 +24,12 @@ CATS = {"tabby", "Egyptian cat", "Persian cat"}
 PHOTOS = ROOT / "book/_static/vit/photos"
 
 
-class Playground:
-    """The widget as a reader has it before them."""
+class Playground(Widget):
+    """The photo, its map and what the model says of it."""
 
     def __init__(self, page):
-        self.page, self.whole = page, page.locator(".vit-photo")
-        self.photo, self.map = self.whole.get_by_role("application").all()
+        super().__init__(page, ".vit-photo")
+        self.map = self.grids.nth(1)
 
     def likely(self):
         """The likeliest classes with their shares in per cent, once the newest answer has come."""
@@ -39,9 +39,6 @@ class Playground:
 
     def first(self):
         return next(iter(self.likely()))
-
-    def said(self):
-        return self.whole.locator(".vit-status").inner_text()
 
     def dimmed(self):
         return self.map.locator(".cells i").evaluate_all("all => all.map((one) => +one.style.opacity)")
@@ -56,14 +53,8 @@ class Playground:
             "aria-pressed", "true", timeout=SOON
         )
 
-    def slide(self, name, value):
-        self.whole.get_by_role("slider", name=name).fill(str(value))
-
     def middle(self, row, column):
-        """Where a patch of the map is on the screen, counted from 1."""
-        self.map.scroll_into_view_if_needed()
-        box = self.map.bounding_box()
-        return box["x"] + box["width"] * (column - 0.5) / 8, box["y"] + box["height"] * (row - 0.5) / 8
+        return super().middle(row, column, grid=1)
 
 
 def opened(page, book):

@@ -28,8 +28,8 @@ PHONE = {"width": 390, "height": 844}
 class Widget:
     """A widget as a reader has it before them."""
 
-    def __init__(self, page, name):
-        self.page, self.whole = page, page.locator(f"#vit-{name}")
+    def __init__(self, page, selector):
+        self.page, self.whole = page, page.locator(selector)
         self.grids = self.whole.get_by_role("application")
 
     def said(self):
@@ -55,4 +55,4 @@ def come_near(page, book, name):
     settle(page)
     page.locator(f"#vit-{name}").scroll_into_view_if_needed()
     expect(page.locator(f"#vit-{name} .vit-status")).to_have_text(re.compile(r"\w"), timeout=SOON)
-    return Widget(page, name)
+    return Widget(page, f"#vit-{name}")
