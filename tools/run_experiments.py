@@ -38,8 +38,8 @@ PLANNED = {
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
 
-`fold_causes` and `transfer_longer`, with hours on Tiny-ImageNet, `data_hunger` and `hybrids_by_cost`, with
-some fifty runs each, want a GPU and are not among them.
+`fold_causes` and `transfer_longer`, with hours on Tiny-ImageNet, and `data_hunger`, `data_hunger_tiny` and
+`hybrids_by_cost`, with some fifty runs each, want a GPU and are not among them.
 """
 
 
