@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from vit_lab.experiments.recipes import recipe_rows
 
-NUMBER = re.compile(r"[-+\u2212]?\d")
+NUMBER = re.compile(r"[-+\u2212]?\d(?!.*, )")  # a list of them is none
 BRACKETS = re.compile(r"\([^()]*\)")
 
 
