@@ -163,26 +163,26 @@ export function bars(label) {
  */
 export function picker(folder, names, came, refused) {
     const square = [1, 0.5, 0.5];
-    let bitmap = null, wanted = null;
+    let bitmap = null, wanted;
     const cut = (anew) => bitmap && came(cutSquare(bitmap, square), anew);
-    const open = async (address, button = null) => {
-        const asked = wanted = {};
+    const open = async (address, button) => {
         let opened;
+        wanted = address;
         try {
             opened = await openPicture(address);
         } catch {
             refused("This picture cannot be read: expected a JPEG, PNG or WebP file.");
             return;
         }
-        if (asked !== wanted) return; // another was chosen meanwhile
+        if (address !== wanted) return; // another was chosen
         bitmap = opened;
         ours.forEach((one) => one.setAttribute("aria-pressed", one === button));
         cut(true);
     };
-    const ours = names.map((name) => {
-        const button = element("button", { type: "button", click: () => open(`${folder}/${name}.jpg`, button) }, name);
-        return button;
-    });
+    const address = (name) => `${folder}/${name}.jpg`;
+    const ours = names.map((name) => element(
+        "button", { type: "button", click: ({ target }) => open(address(name), target) }, name,
+    ));
     const own = () => file.files[0] && open(URL.createObjectURL(file.files[0]));
     const file = element("input", { type: "file", accept: "image/*", change: own });
     const cuts = [["size of the square", 0.2], ["from left to right", 0], ["from top to bottom", 0]].map(
@@ -191,7 +191,7 @@ export function picker(folder, names, came, refused) {
             (value) => { square[i] = value; cut(false); },
         ),
     );
-    open(`${folder}/${names[0]}.jpg`, ours[0]);
+    open(address(names[0]), ours[0]);
     return [
         element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
             element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file)),
