@@ -36,6 +36,7 @@ ONLY_WITH = {
     "search-results.js": SEARCHES,
     "sphinx-design.min.css": re.compile(r'class="[^"]*\bsd-'),
     "design-tabs.js": re.compile(r'class="[^"]*\bsd-tab'),
+    "claims.css": re.compile('class="claims'),
     "clipboard.min.js": SHOWS_CODE,
     "copybutton.js": SHOWS_CODE,
     "copybutton.css": SHOWS_CODE,
