@@ -5,6 +5,7 @@ import re
 import pytest
 from project_facts import ROOT
 from vit_book.assigned import minutes, week
+from vit_book.recipes import table
 
 from vit_classroom.assignments.notebooks import chapter_names
 
@@ -26,6 +27,11 @@ def test_the_table_of_how_to_says_what_each_course_costs():
     assert (
         f"| plan hours | {hours[0]}, {hours[1]} and {hours[2]} for a student in a course of 4, 8 and" in PAGE
     )
+
+
+def test_numbers_end_at_the_right_and_lists_of_chapters_do_not():
+    rows = [("3", "1,200", "2, softmax"), ("5", "7 s", "1, 2, 3"), ("9", "", "8")]
+    assert table(("chapter", "photos", "assumes"), rows)[1] == "| --- | ---: | --- |"
 
 
 def test_each_course_is_as_long_as_it_says_and_repeats_nothing():

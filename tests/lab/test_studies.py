@@ -145,6 +145,22 @@ def test_fewer_than_one_at_once_are_refused(page, capsys):
     assert "--at-once = 0: expected 1 or more" in said
 
 
+@pytest.mark.parametrize("setting", ["data.train_size=20", "model.dim=8", "train.learning_rate=0.1"])
+def test_a_setting_that_tasks_rows_or_rates_decide_is_not_passed_over_in_silence(page, setting, capsys):
+    said = failed(capsys, *page.write(SWEPT).command(), "--set", setting)
+    name, value = setting.split("=")
+    assert f"--set {name} = {value}: expected a setting that the study leaves to --set; change" in said
+
+
+def test_a_setting_that_some_rows_decide_can_be_set_for_the_others(page):
+    assert main([*page.write(TRIED).command(), "--set", "model.dim=4"]) == 0
+    assert [row["config"]["model"]["dim"] for row in json.loads(page.results.read_text())["rows"]] == [
+        4,
+        16,
+        16,
+    ]
+
+
 def test_a_study_without_test_never_touches_the_test_images(page, monkeypatch):
     batches = ImageData.batches
 

@@ -117,6 +117,14 @@ def test_what_the_page_says_of_its_photos(playground):
     assert 60 < found["obelisk"] < 70
 
 
+def test_of_two_photos_pressed_in_haste_the_later_is_shown(page, playground):
+    page.route("**/coffee.jpg", lambda route: (page.wait_for_timeout(1000), route.continue_()))
+    playground.press("coffee")
+    playground.pick("rocket")
+    page.wait_for_timeout(2000)  # the coffee has come
+    assert playground.first() == "obelisk"
+
+
 def test_breaking_it_does_what_the_page_says(playground):
     without = playground.whole.get_by_label("without positions")
     shuffled = playground.whole.get_by_label("patches shuffled")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_from_scratch.settings import merged, require
+from vit_from_scratch.settings import flattened, merged, require
 from vit_lab.cli.options import add_command, add_shared, chosen_device, parse_assignments, refuse_file
 from vit_lab.cli.training import Results, add_places, affordable
 from vit_lab.experiments.study import Study, load_study, study_names
@@ -41,8 +41,12 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Carry out `vit study`."""
-    study = load_study(options.study)
-    study = replace(study, changes=merged(study.changes, parse_assignments(options.set)))
+    study, asked = load_study(options.study), parse_assignments(options.set)
+    decided = decided_settings(study)
+    for name, value in flattened(asked).items():
+        expected = "a setting that the study leaves to --set; change this one in a copy of its file"
+        require(name not in decided, f"--set {name}", value, expected)
+    study = replace(study, changes=merged(study.changes, asked))
     folder = options.out or Path("runs") / study.name
     refuse_file(folder)
     require(options.at_once >= 1, "--at-once", options.at_once, "1 or more")
@@ -54,6 +58,12 @@ def run(options: argparse.Namespace) -> None:
     place = Place(options.data_dir, device, print, at_once=options.at_once)
     results.write(run_study(study, folder, place, report, results.rows))
     print(f"summary: {folder / 'summary.json'}")
+
+
+def decided_settings(study: Study) -> set[str]:
+    """Return the settings that every row has from itself, its task or the rates, whatever lies below them."""
+    each = [{*flattened(study.tasks.get(one.task, {})), *flattened(one.changes)} for one in study.variants()]
+    return set.intersection(*each) | ({"train.learning_rate"} if study.rates else set())
 
 
 def affordable_study(study: Study, options: argparse.Namespace, device: str) -> Study:
