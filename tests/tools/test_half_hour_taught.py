@@ -1,0 +1,101 @@
+"""A ViT taught by a CNN in the same half hour: its targets, its clock, and that the same command goes on."""
+
+import json
+from dataclasses import replace
+
+import half_hour_cnn
+import half_hour_taught
+import pytest
+import torch
+from test_half_hour_cnn import photos
+from torch import nn
+
+from vit_from_scratch.data import DataConfig
+from vit_from_scratch.data.dataset import ImageData
+from vit_lab import load_result, read_rows
+
+
+@pytest.fixture
+def data():
+    parts = [tensor for seed, count in enumerate((256, 40, 40)) for tensor in photos(count, seed)]
+    return ImageData(DataConfig("cifar10"), *parts, class_names=tuple("abcdefghij"))
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, data):
+    monkeypatch.setattr(half_hour_taught, "open_dataset", lambda config, folder: data)
+    seeds = []
+
+    def trained(data, config):
+        seeds.append(config.seed)
+        return real(data, config)
+
+    real = half_hour_cnn.trained
+    monkeypatch.setattr(half_hour_cnn, "trained", trained)
+
+    def run(*words):
+        seeds.clear()
+        out, result = tmp_path / "out.json", tmp_path / "result.json"
+        places = ["--data-dir", "DEST", "--out", out, "--results", result]
+        monkeypatch.setattr("sys.argv", ["half_hour_taught.py", *map(str, places), *words])
+        half_hour_taught.main()
+        return list(seeds), json.loads(result.read_text())
+
+    return run
+
+
+def test_a_target_is_half_label_and_half_teacher():
+    logits = torch.randn(5, 10, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([0, 3, 3, 9, 1])
+    targets = half_hour_taught.taught_targets(lambda images: logits, torch.zeros(5, 3, 32, 32), labels)
+    for target, row, label in zip(targets, logits, labels, strict=True):
+        said = row.exp() / row.exp().sum()
+        for kind in range(10):
+            assert target[kind].item() == pytest.approx(
+                0.5 * float(kind == label) + 0.5 * said[kind].item(), abs=1e-6
+            )
+
+
+def test_a_student_learns_what_its_teacher_says_of_each_photo(data):
+    class Certain(nn.Module):
+        """Sure of class 7, whatever it sees, and of which size that was."""
+
+        def forward(self, images):
+            sides.append(images.shape[-1])
+            return 20.0 * nn.functional.one_hot(torch.full((len(images),), 7), 10)
+
+    sides = []
+    recipe = half_hour_taught.recipe_of(6, 0)
+    recipe = replace(recipe, train=replace(recipe.train, warmup_steps=0))
+    model, history = half_hour_taught.taught(Certain(), data, recipe)
+    said = model.eval()(data.normalise(data.test_images.float())).softmax(dim=1).mean(dim=0)
+    assert said.argmax() == 7
+    assert said[7].item() == pytest.approx(0.55, abs=0.1)  # half of the teacher's certainty, and its share of labels
+    assert set(sides) == {32}, "the teacher sees photos of full size, also where the ViT's are small"
+    assert [epoch.epoch for epoch in history] == list(range(1, 7))
+    assert min(epoch.seconds for epoch in history) > 0
+
+
+def test_both_are_measured_and_the_teachers_time_counts(run):
+    seeds, result = run("--epochs", "2", "--teacher-epochs", "1")
+    assert seeds == [0]
+    taught, teacher = read_rows(result)
+    assert (taught.name, teacher.name) == (half_hour_taught.NAME, half_hour_taught.TEACHER)
+    assert {row.measure for row in (taught, teacher)} == {"test_accuracy"}
+    own = sum(epoch["seconds"] for epoch in taught.runs[0].curve)
+    lessons = sum(epoch["seconds"] for epoch in teacher.runs[0].curve)
+    assert taught.runs[0].seconds == pytest.approx(own + lessons)
+    assert teacher.runs[0].seconds == pytest.approx(lessons)
+    assert taught.config["train"]["label_smoothing"] == 0
+    assert teacher.config["train"]["optimiser"] == "sgd"
+
+
+def test_the_same_command_runs_nothing_again_and_another_seed_alone(run):
+    small = ("--epochs", "1", "--teacher-epochs", "1")
+    _, before = run(*small)
+    seeds, after = run(*small)
+    assert seeds == []
+    assert after == before
+    seeds, more = run(*small, "--seeds", "0", "1")
+    assert seeds == [1]
+    assert [row.seeds for row in read_rows(more)] == [[0, 1], [0, 1]]
