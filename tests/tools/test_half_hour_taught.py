@@ -12,7 +12,7 @@ from torch import nn
 
 from vit_from_scratch.data import DataConfig
 from vit_from_scratch.data.dataset import ImageData
-from vit_lab import load_result, read_rows
+from vit_lab import read_rows
 
 
 @pytest.fixture
@@ -70,7 +70,8 @@ def test_a_student_learns_what_its_teacher_says_of_each_photo(data):
     model, history = half_hour_taught.taught(Certain(), data, recipe)
     said = model.eval()(data.normalise(data.test_images.float())).softmax(dim=1).mean(dim=0)
     assert said.argmax() == 7
-    assert said[7].item() == pytest.approx(0.55, abs=0.1)  # half of the teacher's certainty, and its share of labels
+    # half of the teacher, and its share of the labels
+    assert said[7].item() == pytest.approx(0.55, abs=0.1)
     assert set(sides) == {32}, "the teacher sees photos of full size, also where the ViT's are small"
     assert [epoch.epoch for epoch in history] == list(range(1, 7))
     assert min(epoch.seconds for epoch in history) > 0
