@@ -21,8 +21,8 @@ RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 PLANNED = {
     "depth_width_rates": 45,
     "depth_width": 50,
-    "small_data_rates": 40,
-    "small_data": 150,
+    "small_data_rates": 15,
+    "small_data": 110,
     "small_data_without": 110,
     "transfer_scans": 12,
     "transfer_photos": 130,
@@ -34,7 +34,7 @@ PLANNED = {
     "patch_size": 40,
     "label_smoothing": 20,
     "resnet_optimiser": 35,
-    "scaling": 28,
+    "scaling": 60,
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
 
