@@ -120,3 +120,9 @@ def test_without_blocks_it_is_a_resnet():
     features = torch.nn.functional.layer_norm(model.patch_embedding(images), (16,), eps=1e-6).mean(1)
     assert torch.allclose(model(images), features @ head.weight.T + head.bias, atol=1e-6)
     assert count_parameters(model) == sum(p.numel() for p in model.parameters())
+    assert model(images, return_intermediates=True)[1]["layers"] == []
+
+
+def test_a_class_token_without_blocks_is_refused():
+    with pytest.raises(InputError, match=r"model\.depth = 0: expected at least 1 with pool='cls'"):
+        replace(SMALL, depth=0)

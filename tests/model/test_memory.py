@@ -43,6 +43,7 @@ PLAIN = [
     {"position": "none", "gelu": "tanh"},
     {"representation_size": 20, "qkv_bias": False},
     {"initialisation": "mimetic"},
+    {"qk_norm": True},
 ]
 
 

@@ -248,9 +248,11 @@ def test_relative_positions_tell_places_apart_and_refuse_another_size():
     images = torch.randn(1, 3, 12, 12)
     assert not torch.allclose(model(images), model(images.flip(-1)))
     assert not torch.allclose(model(images), stirred(replace(SMALL, position="none", image_size=12))(images))
-    model.resize_input(8)
+    with pytest.raises(InputError, match="image_size 8 with relative positions: expected 12"):
+        model.resize_input(8)
+    assert model.image_shape == (12, 12)
     with pytest.raises(InputError, match="5 tokens: expected 10, since relative positions"):
-        model(images[..., :8, :8])
+        model.encoder(torch.randn(1, 5, 8))
 
 
 def test_operations_of_relative_attention_are_counted():

@@ -145,14 +145,28 @@ def test_the_weights_that_do_not_fit_are_named(pretrained, changes, said):
     assert "state_dict" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("changes", [{"heads": 4}, {"heads": 5}, {"position": "none"}])
+@pytest.mark.parametrize("changes", [{"heads": 4}, {"heads": 5}, {"position": "none"}, {"qk_norm": True}])
 def test_changes_that_leave_the_weights_no_meaning_are_refused(changes):
     """Every weight would keep its shape."""
     config = ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="sincos_2d")
-    (key, given), learnt = *changes.items(), {"heads": 2, "position": "sincos_2d"}
+    (key, given), learnt = *changes.items(), {"heads": 2, "position": "sincos_2d", "qk_norm": False}
     message = rf"do not fit model\.{key} = {given!r}: expected {learnt[key]!r}, .*were learnt\. Leave it out"
     with pytest.raises(InputError, match=message):
         adapted(VisionTransformer(config), 16, 10, **changes)
+
+
+def test_positions_are_not_added_elsewhere_than_they_were_learnt(pretrained):
+    with pytest.raises(InputError, match=r"model\.position_at = 'every_layer_shared': expected 'stem'"):
+        adapted(pretrained, 16, 10, position_at="every_layer_shared")
+
+
+def test_relative_positions_keep_their_size():
+    model = VisionTransformer(
+        ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="relative")
+    )
+    assert adapted(model, 16, 5).head.out_features == 5
+    with pytest.raises(InputError, match=r"image_size = 32 for a model with relative positions: expected 16"):
+        adapted(model, 32, 5)
 
 
 def test_a_table_that_says_what_the_model_has_is_taken(pretrained):

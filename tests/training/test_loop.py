@@ -232,6 +232,14 @@ def test_a_shift_past_the_image_is_refused(make_model, few_digits, short):
         train(make_model(), few_digits, far)
 
 
+def test_a_shift_is_one_of_the_stored_images(make_model, few_digits, short):
+    """They are shifted before they are brought to the size that the model takes."""
+    data = replace(few_digits, config=replace(few_digits.config, image_size=16))
+    far = replace(short, augmentation=Augmentation(shift=8))
+    with pytest.raises(InputError, match=r"shift = 8: expected fewer pixels than the images' side, 8"):
+        train(make_model(image_size=16), data, far)
+
+
 def test_a_batch_larger_than_the_data_is_one_step(make_model, few_digits, short):
     assert train(make_model(), few_digits, replace(short, batch_size=500))[-1].step == 4
 

@@ -8,13 +8,15 @@ import torch
 import torch.nn.functional as F
 from stopping import AtStep, Stop, without_time, without_validation
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.overrides import TorchFunctionMode
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
 from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
 from vit_from_scratch.training.loop import train_step
-from vit_from_scratch.training.state import TrainingState
+from vit_from_scratch.training.state import MovingAverage, TrainingState
 from vit_lab import runs
 
 WIDE = {
@@ -84,6 +86,45 @@ def test_the_average_is_the_one_of_its_formula(make_model, few_digits, short):
     for weight in seen[1:]:
         expected = 0.8 * expected + 0.2 * weight
     assert torch.allclose(model.head.weight, expected, atol=1e-6)
+
+
+def test_the_average_is_torchs_buffers_included():
+    """Which sends a number to the device in every step, and a GPU waits for it."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    ours = MovingAverage(model, 0.9)
+    theirs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
+    for _ in range(5):
+        with torch.no_grad():
+            model[0].weight.add_(torch.randn(4, 3))
+        model(torch.randn(8, 3))
+        ours.update_parameters(model)
+        theirs.update_parameters(model)
+    ours, theirs = ours.state_dict(), theirs.state_dict()
+    assert list(ours) == list(theirs)
+    count = "module.1.num_batches_tracked"
+    assert ours.pop(count) == 5, "batches seen are counted, not averaged"
+    theirs.pop(count)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_the_average_sends_nothing_to_the_models_device(make_model):
+    sent = []
+
+    class Noted(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            found = func(*args, **(kwargs or {}))
+            if func is torch.Tensor.to and found.device != args[0].device:
+                sent.append(args[0])
+            return found
+
+    model = make_model().to("meta")
+    average = MovingAverage(model, 0.9)
+    average.update_parameters(model)  # the first one copies
+    with Noted():
+        average.update_parameters(model)
+    assert sent == []
+    assert average.n_averaged == 2
 
 
 def by_heart(data):
@@ -276,6 +317,31 @@ def test_each_layer_below_gets_a_share_of_the_rate_above():
     assert {name: rates[named[name]] for name in expected} == {
         name: pytest.approx(both) for name, both in expected.items()
     }
+
+
+def test_a_hybrids_layers_are_its_blocks_and_not_its_stages():
+    stem = {"kind": "resnet", "width": 8, "layers": (1, 1, 1), "root_stride": 1}
+    model = build_model("Ti/4", image_size=8, num_classes=3, depth=2, stem=stem)
+    config = TrainConfig(optimiser="adamw", learning_rate=0.1, layer_decay=0.5)
+    rates = {
+        parameter: group["lr"]
+        for group in build_optimiser(model, config).param_groups
+        for parameter in group["params"]
+    }
+    assert {rates[one] for one in model.patch_embedding.parameters()} == {0.1 / 8}
+    assert {rates[one] for one in model.encoder.blocks[1].parameters()} == {0.1 / 2}
+    assert rates[model.head.weight] == 0.1
+
+
+def test_the_rate_that_is_logged_is_the_whole_one(make_model, few_digits, short):
+    changes = {"optimiser": "adamw", "learning_rate": 0.01, "warmup_steps": 0, "schedule": "linear"}
+    config = replace(short, **changes)
+    plain, by_layer = (
+        [epoch.learning_rate for epoch in train(make_model(), few_digits, replace(config, layer_decay=share))]
+        for share in (1.0, 0.5)
+    )
+    assert by_layer == pytest.approx(plain)
+    assert 0 < plain[-1] < plain[0] < 0.01
 
 
 def test_a_share_by_layer_wants_blocks_and_another_optimiser_than_muon():

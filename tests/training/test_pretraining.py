@@ -191,7 +191,9 @@ def test_a_folder_holds_the_vit_alone_and_the_whole_module_beside_it(finished, c
     assert sorted(os.listdir(folder)) == names
     assert f'objective = "{model.objective}"' in (folder / "config.toml").read_text()
     vit = load_checkpoint(folder / "model.safetensors")
+    before = torch.get_rng_state()
     whole = load_pretraining(folder / "pretraining.safetensors")
+    assert torch.equal(torch.get_rng_state(), before), "nothing is drawn"
     assert torch.equal(weights(vit), weights(model.vit))
     assert torch.equal(weights(whole), weights(model))
     assert (type(whole), whole.settings, whole.normalise) == (type(model), model.settings, model.normalise)

@@ -46,6 +46,11 @@ class DataSet(ABC):
     def image_shape(self) -> tuple[int, int, int]:
         """The shape of an image as a model gets it, (C, H, W)."""
 
+    @property
+    def augmented_sides(self) -> tuple[int, int]:
+        """The sides (H, W) of the images that augmentation changes."""
+        return self.image_shape[1:]
+
     @abstractmethod
     def size_of(self, part: Part) -> int:
         """Return the number of images in a part."""
@@ -115,6 +120,12 @@ class ImageData(DataSet):
         channels, *sides = self.train_images.shape[1:]
         height, width = [self.config.image_size] * 2 if self.config.image_size else sides
         return channels, height, width
+
+    @property
+    def augmented_sides(self) -> tuple[int, int]:
+        """The sides (H, W) of the stored images, which are changed before they are brought to size."""
+        height, width = self.train_images.shape[2:]
+        return height, width
 
     def size_of(self, part: Part) -> int:
         """Return the number of images in a part."""

@@ -132,6 +132,8 @@ class ViTConfig:
                 "pool='cls' reads the class token, but class_token=False leaves none: "
                 "set pool='gap' or class_token=True."
             )
+        expected = "at least 1 with pool='cls', as the class token sees no patch without a block"
+        require(self.depth > 0 or self.pool == "gap", "model.depth", self.depth, expected)
         self.stem.check_patch_size(self.patch_size)
         learned = self.position in ("learned", "learned_2d")
         expected = f"'stem' with position={self.position!r}, since only learned positions are added again"

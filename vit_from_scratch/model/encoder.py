@@ -30,7 +30,7 @@ class Mlp(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform weights and N(0, 1e-6) biases, as in the reference code."""
+        """Xavier-uniform weights and normal biases of standard deviation 1e-6, as in the reference code."""
         for layer in (self.hidden, self.output):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.normal_(layer.bias, std=1e-6)
@@ -88,9 +88,11 @@ class Encoder(nn.Module):
 
         In `intermediates` it leaves, layer by layer, ``"attention"`` (B, h, T, T) and ``"layers"`` (B, T, D).
         """
+        if intermediates is not None:
+            intermediates |= {"attention": [], "layers": []}
         for block in self.blocks:
             tokens, weights = block(tokens, return_weights=intermediates is not None)
             if intermediates is not None:
-                intermediates.setdefault("attention", []).append(weights)
-                intermediates.setdefault("layers", []).append(tokens)
+                intermediates["attention"].append(weights)
+                intermediates["layers"].append(tokens)
         return self.norm(tokens)

@@ -96,7 +96,7 @@ def activation_memory(
         checkpointing: whether blocks are checkpointed, as by ``torch.utils.checkpoint``.
 
     Raises:
-        InputError: an unknown name, no image, or another stem than plain patches.
+        InputError: an unknown name, no image, relative positions, or another stem than plain patches.
     """
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
@@ -106,6 +106,10 @@ def activation_memory(
     if config.stem.kind != "patch":
         raise InputError(
             f"stem={config.stem.kind!r}: expected 'patch', as the memory of other stems is not worked out."
+        )
+    if config.position == "relative":
+        raise InputError(
+            "position='relative': expected another form, as the memory of this one is not worked out."
         )
     size = PRECISIONS[precision]
     block, end = block_activations(config, size, attention), end_activations(config, size)
@@ -131,6 +135,9 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
     if config.dropout:
         values += tokens * (2 * dim + hidden)  # masks
     statistics = 4 * tokens  # mean and standard deviation, for two norms, in float32
+    if config.qk_norm:
+        values += tokens * dim * (3 if size == 4 else 4)  # as they were; in bfloat16 q, k in float32
+        statistics += 2 * tokens * config.heads
     if attention == "explicit":
         values += config.heads * tokens**2  # the weights A
     else:

@@ -112,7 +112,7 @@ class Positions(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Positions N(0, 0.02), as in the reference code."""
+        """Normal positions of standard deviation 0.02, as in the reference code."""
         for name in ("position", "row_position", "column_position"):
             if hasattr(self, name):
                 nn.init.normal_(getattr(self, name), std=0.02)

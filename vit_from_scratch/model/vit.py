@@ -59,6 +59,11 @@ class VisionTransformer(nn.Module):
                 f"image_size {image_size}: expected the proportions of {self.config.image_shape}, which the "
                 "model was built for; crop or resize the images."
             )
+        if self.config.position == "relative" and config.grid != self.config.grid:
+            raise InputError(
+                f"image_size {image_size} with relative positions: expected {self.config.image_size}, the "
+                "size for which they are learnt; resize the images."
+            )
         self.image_shape = config.image_shape
 
     @overload

@@ -199,7 +199,7 @@ def answers(photo: Tensor, chances: Tensor, names: Sequence[str], count: int = 5
         )
     _, axes = plt.subplots(1, 2, figsize=(6.4, 2.6), width_ratios=(1, 1.2))
     image(photo, axes[0])
-    values, places = chances.detach().cpu().topk(min(count, len(names)))
+    values, places = chances.detach().cpu().float().topk(min(count, len(names)))
     bars = axes[1].barh(range(len(places)), 100 * values.numpy(), height=0.7)
     axes[1].bar_label(bars, [f"{value:.0%}" for value in values], padding=4, color=GREY)
     axes[1].set_yticks(range(len(places)), [names[int(place)] for place in places])

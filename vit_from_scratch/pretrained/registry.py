@@ -140,7 +140,7 @@ def _shipped_file(name: str) -> AbstractContextManager[Path]:
 
 
 def input_scaling(name: str) -> Normalisation:
-    """Return what maps bytes (B, 3, H, W) to what a trained model takes; an `InputError` for another name."""
+    """Return what maps bytes (B, C, H, W) to what a trained model takes; an `InputError` for another name."""
     return NORMALISATIONS["half" if is_shipped(name) else RELEASES[name].scaling]
 
 

@@ -101,9 +101,10 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
     Raises:
         InputError: there is no batch.
     """
+    device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(MEASURING_SEED)
     with evaluating(model):
-        outcomes = [model(images, generator) for images, _ in batches]
+        outcomes = [model(images.to(device), generator) for images, _ in batches]
     if not outcomes:
         raise InputError(NOTHING)
     whole = Outcome.of_all(outcomes)

@@ -118,7 +118,8 @@ def few_shot_accuracy(
         class_names: K names, in the order of the labels; without them K is the largest training label plus 1.
 
     Raises:
-        InputError: what `check_shots` refuses, no penalty, or features and labels that do not fit.
+        InputError: what `check_shots` refuses, a penalty that is not above 0, or features and labels that do
+            not fit.
     """
     classes = check_shots(train[1], shots, draws, class_names)
     for (features, labels), name in ((train, "training"), (test, "test")):
@@ -129,6 +130,7 @@ def few_shot_accuracy(
             f"features of {train[0].shape[1]} and of {test[0].shape[1]} values: expected those of one model "
             "and layer on both sides."
         )
+    train, test = ((features, labels.to(features.device)) for features, labels in (train, test))
     inputs, measured = standardised(train[0], test[0])
     generator = torch.Generator().manual_seed(seed)
     accuracies = []
@@ -178,6 +180,7 @@ def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
 
 def _centred(features: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return features (N, D) and targets of -1 and 1 (N, K) less their means, and these, in float64."""
-    inputs, targets = features.double(), 2 * F.one_hot(labels.long(), classes).double() - 1
+    inputs, known = features.double(), F.one_hot(labels.to(features.device).long(), classes)
+    targets = 2 * known.double() - 1
     centre, offset = inputs.mean(dim=0), targets.mean(dim=0)  # (D,), (K,)
     return inputs - centre, targets - offset, centre, offset

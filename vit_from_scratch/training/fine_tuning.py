@@ -13,7 +13,7 @@ from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
 
-SHAPELESS = ("heads", "position")
+SHAPELESS = ("heads", "position", "position_at", "qk_norm")
 """Fields of `ViTConfig` that may leave every weight its shape, and never its meaning. Others that change no
 shape, such as `dropout` or `gelu`, leave a trained model much as it is."""
 
@@ -68,6 +68,11 @@ def adapted(
                 "with which they were learnt. Leave it out."
             )
     config = replace(model.config, **decided, **changes)
+    if config.position == "relative" and config.grid != model.config.grid:
+        raise InputError(
+            f"image_size = {image_size} for a model with relative positions: expected "
+            f"{model.config.image_size}, the size for which they were learnt. Resize the images."
+        )
     grey = config.channels == 1 and model.config.stem.kind == "patch"
     if not grey and config.channels != model.config.channels:
         raise InputError(

@@ -41,7 +41,7 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
             f"data.normalisation = {data.config.normalisation!r} has {len(data.normalise.mean)} colours and "
             f"{data.config.name} {data.image_shape[0]}: expected 'half'."
         )
-    smallest = min(data.image_shape[1:])
+    smallest = min(data.augmented_sides)
     expected = f"fewer pixels than the images' side, {smallest}"
     for name in ("shift", "jitter"):
         pixels = getattr(config.augmentation, name)

@@ -37,7 +37,8 @@ def train(
     """Train a model, in place, on the device that it is on.
 
     The randomness of an epoch comes from the seed and the epoch's number alone, so a run that was stopped
-    after any epoch and resumed ends with the same weights, to the bit, as one that was not.
+    after any epoch and resumed ends with the same weights as one that was not: to the bit on a CPU, and on a
+    GPU but for the order in which some of its kernels add.
     (`vit_lab.runs.train` keeps a run in a folder, resumes it, or trains in several processes.)
 
     Args:

@@ -130,7 +130,7 @@ class MaskedAutoencoder(SelfSupervised):
         batch, _, width = visible.shape
         masks = self.mask_token.to(visible.dtype).expand(batch, grid[0] * grid[1], width)
         places = self._visible(which)[..., None].expand(-1, -1, width)
-        position = sincos_2d(grid, width, device="cpu").to(visible)  # (N, width)
+        position = sincos_2d(grid, width, device=visible.device).to(visible.dtype)  # (N, width)
         patches = masks.scatter(1, places, visible) + position
         return self.to_pixels(self._split(self.decoder(torch.cat([first, patches], dim=1)))[1])
 

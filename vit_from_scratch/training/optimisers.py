@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_deca
     Raises:
         InputError: a model without blocks.
     """
+    vit = getattr(model, "vit", model)
     stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    if not stacks:
+    # a hybrid's stem is a stack, too
+    blocks = vit.encoder.blocks if isinstance(vit, VisionTransformer) else max(stacks, key=len, default=())
+    if not len(blocks):
         raise InputError(
             f"layer_decay = {layer_decay} for a {type(model).__name__}: expected a model with blocks; set 1."
         )
-    blocks = max(stacks, key=len)
     top = len(blocks) + 1
     layer = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
     below = 0

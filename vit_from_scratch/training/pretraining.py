@@ -8,13 +8,13 @@ import json
 import os
 from pathlib import Path
 
-import torch
 from safetensors.torch import save as serialise
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.files import write_atomically, writing
 from vit_from_scratch.model.checkpoints import config_of_checkpoint, misfits, read_safetensors
+from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.masked_autoencoding import MaskedAutoencoder
 from vit_from_scratch.training.masked_patches import MaskedPatchPrediction
@@ -85,12 +85,11 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
             **{key: tuple(map(float, some)) for key, some in about["normalise"].items()}
         )
         config = config_of_checkpoint(path, json.dumps(about["vit_config"]))
-        with torch.device("meta"):  # no memory yet: shapes are compared first
-            expected = task(VisionTransformer(config), normalise, **settings).state_dict()
+        with shapes_only():  # no memory yet: shapes are compared first
+            module = task(VisionTransformer(config), normalise, **settings)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.") from None
-    if problems := misfits(tensors, expected):
+    if problems := misfits(tensors, module.state_dict()):
         raise InputError(f"{path} does not fit its own settings ({problems}): expected {OURS}.")
-    module = task(VisionTransformer(config), normalise, **settings)
-    module.load_state_dict(tensors)
+    module.load_state_dict({name: tensor.float().clone() for name, tensor in tensors.items()}, assign=True)
     return module.eval()

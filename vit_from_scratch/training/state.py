@@ -58,6 +58,29 @@ class EpochMetrics:
     seconds: float
 
 
+class MovingAverage(AveragedModel):
+    """The exponential moving average of a model's weights and buffers, which no GPU waits for.
+
+    torch's own sends the count of its updates to the device in every step.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        super().__init__(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+
+    def update_parameters(self, model: nn.Module) -> None:
+        """Move towards a model; the first time, become equal to it."""
+        if not self.n_averaged:  # it stays on the CPU
+            return super().update_parameters(model)
+        own, new = ([*one.parameters(), *one.buffers()] for one in (self.module, model))
+        pairs = [(mine.detach(), its.detach()) for mine, its in zip(own, new, strict=True)]
+        numbers = [pair for pair in pairs if pair[0].is_floating_point()]
+        self.multi_avg_fn(*map(list, zip(*numbers, strict=True)), None)
+        for count, its in (pair for pair in pairs if not pair[0].is_floating_point()):
+            count.copy_(its)
+        self.n_averaged += 1
+        return None
+
+
 @dataclass(eq=False)
 class TrainingState:
     """Everything that a step changes; callbacks read it, and a checkpoint holds it.
@@ -92,8 +115,7 @@ class TrainingState:
     def __post_init__(self) -> None:
         """Begin the moving average."""
         if self.config.average_decay and self.average is None:
-            decay = get_ema_multi_avg_fn(self.config.average_decay)
-            self.average = AveragedModel(self.model, multi_avg_fn=decay, use_buffers=True)
+            self.average = MovingAverage(self.model, self.config.average_decay)
 
     @cached_property
     def network(self) -> nn.Module:
@@ -162,8 +184,9 @@ class TrainingState:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the last step."""
-        return self.optimiser.param_groups[0]["lr"]
+        """The rate of the last step, where the settings give a layer the whole one."""
+        group = self.optimiser.param_groups[0]
+        return self.config.learning_rate * group["lr"] / group["base_lr"]
 
 
 class Callback:
