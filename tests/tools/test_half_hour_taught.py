@@ -28,10 +28,15 @@ def run(monkeypatch, tmp_path, data):
 
     def trained(data, config):
         seeds.append(config.seed)
-        return real(data, config)
+        return real(data, replace(config, threads=1))
 
-    real = half_hour_cnn.trained
+    def recipe_of(epochs, seed):
+        recipe = whole(epochs, seed)
+        return replace(recipe, train=replace(recipe.train, threads=1))
+
+    real, whole = half_hour_cnn.trained, half_hour_taught.recipe_of
     monkeypatch.setattr(half_hour_cnn, "trained", trained)
+    monkeypatch.setattr(half_hour_taught, "recipe_of", recipe_of)
 
     def run(*words):
         seeds.clear()
@@ -66,7 +71,7 @@ def test_a_student_learns_what_its_teacher_says_of_each_photo(data):
 
     sides = []
     recipe = half_hour_taught.recipe_of(8, 0)
-    recipe = replace(recipe, train=replace(recipe.train, warmup_steps=0))
+    recipe = replace(recipe, train=replace(recipe.train, warmup_steps=0, threads=1))
     model, history = half_hour_taught.taught(Certain(), data, recipe)
     said = model.eval()(data.normalise(data.test_images.float())).softmax(dim=1).mean(dim=0)
     assert said.argmax() == 7

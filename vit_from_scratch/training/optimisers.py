@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_deca
     Raises:
         InputError: a model without blocks.
     """
+    from vit_from_scratch.model.vit import VisionTransformer  # few runs want it
+
     vit = getattr(model, "vit", model)
     stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
     # a hybrid's stem is a stack, too

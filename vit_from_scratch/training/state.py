@@ -65,7 +65,8 @@ class MovingAverage(AveragedModel):
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        super().__init__(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+        self.towards = get_ema_multi_avg_fn(decay)
+        super().__init__(model, multi_avg_fn=self.towards, use_buffers=True)
 
     def update_parameters(self, model: nn.Module) -> None:
         """Move towards a model; the first time, become equal to it."""
@@ -74,7 +75,7 @@ class MovingAverage(AveragedModel):
         own, new = ([*one.parameters(), *one.buffers()] for one in (self.module, model))
         pairs = [(mine.detach(), its.detach()) for mine, its in zip(own, new, strict=True)]
         numbers = [pair for pair in pairs if pair[0].is_floating_point()]
-        self.multi_avg_fn(*map(list, zip(*numbers, strict=True)), None)
+        self.towards([mine for mine, _ in numbers], [its for _, its in numbers], 0)
         for count, its in (pair for pair in pairs if not pair[0].is_floating_point()):
             count.copy_(its)
         self.n_averaged += 1
