@@ -84,6 +84,35 @@ def trained(data: DataSet, config: TrainConfig) -> tuple[nn.Module, list[EpochMe
     return model, train(model, data, config, [bar])
 
 
+def measured(model: nn.Module, data: DataSet, history: list[EpochMetrics]) -> dict[str, Any]:
+    """Return what a model reaches on the test photos, as they are and with their mirror images, and how."""
+    tested = evaluate_batches(model, data.batches("test"))
+    return {
+        "test_accuracy": tested.accuracy,
+        "test_flip_accuracy": evaluate_batches(FlipAveraged(model), data.batches("test")).accuracy,
+        "test_loss": tested.loss,
+        "test_images": tested.images,
+        "validation_accuracy": history[-1].validation_accuracy,
+        "seconds": sum(epoch.seconds for epoch in history),
+        "curves": [dataclasses.asdict(epoch) for epoch in history],
+    }
+
+
+def options_of(description: str, out: str, epochs: int) -> argparse.ArgumentParser:
+    """Return the options of a script about the half hour; `out` is where it keeps what was done."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument(
+        "--out", type=Path, default=Path(out), help="JSON file; what it holds is not run again"
+    )
+    parser.add_argument("--results", type=Path, help="also write a summary of all runs to this JSON file")
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    return parser
+
+
 def summary(found: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Return what ships: a study of one row, with the rates that were tried and a run for each seed."""
     model = SmallCNN()
@@ -109,20 +138,7 @@ def summary(found: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, required=True)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/half-hour-cnn.json"),
-        help="JSON file; what it holds is not run again",
-    )
-    parser.add_argument("--results", type=Path, help="also write a summary of all runs to this JSON file")
-    parser.add_argument("--epochs", type=int, default=EPOCHS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    options = parser.parse_args()
+    options = options_of(__doc__, "runs/half-hour-cnn.json", EPOCHS).parse_args()
     recipe = load_recipe(RECIPE)
     data = open_dataset(recipe.data, options.data_dir)
     found: dict[str, list[dict[str, Any]]] = {"rates": [], "runs": []}
@@ -144,18 +160,7 @@ def main() -> None:
         if seed not in [row["seed"] for row in found["runs"]]:
             here = environment(2, "cpu")  # of the code that trains, should it change meanwhile
             model, history = trained(data, settings(best, options.epochs, seed))
-            tested = evaluate_batches(model, data.batches("test"))
-            mirrored = evaluate_batches(FlipAveraged(model), data.batches("test"))
-            numbers = {
-                "test_accuracy": tested.accuracy,
-                "test_flip_accuracy": mirrored.accuracy,
-                "test_loss": tested.loss,
-                "test_images": tested.images,
-                "validation_accuracy": history[-1].validation_accuracy,
-                "seconds": sum(epoch.seconds for epoch in history),
-                "curves": [dataclasses.asdict(epoch) for epoch in history],
-            }
-            keep("runs", {"seed": seed, "rate": best, **numbers, **here})
+            keep("runs", {"seed": seed, "rate": best, **measured(model, data, history), **here})
     if options.results:
         ran = dataclasses.replace(recipe, model={}, train=settings(best, options.epochs, options.seeds[0]))
         write_json(options.results, summary(found, ran.tables()))

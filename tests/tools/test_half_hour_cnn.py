@@ -22,6 +22,15 @@ def photos(count, seed):
     return (noise + 25 * labels.view(-1, 1, 1, 1)).clamp(max=255).byte(), labels
 
 
+def result_of(script, monkeypatch, folder, words):
+    """Call a script of the half hour and return its result; what --out holds stays from call to call."""
+    result = folder / "result.json"
+    places = ["--data-dir", "DEST", "--out", folder / "out.json", "--results", result]
+    monkeypatch.setattr("sys.argv", [script.__file__, *map(str, places), *words])
+    script.main()
+    return json.loads(result.read_text())
+
+
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     parts = [tensor for seed in range(3) for tensor in photos(40, seed)]
@@ -41,11 +50,8 @@ def run(monkeypatch, tmp_path):
 
     def run(*words):
         trainings.clear()
-        out, result = tmp_path / "out.json", tmp_path / "result.json"
-        places = ["--data-dir", "DEST", "--out", out, "--results", result]
-        monkeypatch.setattr("sys.argv", ["half_hour_cnn.py", *map(str, places), *words])
-        half_hour_cnn.main()
-        return list(trainings), json.loads(result.read_text())
+        result = result_of(half_hour_cnn, monkeypatch, tmp_path, words)
+        return list(trainings), result
 
     return run
 

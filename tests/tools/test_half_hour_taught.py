@@ -1,13 +1,12 @@
 """A ViT taught by a CNN in the same half hour: its targets, its clock, and that the same command goes on."""
 
-import json
 from dataclasses import replace
 
 import half_hour_cnn
 import half_hour_taught
 import pytest
 import torch
-from test_half_hour_cnn import photos
+from test_half_hour_cnn import photos, result_of
 from torch import nn
 
 from vit_from_scratch.data import DataConfig
@@ -40,11 +39,8 @@ def run(monkeypatch, tmp_path, data):
 
     def run(*words):
         seeds.clear()
-        out, result = tmp_path / "out.json", tmp_path / "result.json"
-        places = ["--data-dir", "DEST", "--out", out, "--results", result]
-        monkeypatch.setattr("sys.argv", ["half_hour_taught.py", *map(str, places), *words])
-        half_hour_taught.main()
-        return list(seeds), json.loads(result.read_text())
+        result = result_of(half_hour_taught, monkeypatch, tmp_path, words)
+        return list(seeds), result
 
     return run
 

@@ -14,6 +14,7 @@ from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.training import Callback, StepLog, TrainConfig, evaluate, loop, predict, train
 from vit_from_scratch.training.callbacks import StepMetrics
+from vit_from_scratch.training.self_supervised import share_right
 from vit_lab import runs
 from vit_lab.runs import progress_bar
 from vit_lab.runs.progress_bar import ProgressBar
@@ -224,6 +225,12 @@ def test_the_scaling_of_three_colours_is_refused_of_grey_images(make_model, few_
         InputError, match=r"data\.normalisation = .* has 3 colours and digits 1: expected 'half'"
     ):
         train(make_model(), data, short)
+
+
+def test_of_shares_of_the_classes_the_largest_is_right():
+    logits = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    shares = torch.tensor([[0.1, 0.3, 0.6], [0.6, 0.4, 0.0], [0.5, 0.2, 0.3], [0.0, 1.0, 0.0]])
+    assert share_right(logits, shares) == share_right(logits, torch.tensor([2, 0, 0, 1])) == 0.75
 
 
 def test_a_shift_past_the_image_is_refused(make_model, few_digits, short):

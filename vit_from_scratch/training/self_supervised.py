@@ -190,10 +190,14 @@ def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float
 
 
 def share_right(output: Tensor | Outcome, labels: Tensor) -> Tensor | None:
-    """Return the share of right answers to labels (B,), a scalar; None where nothing is right or wrong."""
+    """Return the share of right answers, a scalar; None where nothing is right or wrong.
+
+    The labels are (B,) class numbers, or (B, K) shares of the classes, whose largest is the right one.
+    """
     if isinstance(output, Outcome):
         return None if output.right is None else output.right.mean()
-    return (output.argmax(dim=1) == labels).float().mean()
+    known = labels.argmax(dim=1) if labels.ndim == 2 else labels
+    return (output.argmax(dim=1) == known).float().mean()
 
 
 def joined(outputs: list[Tensor] | list[Outcome]) -> Tensor | Outcome:

@@ -71,7 +71,8 @@ class MovingAverage(AveragedModel):
     def update_parameters(self, model: nn.Module) -> None:
         """Move towards a model; the first time, become equal to it."""
         if not self.n_averaged:  # it stays on the CPU
-            return super().update_parameters(model)
+            super().update_parameters(model)
+            return
         own, new = ([*one.parameters(), *one.buffers()] for one in (self.module, model))
         pairs = [(mine.detach(), its.detach()) for mine, its in zip(own, new, strict=True)]
         numbers = [pair for pair in pairs if pair[0].is_floating_point()]
@@ -79,7 +80,6 @@ class MovingAverage(AveragedModel):
         for count, its in (pair for pair in pairs if not pair[0].is_floating_point()):
             count.copy_(its)
         self.n_averaged += 1
-        return None
 
 
 @dataclass(eq=False)
