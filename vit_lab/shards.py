@@ -31,8 +31,8 @@ INDEX = "index.npz"
 ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
 """A photo in the index: its shard, its first byte there, its size in bytes, their CRC-32, its class."""
 
-PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-"""What the name of a shard says about the part that it belongs to; without a word it is for training."""
+PARTS = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "testing": 2}
+"""What a word of a shard's name says about the part that it belongs to; without one it is for training."""
 
 
 class PackedPhoto(NamedTuple):
@@ -78,8 +78,9 @@ def open_shards(root: Path) -> PhotoSource:
     """
     shards = sorted(path for path in root.rglob("*.tar") if not path.name.startswith("."))
     rows, classes = _indexed(root, shards)
-    words = [re.findall("validation|valid|val|train|test", str(path.relative_to(root))) for path in shards]
-    parts = np.array([PARTS[found[-1]] if found else 0 for found in words], dtype=int)[rows["shard"]]
+    words = [re.findall("[a-z]+", str(path.relative_to(root)).lower()) for path in shards]
+    said = [[PARTS[word] for word in found if word in PARTS] for found in words]
+    parts = np.array([found[-1] if found else 0 for found in said], dtype=int)[rows["shard"]]
     if 0 not in parts:
         raise InputError(f"no shards at {root}: expected tar files for training, such as train-000.tar.")
     if len(classes) < 2 or len(set(rows["label"][parts == 0].tolist())) < len(classes):

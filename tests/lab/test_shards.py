@@ -65,6 +65,17 @@ def test_packed_and_unpacked_photos_are_the_same(photos, packed, validation):
         }
 
 
+def test_a_part_is_a_whole_word_of_a_shards_name(packed):
+    def sizes():
+        source = opened("shards", packed).source
+        return len(source.train.files), len(source.test.files)
+
+    expected = sizes()
+    for shard in packed.glob("train-*.tar"):
+        shard.rename(packed / shard.name.replace("train", "latest_trainval"))
+    assert sizes() == expected
+
+
 def trained(data, out=None, callbacks=()):
     torch.manual_seed(0)
     model = VisionTransformer(ViTConfig(16, 8, dim=8, depth=1, heads=1, mlp_dim=16, num_classes=2))

@@ -123,7 +123,7 @@ def _danger(members: list[zipfile.ZipInfo], depth: int) -> str:
     if depth > DEEPEST:
         return f"is a zip in more than {DEEPEST} others: expected a zip of notebooks. It was not read."
     for member in members:
-        if ".." in _parts_of(member) or re.match(r"[/\\]|[A-Za-z]:", member.filename):
+        if ".." in _parts_of(member) or re.match(r"([A-Za-z]:)?[/\\]", member.filename):
             return f"is a zip with the path {member.filename}: expected names inside of it. It was not read."
     return ""
 

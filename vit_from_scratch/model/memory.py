@@ -21,8 +21,9 @@ from vit_from_scratch.settings import require
 #: Bytes of a value of an activation, by the precision that `TrainConfig` names. Weights stay in float32.
 PRECISIONS = {"float32": 4, "bfloat16": 2}
 
-#: Numbers that an optimiser remembers for each weight: Adam two moments, SGD its momentum.
-OPTIMISERS = {"adamw": 2, "adam": 2, "sgd": 1}
+#: Numbers that an optimiser remembers for each weight: Adam two moments, SGD its momentum. Muon has a
+#: momentum for the dense weights of the blocks, and AdamW beside it for all others.
+OPTIMISERS = {"adamw": 2, "adam": 2, "sgd": 1, "muon": 2}
 
 ATTENTIONS = ("fused", "explicit")
 
@@ -59,7 +60,7 @@ def training_memory(
     checkpointing: bool = False,
     optimiser: str = "adamw",
 ) -> TrainingMemory:
-    """Count the bytes of a training step with ``"adamw"``, ``"adam"`` or ``"sgd"`` (with momentum).
+    """Count the bytes of a training step with "adamw", "adam", "sgd" (with momentum) or "muon".
 
     The other arguments and the errors are those of :func:`activation_memory`.
     """
@@ -73,7 +74,11 @@ def training_memory(
     if precision == "bfloat16":  # for the gradients of inputs; nobody asks for that of the first, the image
         _, *others = (part for part in model.modules() if isinstance(part, nn.Linear | nn.Conv2d))
         copies = 2 * sum(layer.weight.numel() for layer in others)
-    return TrainingMemory(weights, weights, OPTIMISERS[optimiser] * weights, copies, activations)
+    remembered = OPTIMISERS[optimiser] * weights
+    if optimiser == "muon":
+        dense = (part for part in model.encoder.blocks.modules() if isinstance(part, nn.Linear))
+        remembered -= 4 * sum(layer.weight.numel() for layer in dense)
+    return TrainingMemory(weights, weights, remembered, copies, activations)
 
 
 def activation_memory(

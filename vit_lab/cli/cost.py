@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
     add("--batch", type=int, default=1, metavar="B", help="images that go through at once (default: 1)")
     add("--precision", choices=("float32", "bfloat16"), default="float32", help="default: float32")
     add("--attention", choices=("fused", "explicit"), default="fused", help="default: fused")
-    add("--optimiser", choices=("adamw", "adam", "sgd"), default="adamw", help="default: adamw")
+    add("--optimiser", choices=("adamw", "adam", "sgd", "muon"), default="adamw", help="default: adamw")
     about = "blocks keep their input alone, and are computed again in the backward pass"
     add("--checkpointing", action="store_true", help=about)
 

@@ -261,6 +261,7 @@ INSTEAD = {
         "with the path /etc/x.ipynb",
     ),
     "a path of Windows": ({"Ada Lovelace.zip": zipped({"..\\x.ipynb": worksheet()})}, "with the path"),
+    "a path on a drive": ({"Ada Lovelace.zip": zipped({"C:\\x.ipynb": worksheet()})}, "with the path"),
     "a bomb": (
         {"Ada Lovelace/x.zip": zipped({f"{n}.txt": b"0" * 60_000_000 for n in range(2)})},
         "unpack to 120 MB",
@@ -291,6 +292,13 @@ def test_an_inbox_that_is_such_a_zip_is_refused_in_one_sentence(name, tmp_path, 
     assert len(err.splitlines()) == 1
     assert str(path) in err
     assert not out.exists()
+
+
+def test_a_colon_in_a_name_refuses_nobodys_zip(tmp_path, out, roster):
+    path = tmp_path / "inbox.zip"
+    path.write_bytes(zipped({"Q: mine.ipynb": worksheet("q"), "1002.ipynb": worksheet("z")}))
+    collect(path, out, roster)
+    assert text_of(out, "1002") == "z"
 
 
 def test_zips_in_zips_are_opened(tmp_path, out, roster):
