@@ -24,7 +24,6 @@ def test_functions_draw_on_the_axes_they_are_given_and_return_them():
     assert plots.patch_mosaic(examples.photo(32), 8, ax) is ax
     assert plots.matrix(torch.eye(3), ax, numbers=".1f", colorbar="value") is ax
     assert plots.curves({"a": [1.0, 2.0]}, ax) is ax
-    assert plots.confusion_matrix(torch.tensor([0, 1]), torch.tensor([0, 0]), "ab", ax) is ax
 
 
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (-1.0, 1.0)])
@@ -43,35 +42,6 @@ def test_the_mosaic_holds_every_patch_once():
     shown = [picture.get_array() for picture in ax.images]
     assert [patch.tolist() for patch in shown][1] == [[2.0, 3.0], [6.0, 7.0]]
     assert len(shown) == 4
-
-
-def test_the_confusion_matrix_counts_truth_by_row_and_prediction_by_column():
-    ax = plots.confusion_matrix(torch.tensor([0, 0, 1, 2]), torch.tensor([0, 2, 1, 1]), "abc")
-    assert ax.images[0].get_array().tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
-
-
-@pytest.mark.parametrize(
-    ("labels", "predictions", "message"),
-    [
-        ([0, 1], [3, 0], "predictions from 0 to 3: expected class numbers from 0 to 1"),
-        ([2, 1], [0, 0], "labels from 1 to 2: expected class numbers from 0 to 1"),
-        ([-1, 1], [0, 0], "labels from -1 to 1"),
-        ([0, 1], [0], r"predictions of shape \(1,\) .* for 2 images"),
-        ([0.0, 1.0], [0, 0], r"labels of shape \(2,\) and type torch.float32"),
-    ],
-)
-def test_a_confusion_matrix_has_room_for_its_classes_alone(labels, predictions, message):
-    with pytest.raises(InputError, match=message):
-        plots.confusion_matrix(torch.tensor(labels), torch.tensor(predictions), "ab")
-    assert not plt.get_fignums()
-
-
-def test_a_confusion_matrix_of_more_than_sixteen_classes_counts_labels_of_one_byte():
-    labels = torch.tensor([5, 19], dtype=torch.uint8)
-    names = [str(number) for number in range(20)]
-    counts = plots.confusion_matrix(labels, labels, names).images[0].get_array()
-    assert counts[5, 5] == counts[19, 19] == 1
-    assert counts.sum() == 2
 
 
 def test_a_matrix_with_negative_values_is_centred_at_zero():

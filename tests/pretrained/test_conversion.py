@@ -4,11 +4,10 @@ import pytest
 import timm
 import torch
 import torchvision
-import transformers
 from torch import nn
 
 from vit_from_scratch import InputError
-from vit_from_scratch.pretrained import from_timm, from_torchvision, from_transformers
+from vit_from_scratch.pretrained import from_timm, from_torchvision
 
 TIMM = {
     "class token": {},
@@ -130,42 +129,7 @@ def test_a_torchvision_model_with_a_conv_stem_is_refused():
         from_torchvision(theirs)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
-@pytest.mark.parametrize("options", [{}, {"qkv_bias": False}, {"hidden_act": "gelu_pytorch_tanh"}])
-def test_transformers(options, dtype, tolerance):
-    config = transformers.ViTConfig(
-        hidden_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=3,
-        intermediate_size=48,
-        image_size=32,
-        patch_size=8,
-        num_labels=7,
-        layer_norm_eps=1e-12,
-        **options,
-    )
-    theirs = random_weights(transformers.ViTForImageClassification(config), dtype)
-    ours = from_transformers(theirs)
-    blocks = theirs.vit.layers if hasattr(theirs.vit, "layers") else theirs.vit.encoder.layer
-    compare(ours, theirs, torch.randn(2, 3, 32, 32, dtype=dtype), blocks, tolerance)
-
-
-def test_names_of_transformers_4_are_understood():
-    from vit_from_scratch.pretrained.transformers import _current
-
-    assert (
-        _current("vit.encoder.layer.3.attention.attention.key.bias") == "vit.layers.3.attention.k_proj.bias"
-    )
-    assert (
-        _current("vit.encoder.layer.0.attention.output.dense.weight")
-        == "vit.layers.0.attention.o_proj.weight"
-    )
-    assert _current("vit.encoder.layer.11.intermediate.dense.bias") == "vit.layers.11.mlp.fc1.bias"
-    assert _current("vit.encoder.layer.2.output.dense.weight") == "vit.layers.2.mlp.fc2.weight"
-    assert _current("vit.encoder.layer.2.layernorm_after.weight") == "vit.layers.2.layernorm_after.weight"
-
-
-@pytest.mark.parametrize("convert", [from_timm, from_torchvision, from_transformers])
+@pytest.mark.parametrize("convert", [from_timm, from_torchvision])
 def test_any_other_module_is_refused(convert):
     with pytest.raises(InputError, match=r"a Linear: expected"):
         convert(nn.Linear(2, 2))

@@ -4,10 +4,9 @@ import pytest
 import timm
 import torch
 import torchvision
-import transformers
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
-from vit_from_scratch.pretrained import conversion, from_timm, from_torchvision, from_transformers
+from vit_from_scratch.pretrained import conversion, from_timm, from_torchvision
 
 
 def timm_model():
@@ -19,18 +18,11 @@ def torchvision_model():
     return torchvision.models.VisionTransformer(32, 8, 2, 3, 24, 48, representation_size=12)
 
 
-def transformers_model():
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48}
-    config = transformers.ViTConfig(**sizes, image_size=32, patch_size=8, hidden_act="gelu")
-    return transformers.ViTForImageClassification(config)
-
-
 @pytest.mark.parametrize(
     ("convert", "build"),
     [
         (from_timm, timm_model),
         (from_torchvision, torchvision_model),
-        (from_transformers, transformers_model),
     ],
 )
 def test_a_model_is_converted_on_its_device(elsewhere, monkeypatch, convert, build):

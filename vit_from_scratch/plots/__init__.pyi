@@ -1,4 +1,4 @@
-from .basic import answers, confusion_matrix, curves, image, image_row, masked_rows, matrix, patch_mosaic
+from .basic import answers, curves, image, image_row, masked_rows, matrix, patch_mosaic
 from .inspection import (
     attention_distance,
     attention_grid,
@@ -39,7 +39,6 @@ __all__ = [
     "attention_grid",
     "attention_overlay",
     "colour_maps",
-    "confusion_matrix",
     "curves",
     "filters",
     "image",

@@ -6,13 +6,11 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inputs import require_labels
 from vit_from_scratch.plots.style import DIVERGING, GREY, SEQUENTIAL, bare, legend_beside, new_axes
 
 
@@ -129,28 +127,6 @@ def curves(
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if len(lines) > 1:
         legend_beside(ax)
-    return ax
-
-
-def confusion_matrix(
-    labels: Tensor, predictions: Tensor, names: Sequence[str], ax: Axes | None = None
-) -> Axes:
-    """Count which of K named classes (n,) was taken for which; right answers stand on the diagonal.
-
-    Raises:
-        InputError: not as many predictions as labels, or a class that has no name.
-    """
-    classes = len(names)
-    require_labels(labels, None, classes)
-    require_labels(predictions, len(labels), classes, "predictions")
-    ax = new_axes(ax, 5, 4.6)
-    pairs = labels.cpu().long() * classes + predictions.cpu()
-    counts = torch.bincount(pairs, minlength=classes**2).reshape(classes, classes)
-    matrix(counts.float(), ax, xlabel="predicted class", ylabel="true class", numbers=".0f")
-    for count in ax.texts:
-        count.set_visible(count.get_text() != "0")  # what happened stands out
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(range(classes), names)
     return ax
 
 
