@@ -1,7 +1,7 @@
 """All that has waited for a GPU, in one command: the most wanted first, until its minutes are over.
 
     python benchmarks/gpu_night.py --data-dir DEST --out night                # 25 minutes of one GPU
-    python benchmarks/gpu_night.py --data-dir DEST --out night --minutes 600  # recipes run to their end, too
+    python benchmarks/gpu_night.py --data-dir DEST --out night --minutes 60   # all of it
     python benchmarks/gpu_night.py --data-dir DEST --out trial --trial        # a thousandth of it, on a CPU
 
 Every job is a command of its own, and its output is NAME.log in the folder. One that ended well is NAME.done,
@@ -67,11 +67,10 @@ def jobs(out: Path, data_dir: str, device: str) -> list[Job]:
     return [
         benchmark("attention_paths", 1, "--tokens 197 1025 4097", "--tokens 17 --repeats 1"),
         benchmark("beside_resnet", 2, "--batch 64", "--rounds 2 --sides 32 --batch 1 --least 0"),
+        training("cifar10-gpu-plain", 15),
         benchmark("peers", 8, "--rounds 3", smallest),
         *map(chapter, chapters if device == "cuda" else chapters[:1]),
-        training("cifar10-gpu-plain", 30),
-        training("cifar10-gpu-conv", 30),
-        training("tiny-imagenet-gpu", 60),
+        training("cifar10-gpu-conv", 15),
     ]
 
 
