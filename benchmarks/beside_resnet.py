@@ -30,6 +30,7 @@ from vit_from_scratch.model.hybrid import StandardisedConv
 from vit_lab.experiments.resnet import build_resnet
 from vit_lab.runs.environment import environment
 
+COMMAND = "python benchmarks/beside_resnet.py --results vit_lab/results/beside_resnet_cpu.json"
 RESNET, CLASSES = "ResNet50x1", 1000
 VITS = ("S/16", "B/32")
 SIDES = (64, 128, 224)
@@ -129,7 +130,7 @@ def main() -> None:
                 flush=True,
             )
     if options.results:
-        settings = {"batch": options.batch, "rounds": options.rounds, "sides": found}
+        settings = {"command": COMMAND, "batch": options.batch, "rounds": options.rounds, "sides": found}
         write_json(options.results, settings | environment(0, options.device))
 
 

@@ -19,7 +19,7 @@ from vit_from_scratch.inspection.position_similarity import position_similarity
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained import load_pretrained
 from vit_lab.experiments.comparing import inner_best, paired_interval
-from vit_lab.experiments.packaged import load_result
+from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.records import Row, read_rows
 from vit_lab.experiments.study import label_of
 
@@ -200,27 +200,29 @@ def _heads(label: str, of: str) -> Difference:
 
 
 def told(evidence: dict[str, Any]) -> str:
-    """Say in HTML what was run for a line of evidence: data, model, seeds, minutes, and the file."""
+    """Say in HTML what was run for a line of evidence: file, data, model, seeds, minutes, and the command."""
+    name = evidence.get("result", "")
     match evidence["kind"]:
         case "study" | "tasks" | "lead":
-            return _file(evidence["result"]) + _ran(read_rows(load_result(evidence["result"])))
+            return _file(name) + _ran(read_rows(load_result(name))) + _again(name)
         case "runs":
-            rows = [read_rows(load_result(evidence[side]))[0] for side in SIDES]
-            return f"{_file(evidence['better'])} and {_file(evidence['worse'])}{_ran(rows)}"
+            better, worse = (evidence[side] for side in SIDES)
+            rows = [read_rows(load_result(one))[0] for one in (better, worse)]
+            return f"{_file(better)} and {_file(worse)}{_ran(rows)}{_again(better, worse)}"
         case "stored":
-            found = load_result(evidence["result"])
+            found = load_result(name)
             photos = found.get("photos", "test photos of Tiny-ImageNet, one model")
-            return f"{_file(evidence['result'])}: {found['images']:,} {escape(photos)}"
+            return f"{_file(name)}: {found['images']:,} {escape(photos)}{_again(name)}"
         case "beside":
-            found = load_result(evidence["result"])
+            found = load_result(name)
             return (
-                f"{_file(evidence['result'])}: {found['rounds']} rounds, batches of {found['batch']}, "
-                f"{escape(found['hardware']['processor'])}"
+                f"{_file(name)}: {found['rounds']} rounds, batches of {found['batch']}, "
+                f"{escape(found['hardware']['processor'])}{_again(name)}"
             )
         case "heads":
             name = "inspection_stem" if evidence["of"] == "stem" else LOOKED
             photos = load_result(name)["images"]
-            return f"{_file(name)}: {photos:,} test photos of Tiny-ImageNet, one model a side"
+            return f"{_file(name)}: {photos:,} test photos of Tiny-ImageNet, one model a side{_again(name)}"
         case _:
             return f"the weights of the model <code>{MODEL}</code> that ships, when this page is built"
 
@@ -228,6 +230,17 @@ def told(evidence: dict[str, Any]) -> str:
 def _file(name: str) -> str:
     address = read_repository().file_url(f"vit_lab/results/{name}.json")
     return f'<a href="{escape(address)}"><code>{escape(name)}</code></a>'
+
+
+def _again(*names: str) -> str:
+    """Say the commands that make results again, with a link to the settings of a study or recipe."""
+    said = []
+    for name in names:
+        command = f"<code>{escape(load_result(name)['command'].partition(' --results ')[0])}</code>"
+        kind = next((kind for kind in ("studies", "recipes") if name in packaged_names(kind, ".toml")), None)
+        address = read_repository().file_url(f"vit_lab/{kind}/{name}.toml")
+        said.append(f'<a href="{escape(address)}">{command}</a>' if kind else command)
+    return f". Again: {' and '.join(said)}"
 
 
 def _ran(rows: Sequence[Row]) -> str:
