@@ -1,6 +1,7 @@
-"""The directives `tested` and `deviations`: when test images were measured, and where we leave the paper."""
+"""The directives of "Reproduce it": when test images were measured, where we leave the paper, its Table 6."""
 
 import re
+from dataclasses import astuple
 from pathlib import Path
 
 from project_facts import ROOT, chapters
@@ -9,6 +10,7 @@ from sphinx.application import Sphinx
 from vit_book.recipes import add_table, table
 from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.records import read_rows
+from vit_lab.experiments.table_6 import TABLE_6
 
 DEVIATION = re.compile(r":::\{admonition\} [^\n]*\n:class: deviation(?: dropdown)?\n(.*?)\n:::", re.DOTALL)
 
@@ -37,7 +39,18 @@ def deviations_text(root: Path = ROOT) -> list[str]:
     return found
 
 
+def table_6_text() -> list[str]:
+    """Write the paper's Table 6, as it reports it."""
+    head = ("", "epochs", "ImageNet", "ReaL", "CIFAR-10", "CIFAR-100", "Pets", "Flowers", "exaFLOPs")
+    rows = [
+        (row.name, str(row.epochs), *map("{:.2f}".format, astuple(row)[2:8]), f"{row.exaflops:,}")
+        for row in TABLE_6
+    ]
+    return table(head, rows)
+
+
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     add_table(app, "tested", tested_text)
+    add_table(app, "table_6", table_6_text)
     add_table(app, "deviations", lambda: deviations_text())
