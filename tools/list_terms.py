@@ -28,7 +28,7 @@ FIELD = """
     rate, least squares, linear probe, locality, logits, loss, masked autoencoding, masked patch
     prediction, memorise, mixed precision, mixup, MLP, momentum, Muon, nats, nearest neighbour,
     non-linearity, one-hot, optimiser, orthonormal, overfitting, permutation test, pre-norm, pre-training,
-    principal components, quantile, rank correlation, receptive field, regularisation, residual path,
+    principal components, quantile, receptive field, regularisation, residual path,
     ridge regression, roofline, rollout, schedule, seed, segmentation, SGD, softmax, standard deviation,
     standard error, stem, stride, top-1, training mode, transfer, underfit, validation, variance,
     warm-up, weight decay, whitening

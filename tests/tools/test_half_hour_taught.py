@@ -11,7 +11,8 @@ from torch import nn
 
 from vit_from_scratch.data import DataConfig
 from vit_from_scratch.data.dataset import ImageData
-from vit_lab import read_rows
+from vit_lab import load_result, read_rows
+from vit_lab.experiments.recipes import load_recipe
 
 
 @pytest.fixture
@@ -101,3 +102,18 @@ def test_the_same_command_runs_nothing_again_and_another_seed_alone(run):
     seeds, more = run(*small, "--seeds", "0", "1")
     assert seeds == [1]
     assert [row.seeds for row in read_rows(more)] == [[0, 1], [0, 1]]
+
+
+def test_what_ships_is_of_the_recipe_and_of_the_cnn_beside_it():
+    taught, teacher = read_rows(load_result("half_hour_taught"))
+    (alone,) = read_rows(load_result("half_hour_cnn"))
+    expected = half_hour_taught.recipe_of(half_hour_taught.EPOCHS, 0).tables()
+    assert taught.config["model"] == expected["model"]
+    assert taught.config["train"] == expected["train"]
+    assert taught.config["data"] == load_recipe(half_hour_taught.RECIPE).tables()["data"]
+    assert teacher.config["train"]["learning_rate"] == alone.chosen
+    assert teacher.facts["parameters"] == alone.facts["parameters"]
+    assert [len(row.runs[0].curve) for row in (taught, teacher)] == [
+        half_hour_taught.EPOCHS,
+        half_hour_taught.TEACHER_EPOCHS,
+    ]
