@@ -53,9 +53,19 @@ def test_a_lead_that_closes_is_the_difference_of_two_leads_paired_by_seed():
 
 def test_a_best_rate_at_an_end_is_told():
     assert "at an end" not in evidence.told(STUDY | {"result": "positions"})
-    assert evidence.told(STUDY | {"result": "transfer_adamw"}).endswith(
-        "the best rate lies at an end of those tried in: 100 scans, from scratch"
-    )
+    told = evidence.told(STUDY | {"result": "hybrids_by_cost"})
+    assert "the best rate lies at an end of those tried in: ResNet, 13 million. Again: " in told
+
+
+def test_what_was_run_names_its_command_and_links_to_its_settings():
+    study = BeautifulSoup(evidence.told(STUDY), "html.parser")
+    assert study.select("a")[-1].text == "vit study depth_width --data-dir DEST"
+    assert study.select("a")[-1]["href"].endswith("vit_lab/studies/depth_width.toml")
+    runs = {"kind": "runs", "better": "poster-local", "worse": "poster"}
+    assert evidence.told(runs).count("vit train --recipe poster") == 2
+    found = tomllib.loads(claims.FILE.read_text(encoding="utf-8"))["claims"]
+    for line in (line for claim in found for line in claim.get("evidence", []) if "result" in line):
+        assert "Again: " in evidence.told(line)
 
 
 def test_a_vit_beside_a_resnet_is_measured_against_nine_tenths_of_its_speed(monkeypatch):
