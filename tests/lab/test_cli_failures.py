@@ -280,7 +280,7 @@ WRONG = {
         ("B/15", "patch_size 15 does not divide"),
         ("B/16 --batch 0", "batch = 0: expected at least 1 image"),
         ("B/16 --precision half", "argument --precision: invalid choice: 'half'"),
-        ("B/16 --optimiser muon", "argument --optimiser: invalid choice: 'muon'"),
+        ("B/16 --optimiser lion", "argument --optimiser: invalid choice: 'lion'"),
         ("B/16 --image-size 16000000000", "model.image_size = 16000000000: expected"),
         ("B/16 --image-size 999999999", "model.image_size = 999999999: expected"),
         (f"B/16 --image-size {LONG}", "invalid int value"),
