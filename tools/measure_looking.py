@@ -36,7 +36,6 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.inspection import (
     attention_distances,
     class_token_maps,
-    embedding_filter_components,
     layer_attention,
     layer_tokens,
     object_share,
@@ -85,15 +84,6 @@ def distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
         "standard_error": (values.std(dim=1) / values.shape[1] ** 0.5).tolist(),
         "attended": counts.mean(dim=1).tolist(),
     }
-
-
-def class_token_share(model: VisionTransformer, images: Tensor) -> list[float]:
-    """Measure, a layer, the share of the patches' attention that goes to the class token."""
-
-    def share(some: Tensor) -> Tensor:
-        return torch.stack(layer_attention(model, some, lambda w: w[:, :, 1:, 0].mean(dim=(1, 2))))
-
-    return over_batches(share, images, dim=1).mean(dim=1).tolist()
 
 
 def tokens_on_the_way(model: VisionTransformer, images: Tensor) -> dict[str, list[float]]:
@@ -272,12 +262,11 @@ def fold(model: VisionTransformer, images: Tensor, labels: Tensor) -> dict[str, 
 
 
 def weights_alone(model: VisionTransformer) -> dict[str, Any]:
-    """Measure what the weights show without any photo: positions and filters."""
+    """Measure what the weights show without any photo: its table of positions."""
     similarity = position_similarity(model.tokens.position, model.config.grid).flatten(2).flatten(0, 1)
     apart = patch_distances(model.config.grid, 1)
     pairs = apart > 0
     together = torch.stack([similarity[pairs].double(), apart[pairs]])
-    filters = embedding_filter_components(model.patch_embedding.as_convolution_weight())
     table = model.tokens.position.detach()[0, 1:].unflatten(0, model.config.grid)  # (gh, gw, D)
     return {
         "mirror_similarity": {
@@ -285,7 +274,6 @@ def weights_alone(model: VisionTransformer) -> dict[str, Any]:
             for name, axis in (("left-right", 1), ("top-bottom", 0))
         },
         "position_correlation": torch.corrcoef(together)[0, 1].item(),
-        "filter_variance_share": filters.variance_share.tolist(),
     }
 
 
@@ -365,7 +353,6 @@ def measure(runs: list[Path], after: Path | None, data_dir: Path, count: int) ->
         "images": len(looked_at),
         "model_sha256": shipped.sha256,
         "distance": {"trained": distances(model, looked_at), "untrained": distances(untrained, looked_at)},
-        "class_token_share": class_token_share(model, looked_at),
         "tokens": tokens_on_the_way(model, looked_at),
         "on_object": objects,
         "masking": masking(model, looked_at, asked, best),

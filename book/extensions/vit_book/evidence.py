@@ -237,9 +237,11 @@ def _again(*names: str) -> str:
     said = []
     for name in names:
         command = f"<code>{escape(load_result(name)['command'].partition(' --results ')[0])}</code>"
-        kind = next((kind for kind in ("studies", "recipes") if name in packaged_names(kind, ".toml")), None)
-        address = read_repository().file_url(f"vit_lab/{kind}/{name}.toml")
-        said.append(f'<a href="{escape(address)}">{command}</a>' if kind else command)
+        for folder in ("studies", "recipes"):
+            if name in packaged_names(folder, ".toml"):
+                address = read_repository().file_url(f"vit_lab/{folder}/{name}.toml")
+                command = f'<a href="{escape(address)}">{command}</a>'
+        said.append(command)
     return f". Again: {' and '.join(said)}"
 
 
