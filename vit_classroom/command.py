@@ -5,8 +5,9 @@ import os
 import sys
 from typing import Any
 
-from vit_classroom.assignments.classes import feedback_folder, grade_class, look_through, report_folder
+from vit_classroom.assignments.classes import beside, grade_class, look_through
 from vit_classroom.assignments.collecting import LIST, collect
+from vit_classroom.assignments.course import build_course, rubrics
 from vit_classroom.assignments.limits import NOT_APART, Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import chapter_names, read_chapter
 from vit_from_scratch.errors import InputError
@@ -113,15 +114,11 @@ def list_command(_options: argparse.Namespace) -> None:
 
 def rubric_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment rubric`."""
-    from vit_classroom.assignments.course import rubrics  # imported here: it takes seconds
-
     print(rubrics(read_chapter(options.chapter)))
 
 
 def build_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment build`."""
-    from vit_classroom.assignments.course import build_course  # imported here: it takes seconds
-
     seed = build_course(options.chapters, options.out, options.seed, options.variant)
     print(f"The course is in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
     for name in options.chapters:
@@ -160,7 +157,7 @@ def grade_command(options: argparse.Namespace) -> None:
         print(f"no worksheet from {', '.join(dict.fromkeys(record['student'] for record in absent))}")
     if looks:
         print(f"{looks} of them should be looked at: the summary says where.")
-    print(f"for students: {feedback_folder(options.csv)}; for you: {report_folder(options.csv)}")
+    print(f"for students: {beside(options.csv, 'feedback')}; for you: {beside(options.csv, 'report')}")
     if options.format:
         from vit_classroom.assignments.exports import write_export
 

@@ -31,7 +31,7 @@ from vit_classroom.assignments.pages import feedback_page
 from vit_classroom.assignments.report import write_report
 from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.tables import Row, harmless
-from vit_classroom.assignments.variations import assigned, variant_of
+from vit_classroom.assignments.variations import assigned, seeds_of, variant_of
 from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
@@ -117,7 +117,7 @@ def grade_class(
     if listed and wanted:  # several chapters may have been collected
         others = {*chapter_names()} - {wanted}
         found = [one for one in found if one.path.parent.name not in others]
-    place, kept = feedback_folder(table), records_folder(table)
+    place, kept = beside(table, "feedback"), beside(table, "records")
     for read, path in ((read_table, table), *((read_saved, path) for path in saved)):
         read(path)  # what is wrong with it is said before hours of grading
     # What decides the marks, with a notebook:
@@ -151,7 +151,7 @@ def grade_class(
     for record in there:
         page = page_path(place, record["notebook"])
         write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]))
-    write_report(report_folder(table), there, rows, alike)
+    write_report(beside(table, "report"), there, rows, alike)
     return ordered
 
 
@@ -192,7 +192,7 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
         about = {column: row.get(column, "") for column in ("file", "note")}
         whole.append(record | empty | people.get(record["student"], {}) | about)
     there = {(record["student"], record["chapter"]) for record in records}
-    for name in sorted({record["chapter"] for record in records} | ({chapter} - {""})):
+    for name in sorted(({record["chapter"] for record in records} | {chapter}) - {""}):
         for student, about in people.items():
             if (student, name) not in there:
                 note = rows.get((student, ""), {}).get("note", "handed in nothing for it")
@@ -203,9 +203,9 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
     return sorted(whole, key=lambda one: (order.get(one["student"], len(order)), one["notebook"]))
 
 
-def feedback_folder(table: Path) -> Path:
-    """Return where the students' pages go: marks.csv has them in marks_feedback."""
-    return table.with_name(f"{table.stem}_feedback")
+def beside(table: Path, what: str) -> Path:
+    """Return the folder of something that belongs to a table: marks.csv has feedback in marks_feedback."""
+    return table.with_name(f"{table.stem}_{what}")
 
 
 def page_path(place: Path, notebook: str) -> Path:
@@ -216,16 +216,6 @@ def page_path(place: Path, notebook: str) -> Path:
     if len(whole := os.fsencode(stem)) > LONGEST_NAME:
         stem = f"{stem[:40]}_{hashlib.sha256(whole).hexdigest()[:8]}"
     return place.joinpath(*folders, f"{stem}.html")
-
-
-def report_folder(table: Path) -> Path:
-    """Return where the instructor's pages go: marks.csv has them in marks_report."""
-    return table.with_name(f"{table.stem}_report")
-
-
-def records_folder(table: Path) -> Path:
-    """Return where records of what is graded go: marks.csv has them in marks_records."""
-    return table.with_name(f"{table.stem}_records")
 
 
 def _graded(
@@ -265,7 +255,7 @@ def grade_file(
     path: Path, chapter: str, seed: int, limits: Limits, tries: int = 2, variant: int | None = None
 ) -> dict[str, Any]:
     """Grade one notebook, and return what is kept of it."""
-    from vit_classroom.assignments.grading import grade, limit_reached, seeds_of
+    from vit_classroom.assignments.grading import grade, limit_reached
 
     try:
         cells = read_submission(path)

@@ -5,9 +5,8 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from vit_classroom.assignments.grading import seeds_of
 from vit_classroom.assignments.notebooks import STUB, TO_WRITE, Chapter, for_students
-from vit_classroom.assignments.variations import assigned
+from vit_classroom.assignments.variations import assigned, seeds_of
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 

@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import functools
-import hashlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,12 +24,10 @@ from vit_classroom.assignments.notebooks import (
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import Suspicion, is_check, suspicions
-from vit_classroom.assignments.variations import check_of
-from vit_classroom.assignments.worksheet import STUB
+from vit_classroom.assignments.variations import check_of, seeds_of
+from vit_classroom.assignments.worksheet import UNWRITTEN
 
 State = Literal["right", "not right", "to do", "to read"]
-ROUNDS = 2
-"""Inputs are drawn anew so many times for each answer."""
 MISSING = "there is none in the notebook"
 REACHED = {
     "did not come to an end": "did not come to an end",
@@ -103,12 +100,6 @@ def points_for(parts: Mapping[str, float], whole: float) -> tuple[float, str]:
     told = ", ".join(f"{name} {points:g} of {of[name]:g}" for name, points in earned.items())
     total = min(sum(earned.values()), whole - 0.5)
     return total, f"\n  Points: {told}." if total else ""
-
-
-def seeds_of(seed: int, name: str, rounds: int = ROUNDS) -> tuple[int, ...]:
-    """Return the seeds with which an answer is checked: other ones for each year's seed and each name."""
-    digests = [hashlib.sha256(f"{seed} {name} {number}".encode()).digest() for number in range(rounds)]
-    return tuple(int.from_bytes(digest[:4], "big") % 2**31 for digest in digests)
 
 
 class _Session:
@@ -255,7 +246,7 @@ def _judged(
     if what := limit_reached(message):
         found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
     state: State = "not right"
-    if STUB in message:
+    if UNWRITTEN in message:
         state, message = "to do", f"{task.name}: still to be written."
     elif failure and not severe:
         points, told = points_for(failure.parts, task.points)

@@ -5,6 +5,7 @@ No page and no notebook of the book shows one. Its answer is the book's, changed
 
 import copy
 import functools
+import hashlib
 import json
 import re
 import tomllib
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 TABLE = Path(__file__).parent / "variations.toml"
 POINTS = 5
+ROUNDS = 2
+"""Inputs are drawn anew so many times for each answer."""
 BELOW = "## Where next"
 """The heading below a variation."""
 # How the call says which variation it checks.
@@ -151,6 +154,12 @@ def check_of(task: Task) -> "Check":
 
     check = getattr(checks, task.check)
     return check if task.variant is None else check.varied(_instead(task))
+
+
+def seeds_of(seed: int, name: str) -> tuple[int, ...]:
+    """Return the seeds with which an answer is checked: other ones for each year's seed and each name."""
+    digests = [hashlib.sha256(f"{seed} {name} {number}".encode()).digest() for number in range(ROUNDS)]
+    return tuple(int.from_bytes(digest[:4], "big") % 2**31 for digest in digests)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from vit_classroom.assignments.notebooks import earlier_answers, read_chapter
 from vit_classroom.assignments.variations import assigned, check_of
 from vit_from_scratch.errors import unknown_name
 
-STUB = "NotImplementedError: your turn"
+UNWRITTEN = "NotImplementedError: your turn"
 """What a check says of an answer that is still a stub."""
 
 
@@ -54,7 +54,7 @@ class Worksheet:
             for seed in seeds:
                 check_of(task)(theirs, seed=seed, name=name)
         except checks.CheckFailed as failure:
-            waiting = STUB in str(failure)
+            waiting = UNWRITTEN in str(failure)
             self.states[name] = "to do" if waiting else "not yet right"
             message = f"{name}: yours is still to be written." if waiting else str(failure)
             print(message, file=sys.stderr)

@@ -189,11 +189,9 @@ def _seeds_needed(spread: Tensor, margin: float) -> Tensor:
     return _first_enough(spread, margin)
 
 
-def _first_enough(
-    spread: Tensor, margin: float, quantile: float = 0.975, spare: int = 1, normal: bool = False
-) -> Tensor:
+def _first_enough(spread: Tensor, margin: float, quantile: float = 0.975, normal: bool = False) -> Tensor:
     counts = torch.arange(2, 1001).double()
-    times = torch.tensor(stats.t.ppf(quantile, (counts - spare).numpy()))
+    times = torch.tensor(stats.t.ppf(quantile, (counts - 1).numpy()))
     if normal:
         times = torch.full_like(counts, 1.96)
     enough = spread.double()[:, None] * times / counts.sqrt() <= margin

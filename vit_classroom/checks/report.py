@@ -285,9 +285,9 @@ def _other_kind(piece: Piece, got: object, printed: str) -> str:
     return f"it returned {type(got).__name__}: expected a tensor, {piece.result}."
 
 
-def randomise(module: Layers, seed: int = 0) -> Layers:
+def randomise(module: Layers) -> Layers:
     """Give every parameter of a module random values, so that no zero hides a mistake."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))

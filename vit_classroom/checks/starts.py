@@ -9,6 +9,8 @@ from vit_classroom.checks.report import Piece
 
 ENOUGH = 200
 """Fewer values do not tell from which distribution they come."""
+DEVIATION = 0.02
+"""With which positions begin."""
 Start = Callable[[Piece, nn.Module], None]
 
 
@@ -24,7 +26,7 @@ def starts_at_zero(*names: str, why: str) -> Start:
     return look
 
 
-def starts_normal(*names: str, deviation: float = 0.02) -> Start:
+def starts_normal(*names: str) -> Start:
     """Return what sees that parameters begin as normal numbers around 0, all of them drawn anew."""
 
     def look(piece: Piece, module: nn.Module) -> None:
@@ -32,22 +34,22 @@ def starts_normal(*names: str, deviation: float = 0.02) -> Start:
             values = module.get_parameter(name).detach().double().flatten()
             if len(values) < ENOUGH:
                 continue
-            found = _what_is_not_normal(values, deviation)
+            found = _what_is_not_normal(values)
             if found:
-                wanted = f"expected normal numbers around 0 with a standard deviation of {deviation}"
+                wanted = f"expected normal numbers around 0 with a standard deviation of {DEVIATION}"
                 raise piece.failed(f"{name} begins {found[0]}: {wanted}{found[1]}")
 
     return look
 
 
-def _what_is_not_normal(values: Tensor, deviation: float) -> tuple[str, str] | None:
+def _what_is_not_normal(values: Tensor) -> tuple[str, str] | None:
     """Say how values differ from normal numbers, in words, and what to add; None if they do not."""
     found = values.std().item()
     if not values.isfinite().all() or not found:
         return f"as {_constant(values)}", ""
-    if abs(found / deviation - 1) > 5 / (2 * len(values)) ** 0.5:
+    if abs(found / DEVIATION - 1) > 5 / (2 * len(values)) ** 0.5:
         return f"with a standard deviation of {found:.3g}", ""
-    if abs(values.mean().item()) > 5 * deviation / len(values) ** 0.5:
+    if abs(values.mean().item()) > 5 * DEVIATION / len(values) ** 0.5:
         return f"around {values.mean().item():.3g}", ""
     if len(values.unique()) < 0.9 * len(values):
         return "with values that repeat", ", each drawn for itself"

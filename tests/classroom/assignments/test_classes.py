@@ -380,6 +380,19 @@ def test_students_go_by_file_or_folder(folder):
     assert [one.student for one in submissions(folder)] == ["ada", "bob", "eve", "zoe"]
 
 
+def test_one_unreadable_notebook_among_collected_ones_adds_no_rows_for_others(tmp_path, hand_in, handed_in):
+    """Nobody is asked for the chapter that it does not name."""
+    inbox = hand_in({f"{who}/03_attention.ipynb": handed_in() for who in ("ada", "bob")})
+    collect(inbox, tmp_path / "out")
+    (tmp_path / "out/ada/03_attention/notes.ipynb").write_text("no notebook", encoding="utf-8")
+    found = grade_class(tmp_path / "out", tmp_path / "marks.csv", limits=Limits(seconds=5))
+    assert [(one["student"], "problem" in one) for one in found] == [
+        ("ada", False),
+        ("ada", True),
+        ("bob", False),
+    ]
+
+
 def test_the_list_of_chapters(capsys):
     assert main(["assignment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()

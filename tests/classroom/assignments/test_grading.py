@@ -14,11 +14,12 @@ from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
 
 from vit_classroom import checks
-from vit_classroom.assignments.grading import grade, seeds_of
+from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
+from vit_classroom.assignments.variations import seeds_of
 from vit_classroom.checks import sandbox
 
 CHECKED = {"attention": 5, "MultiHeadSelfAttention": 15}

@@ -9,9 +9,9 @@ import pytest
 from hand_ins import CHAPTER, CHECKED, QUESTIONS, filled, nbgrader, run, scores_in
 from project_facts import ROOT
 
-from vit_classroom.assignments.grading import Marks, seeds_of
+from vit_classroom.assignments.grading import Marks
 from vit_classroom.assignments.notebooks import cells_of, read_chapter
-from vit_classroom.assignments.variations import variations
+from vit_classroom.assignments.variations import seeds_of, variations
 from vit_lab.cli import main
 
 pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
