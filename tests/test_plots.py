@@ -117,7 +117,6 @@ def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them()
     assert plots.position_similarity(torch.rand(2, 3, 2, 3), ax) is ax
     assert plots.attention_grid(photo, torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
     assert plots.filters(torch.randn(5, 3, 4, 4), columns=3).shape == (2, 3)
-    assert plots.colour_maps([torch.rand(4, 4, 3)] * 2, ["a", "b"]).shape == (1, 2)
 
 
 def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_first():

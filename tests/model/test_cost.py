@@ -15,7 +15,6 @@ from vit_from_scratch.model.cost import (
     forward_flops,
     parameter_table,
     parameters_of,
-    pretraining_exaflops,
     training_flops,
 )
 
@@ -88,14 +87,6 @@ def test_checkpointed_blocks_cost_their_forward_pass_once_more(monkeypatch):
     with FlopCounterMode(display=False) as counter:
         model(images).sum().backward()
     assert counter.get_total_flops() == training_flops(config, checkpointing=True)
-
-
-def test_a_pretraining_is_a_training_step_for_every_image_of_every_epoch():
-    half = pretraining_exaflops("B/16", 7, image_size=96)
-    assert pretraining_exaflops("B/16", 14, image_size=96) == pytest.approx(2 * half)
-    step = training_flops(variant_config("B/16", image_size=96))
-    assert half == pytest.approx(7 * 303_000_000 * step / 1e18)
-    assert pretraining_exaflops("B/16", 7, images=1, image_size=96) == pytest.approx(7 * step / 1e18)
 
 
 def test_the_parameter_table_adds_up():

@@ -145,6 +145,7 @@ def test_the_names_say_how_many_classes_there_are():
         ({"shots": 5}, r"shots = 5: expected 1 to 4, the images of class 0, the smallest class"),
         ({"shots": 0}, r"shots = 0: expected 1 to 4"),
         ({"draws": 0}, r"draws = 0: expected at least 1"),
+        ({"train": (torch.zeros(2, 6), [0, 1])}, r"training labels of type list: expected a tensor"),
         ({"penalty": 0.0}, r"penalty = 0.0: expected a number above 0"),
         ({"test": (torch.zeros(3, 9), torch.zeros(3).long())}, r"features of 6 and of 9 values"),
         ({"test": (torch.zeros(3, 6), torch.zeros(2).long())}, r"test labels of shape \(2,\).*for 3 images"),

@@ -72,4 +72,5 @@ def open_own(name: str) -> PhotoSource:
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:
     """Return at most so many of the items, evenly spread over all."""
-    return items[:: max(1, len(items) // count)][:count]
+    some = min(count, len(items))
+    return [items[number * len(items) // some] for number in range(some)]

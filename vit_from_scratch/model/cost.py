@@ -4,13 +4,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_from_scratch.model.config import ViTConfig, variant_config
+from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating, shapes_only
 from vit_from_scratch.model.variants import choose_stem
 from vit_from_scratch.model.vit import VisionTransformer
-
-#: Images of JFT-300M, the paper's largest pre-training set (section 4.1).
-JFT_IMAGES = 303_000_000
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -59,16 +56,6 @@ def training_flops(config: ViTConfig, checkpointing: bool = False) -> int:
     """
     again = config.depth * block_flops(config) if checkpointing else 0
     return 3 * forward_flops(config) + again
-
-
-def pretraining_exaflops(
-    variant: str, epochs: float, images: int = JFT_IMAGES, image_size: int = 224
-) -> float:
-    """Operations of a whole pre-training, in exaFLOPs (10^18), as the last column of Table 6.
-
-    An epoch is a pass over so many `images`, those of JFT-300M by default; their side is in pixels.
-    """
-    return training_flops(variant_config(variant, image_size=image_size)) * images * epochs / 1e18
 
 
 @torch.no_grad()

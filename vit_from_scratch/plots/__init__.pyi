@@ -3,7 +3,6 @@ from .inspection import (
     attention_distance,
     attention_grid,
     attention_overlay,
-    colour_maps,
     filters,
     position_similarity,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "attention_distance",
     "attention_grid",
     "attention_overlay",
-    "colour_maps",
     "curves",
     "filters",
     "image",

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.plots.basic import image, image_row
-from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, bare, legend_above, new_axes
+from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, legend_above, new_axes
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
@@ -127,14 +127,4 @@ def filters(kernels: Tensor, columns: int = 7, titles: Sequence[str] | None = No
     for ax in axes.flat:
         for shown in ax.images:
             shown.set_clim(0, 1)  # grey ones would be stretched to their own range
-    return axes
-
-
-def colour_maps(maps: Sequence[Tensor], titles: Sequence[str], size: float = 1.2) -> np.ndarray[Any, Any]:
-    """Show maps of colours (gh, gw, 3) in [0, 1] side by side, such as an image's tokens after each layer."""
-    _, axes = plt.subplots(1, len(maps), figsize=(len(maps) * size, size * 1.25), squeeze=False)
-    for ax, colours, title in zip(axes[0], maps, titles, strict=True):
-        ax.imshow(colours.detach().cpu().float().numpy())
-        bare(ax)
-        ax.set_title(title, fontsize=8.5)
     return axes

@@ -149,6 +149,7 @@ def check_shots(labels: Tensor, shots: int, draws: int = 10, class_names: Sequen
 
     The arguments are those of `few_shot_accuracy`, with the labels (N,) of the training images.
     """
+    require_tensor(labels, "training labels", "(N,) of class numbers")
     if not len(labels):
         raise InputError(f"shots = {shots} of 0 training images: expected some of each class.")
     classes = len(class_names) if class_names is not None else int(labels.max()) + 1

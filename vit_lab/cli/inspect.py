@@ -100,7 +100,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     yield _save(folder / "attention_distance.png")
     path = layer_tokens(model, images)
     if min(path[0].shape[-1], config.num_patches) >= 3:
-        plots.colour_maps([token_colours(tokens)[0] for tokens in path], ["patches", *layers])
+        plots.image_row([token_colours(tokens)[0].movedim(-1, 0) for tokens in path], ["patches", *layers])
         yield _save(folder / "token_path.png")
     position = model.tokens.position_embedding()
     if position is not None:

@@ -50,9 +50,9 @@ class Survey(NamedTuple):
 
 
 KNOWN = {
-    "digits": Survey(1_200, 8, 10),
-    "mnist": Survey(55_000, 28, 10),
-    "cifar10": Survey(45_000, 32, 10),
+    "digits": Survey(1_437, 8, 10),
+    "mnist": Survey(60_000, 28, 10),
+    "cifar10": Survey(50_000, 32, 10),
     "cifar100": Survey(50_000, 32, 100),
     "tiny-imagenet": Survey(100_000, 64, 200),
     "imagenette": Survey(9_469, 160, 10),

@@ -39,6 +39,10 @@ class Pretraining:
     exaflops: int
 
 
+JFT_IMAGES = 303_000_000
+"""Images of JFT-300M, the paper's largest pre-training set (section 4.1)."""
+
+
 class RecomputedCost(NamedTuple):
     """A pre-training's cost in exaFLOPs by our count: all of it, and without products with zero padding."""
 
@@ -78,8 +82,6 @@ def recomputed_cost(name: str, epochs: float) -> RecomputedCost:
     Raises:
         InputError: an unknown name.
     """
-    from vit_from_scratch.model.cost import JFT_IMAGES  # imported here: the reported numbers need no torch
-
     exaflops = 3 * JFT_IMAGES * epochs / 1e18
     return RecomputedCost(*(flops * exaflops for flops in _forward(name)))
 
@@ -87,7 +89,7 @@ def recomputed_cost(name: str, epochs: float) -> RecomputedCost:
 @functools.cache
 def _forward(name: str) -> tuple[int, int]:
     """Operations of a model's forward pass for one image, and without those on padding."""
-    import torch  # as above
+    import torch  # imported here: the reported numbers need no torch
 
     from vit_from_scratch.model.cost import counted_flops, forward_flops
     from vit_from_scratch.model.hybrid import ResNetStem
