@@ -101,5 +101,5 @@ def test_what_a_file_holds_already_is_not_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr("vit_from_scratch.files.write_atomically", never)
     write_json(path, {"a": 1})
-    with pytest.raises(OSError, match="Read-only"):
+    with pytest.raises(InputError, match="Read-only"):
         write_json(path, {"a": 2})

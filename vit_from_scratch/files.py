@@ -13,20 +13,25 @@ from vit_from_scratch.errors import InputError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment either the old content or the new stands at ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.umask(umask := os.umask(0))  # asking for the mask means setting it
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """Write a file so that at every moment either the old content or the new stands at ``path``.
+
+    Raises:
+        InputError: it cannot be written, say on a full disk.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.umask(umask := os.umask(0))  # asking for the mask means setting it
+            os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
@@ -40,8 +45,9 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON that a person can read, all or nothing; a file that holds it already is left alone."""
     text = (json.dumps(content, indent=1) + "\n").encode()
-    if not (path.is_file() and path.read_bytes() == text):
-        write_atomically(path, text)
+    with writing(path):
+        if not (path.is_file() and path.read_bytes() == text):
+            write_atomically(path, text)
 
 
 def sha256(path: Path) -> str:

@@ -128,7 +128,7 @@ def _indexed(root: Path, shards: list[Path]) -> tuple[np.ndarray, tuple[str, ...
     content = io.BytesIO()
     np.savez(content, stamp=stamp, rows=rows, classes=labels)
     for place in places:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(InputError):
             write_atomically(place, content.getvalue())
             break
     return rows, tuple(labels)

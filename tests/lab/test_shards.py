@@ -124,7 +124,7 @@ def test_shards_are_read_through_once_and_again_when_the_index_is_damaged(packed
 def test_the_index_is_in_the_cache_where_the_shards_cannot_be_written_to(packed, tmp_path, monkeypatch):
     def refused(path, content):
         if path.parent == packed:
-            raise PermissionError(13, "Permission denied")
+            raise InputError("cannot write it.")
         written.append(path)
         path.parent.mkdir(parents=True)
         path.write_bytes(content)

@@ -11,7 +11,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
@@ -31,8 +31,7 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     content = serialise(tensors, metadata={"vit_config": json.dumps(model.config.to_dict())})
-    with writing(Path(path)):
-        write_atomically(Path(path), content)
+    write_atomically(Path(path), content)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:

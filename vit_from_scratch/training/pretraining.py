@@ -12,7 +12,7 @@ from safetensors.torch import save as serialise
 
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import config_of_checkpoint, misfits, read_safetensors
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
@@ -61,8 +61,7 @@ def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> No
     }
     # One entry: several would come in another order each time, and equal runs should leave equal bytes.
     content = serialise(tensors, {"pretraining": json.dumps(about)})
-    with writing(Path(path)):
-        write_atomically(Path(path), content)
+    write_atomically(Path(path), content)
 
 
 def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.paths import own_path
 from vit_lab.bars import say, with_bar
 from vit_lab.cli.options import add_command, refuse_existing, refuse_file, weights_help
@@ -126,6 +126,5 @@ def _save(path: Path) -> str:
 
 def _write(path: Path, content: bytes) -> str:
     """Write a file, whole or not at all; name it."""
-    with writing(path):
-        write_atomically(path, content)
+    write_atomically(path, content)
     return path.name

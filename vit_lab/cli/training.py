@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_json, writing
+from vit_from_scratch.files import write_json
 from vit_from_scratch.settings import merged
 from vit_lab.cli.options import add_shared, chosen_device, parse_assignments, refuse_file
 from vit_lab.cli.streams import complain
@@ -88,8 +88,7 @@ class Results:
         from vit_lab.runs.processes import Processes
 
         if self.path is not None and Processes.current().rank == 0:
-            with writing(self.path):
-                write_json(self.path, summary | self.stays)
+            write_json(self.path, summary | self.stays)
 
 
 def affordable(recipe: Recipe, options: argparse.Namespace, device: str) -> Recipe:

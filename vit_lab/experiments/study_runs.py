@@ -15,7 +15,7 @@ from torch import Tensor
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
-from vit_from_scratch.files import remove_leftovers, write_json, writing
+from vit_from_scratch.files import remove_leftovers, write_json
 from vit_from_scratch.settings import require
 from vit_lab.experiments.at_once import train_at_once
 from vit_lab.experiments.recipes import Recipe
@@ -102,8 +102,7 @@ def _summary_in(out_dir: Path) -> Iterator[Callable[[dict[str, Any]], dict[str, 
     path, processes = out_dir / SUMMARY, Processes.current()
 
     def write(summary: dict[str, Any]) -> dict[str, Any]:
-        with writing(path):
-            processes.from_first(lambda: write_json(path, summary))
+        processes.from_first(lambda: write_json(path, summary))
         return json.loads(json.dumps(summary))
 
     with contextlib.ExitStack() as held:

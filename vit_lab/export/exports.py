@@ -16,7 +16,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.export.formats import format_named
@@ -80,8 +80,7 @@ def export_model(
     with evaluating(model):
         content, run = MAKERS[format](model, notes)
         difference = None if run is None else _checked(run, trained, model.example, format)
-    with writing(path):
-        write_atomically(path, content)
+    write_atomically(path, content)
     return Export(path, notes, difference)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.settings import from_table, require
 from vit_from_scratch.training.state import EpochMetrics
 
@@ -35,8 +35,7 @@ def read_metrics(folder: Path) -> list[EpochMetrics]:
 def write_metrics(folder: Path, history: Sequence[EpochMetrics]) -> None:
     """Write metrics.jsonl anew, all or nothing."""
     lines = [json.dumps(dataclasses.asdict(metrics)) + "\n" for metrics in history]
-    with writing(folder / METRICS):
-        write_atomically(folder / METRICS, "".join(lines).encode())
+    write_atomically(folder / METRICS, "".join(lines).encode())
 
 
 def as_history(rows: Sequence[Any]) -> list[EpochMetrics]:

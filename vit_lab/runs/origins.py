@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import remove_leftovers, write_json, writing
+from vit_from_scratch.files import remove_leftovers, write_json
 from vit_lab.runs.environment import environment
 
 ORIGINS = "origins.json"
@@ -32,8 +32,7 @@ def note_origin(folder: Path, here: Mapping[str, Any], epoch: int) -> None:
     if not noted or differs(noted[-1], here):
         noted.append({"from_epoch": epoch + 1, **here})
     remove_leftovers(folder, [ORIGINS])
-    with writing(folder):
-        write_json(folder / ORIGINS, {"origins": noted})
+    write_json(folder / ORIGINS, {"origins": noted})
 
 
 def read_origins(folder: Path) -> list[dict[str, Any]]:

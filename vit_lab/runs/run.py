@@ -19,7 +19,7 @@ from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import sha256, write_json, writing
+from vit_from_scratch.files import sha256, write_json
 from vit_from_scratch.model.cost import count_parameters, forward_flops
 from vit_from_scratch.training import loop
 from vit_from_scratch.training.config import TrainConfig
@@ -148,8 +148,7 @@ def run(
             trained = trained_at(out_dir)
             elsewhere = {"measured_by": here} if differs(trained, here) else {}
             whole = result | {"model_sha256": sha256(folder.model)} | trained | elsewhere
-            with writing(folder.result):
-                write_json(folder.result, whole)
+            write_json(folder.result, whole)
             return whole
 
         return processes.from_first(written)

@@ -127,8 +127,7 @@ class RunFolder(Callback):
 
     def on_epoch(self, state: TrainingState) -> None:
         """Save the state, add a line of metrics, and keep the model if its epoch is among those."""
-        with writing(self.checkpoint):
-            save_state(self.checkpoint, state)
+        save_state(self.checkpoint, state)
         self._note(state)
         write_metrics(self.path, state.history)
         self.keep_epoch(state)
@@ -137,18 +136,15 @@ class RunFolder(Callback):
         """Keep the model as it is now, if its epoch is among those that are to be kept."""
         if state.epoch in self.kept:
             path = self.path / "epochs" / f"epoch-{state.epoch:04}.safetensors"
-            with writing(path.parent):
-                path.parent.mkdir(exist_ok=True)
-                save_checkpoint(path, as_vit(state.measured, "keeping epochs"))
+            save_checkpoint(path, as_vit(state.measured, "keeping epochs"))
 
     def on_end(self, state: TrainingState) -> None:
         """Write curves and the finished model, then drop the checkpoint."""
         if not self.was_finished:
-            with writing(self.path):
-                save_curves(self.curves, state.history)
-                if isinstance(state.model, SelfSupervised):
-                    save_pretraining(self.pretraining, state.model)
-                save_checkpoint(self.model, as_vit(state.model, "a run folder"))
+            save_curves(self.curves, state.history)
+            if isinstance(state.model, SelfSupervised):
+                save_pretraining(self.pretraining, state.model)
+            save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
             self.checkpoint.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import tomli_w
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_atomically, writing
+from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.settings import as_table, flattened
 from vit_from_scratch.training.config import TrainConfig
@@ -29,7 +29,7 @@ def run_settings(state: TrainingState) -> dict[str, Any]:
     objective = {"objective": state.model.objective} if isinstance(state.model, SelfSupervised) else {}
     return objective | {
         "data": as_table(state.data.config),
-        "model": {key: list(v) if isinstance(v, tuple) else v for key, v in config.to_dict().items()},
+        "model": config.to_dict(),
         "train": as_table(state.config),
         "images": {"sha256": data_fingerprint(state.data), "classes": list(state.data.class_names)},
     }
@@ -37,8 +37,7 @@ def run_settings(state: TrainingState) -> dict[str, Any]:
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write a run's config.toml; it makes the folder a run's."""
-    with writing(folder):
-        write_atomically(folder / CONFIG, (HEADER + tomli_w.dumps(settings)).encode())
+    write_atomically(folder / CONFIG, (HEADER + tomli_w.dumps(settings)).encode())
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
