@@ -8,7 +8,7 @@ from looks import settle
 from vit_from_scratch.examples import photo
 from vit_from_scratch.inspection import layer_attention
 from vit_from_scratch.pretrained import input_scaling, load_pretrained
-from vit_lab.explorer import AttentionExplorer
+from vit_lab.explorer import explorer_page
 
 pytestmark = pytest.mark.site
 
@@ -18,9 +18,8 @@ def address(tmp_path_factory):
     """Where the page is that a command would write of the cup."""
     cup, model = photo(64, "coffee"), load_pretrained("tiny-imagenet")
     attentions = layer_attention(model, input_scaling("tiny-imagenet")(255 * cup))
-    explorer = AttentionExplorer(cup[0], attentions, model.config.grid, layer=7)
     path = tmp_path_factory.mktemp("explorer") / "where_patches_look.html"
-    path.write_text(explorer.page("Where patches look"), encoding="utf-8")
+    path.write_text(explorer_page(cup[0], attentions, model.config.grid), encoding="utf-8")
     return path.as_uri()
 
 

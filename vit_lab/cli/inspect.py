@@ -77,7 +77,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
         token_colours,
     )
     from vit_from_scratch.model.patches import PatchEmbedding
-    from vit_lab.explorer import AttentionExplorer
+    from vit_lab.explorer import explorer_page
 
     model, config = trained.model, trained.model.config
     images = trained.scaling(255 * photo[None])
@@ -91,8 +91,8 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     plots.attention_overlay(photo, maps[0], axes[1], "attention rollout")
     yield _save(folder / "rollout.png")
     if sum(weights.numel() for weights in attentions) <= LARGEST_PAGE:
-        explorer = AttentionExplorer(photo, attentions, config.grid)
-        yield _write(folder / "where_patches_look.html", explorer.page("Where patches look").encode())
+        page = explorer_page(photo, attentions, config.grid)
+        yield _write(folder / "where_patches_look.html", page.encode())
     if config.class_token:
         plots.attention_grid(photo, class_token_maps(attentions, config.grid)[:, 0], layers, heads)
         yield _save(folder / "class_token_attention.png")
