@@ -12,6 +12,7 @@ from sphinx.errors import ExtensionError
 from vit_book import claims, evidence
 
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.examples import PHOTOS, photo
 from vit_from_scratch.pretrained import load_pretrained
 from vit_lab import load_result
 from vit_lab.experiments.records import read_rows
@@ -101,6 +102,42 @@ def test_neighbours_are_compared_with_all_others_patch_by_patch():
         near = [cosines[other] for other in cosines if steps[other] == 1]
         gaps.append(np.mean(near) - np.mean([cosines[other] for other in cosines if steps[other] > 1]))
     assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
+
+
+def test_a_column_is_compared_with_places_that_are_as_far_within_one_half():
+    (found,) = evidence.differences({"kind": "positions", "of": "column"})
+    vectors = load_pretrained("tiny-imagenet").tokens.position[0, 1:].detach().double().numpy()
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    gaps = []
+    for one in range(64):
+        r, c = divmod(one, 8)
+        half = [n for n in range(64) if n % 8 // 4 == c // 4]
+        rest = {n: (n // 8 - r, n % 8 - c) for n in half if n // 8 != r and n % 8 != c}
+        at = sorted({np.hypot(*step) for step in rest.values()})
+        seen = {n: vectors[one] @ vectors[n] for n in half}
+        means = [np.mean([seen[n] for n in rest if np.hypot(*rest[n]) == far]) for far in at]
+            np.mean([vectors[one] @ vectors[n] for n in rest if np.hypot(*rest[n]) == far]) for far in at
+        ]
+        column = [n for n in half if n % 8 == c and abs(n // 8 - r) > 1 and abs(n // 8 - r) <= at[-1]]
+        gaps.append(
+            np.mean([vectors[one] @ vectors[n] - np.interp(abs(n // 8 - r), at, means) for n in column])
+        )
+    assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
+
+
+def test_what_components_redraw_of_a_patch_is_what_is_left_of_its_squares():
+    (found,) = evidence.differences({"kind": "filters", "of": "half"})
+    weight = load_pretrained("tiny-imagenet").patch_embedding.as_convolution_weight().detach()  # (D, C, P, P)
+    rows = weight.flatten(1).double().numpy()
+    patterns = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:28]
+    kept = []
+    for name in PHOTOS:
+        tiles = photo(64, name)[0].double().numpy().reshape(3, 8, 8, 8, 8).transpose(1, 3, 0, 2, 4)
+        tiles = tiles.reshape(64, -1) - tiles.reshape(64, -1).mean(axis=0)
+        lost = tiles - tiles @ patterns.T @ patterns
+        kept += (1 - (lost**2).sum(axis=1) / (tiles**2).sum(axis=1)).tolist()
+    assert found.mean == pytest.approx(100 * np.mean(kept) - 50, abs=0.05)
+    assert found.high < 0, "less than a half"
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from project_facts import read_repository
 from scipy import stats
 from sphinx.errors import ExtensionError
 
+from vit_from_scratch.examples import PHOTOS, photo
 from vit_from_scratch.inspection.attention_distance import patch_distances
 from vit_from_scratch.inspection.embedding_filters import embedding_filter_components
 from vit_from_scratch.inspection.position_similarity import position_similarity
+from vit_from_scratch.model.patches import patchify
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained import load_pretrained
 from vit_lab.experiments.comparing import inner_best, paired_interval
@@ -91,7 +93,7 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
             sides = load_result(evidence["result"])["sides"].items()
             return [_beside(f"{label}, {side} px", rows, evidence) for side, rows in sides]
         case "filters":
-            return [spread_of(label, _smoothness(True), _smoothness(False), "correlation")]
+            return [_filters(label, evidence["of"])]
         case "positions":
             return [_positions(label, evidence["of"])]
         case "heads":
@@ -138,36 +140,73 @@ LOWEST = 3
 """Layers that count as the lowest."""
 
 
-def _smoothness(trained: bool) -> list[float]:
-    """How alike neighbouring pixels are in each leading component: their correlation, without unit."""
+def _components(trained: bool) -> np.ndarray:
+    """The leading components of the filters of our model, or of one that has seen nothing, (k, C, P, P)."""
     model = load_pretrained(MODEL)
     if not trained:
         torch.manual_seed(0)
         model = VisionTransformer(model.config)
     weight = model.patch_embedding.as_convolution_weight().detach()
-    found = embedding_filter_components(weight, LEADING).components.numpy()  # (k, C, P, P)
-    return [float(np.corrcoef(one[..., :-1].ravel(), one[..., 1:].ravel())[0, 1]) for one in found]
+    return embedding_filter_components(weight, LEADING).components.numpy()
+
+
+def _smoothness(components: np.ndarray) -> list[float]:
+    """How alike neighbouring pixels are in each component: their correlation, across and down."""
+    pairs = ((components[..., :-1], components[..., 1:]), (components[..., :-1, :], components[..., 1:, :]))
+    both = [[np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(*pair, strict=True)] for pair in pairs]
+    return np.mean(both, axis=0).tolist()
+
+
+def _redrawn(components: np.ndarray) -> np.ndarray:
+    """How much of each patch of three photos the components redraw, in %: of its squares, less the mean's."""
+    found, side = [], components.shape[-1]
+    for name in PHOTOS:
+        tiles = patchify(photo(64, name), side)[0].unflatten(1, (side, side, -1))  # (N, P, P, C)
+        rows = tiles.permute(0, 3, 1, 2).flatten(1).double().numpy()
+        rows = rows - rows.mean(axis=0)
+        kept = rows @ components.reshape(len(components), -1).T
+        found.append(100 * (kept**2).sum(axis=1) / (rows**2).sum(axis=1))
+    return np.concatenate(found)
+
+
+def _filters(label: str, of: str) -> Difference:
+    """Compare the components of trained filters with untrained ones, or what they redraw with a half."""
+    ours, others = _components(trained=True), _components(trained=False)
+    if of == "smooth":
+        return spread_of(label, _smoothness(ours), _smoothness(others), "correlation")
+    return one_sample(label, _redrawn(ours) - (50 if of == "half" else _redrawn(others)), "%")
 
 
 def _positions(label: str, of: str) -> Difference:
-    """For each patch: the mean cosine of its position with those named, less that with all elsewhere."""
+    """For each patch: the mean cosine of its position with those named, less that with those elsewhere.
+
+    Rows and columns are compared at equal distances, within the patch's half of the photo.
+    """
     model = load_pretrained(MODEL)
     rows, columns = grid = model.config.grid
     alike = position_similarity(model.tokens.position, grid).reshape(rows * columns, -1).numpy()
     row, column = (index.ravel() for index in np.indices(grid))
-    same_row, same_column = row[:, None] == row, column[:, None] == column
-    near = abs(row[:, None] - row) + abs(column[:, None] - column) == 1
-    own = np.eye(len(row), dtype=bool)
-    mirror = same_row & (column[:, None] + column == columns - 1)
-    named, elsewhere = {
-        "neighbours": (near, ~near & ~own),
-        "row": (same_row & ~own, ~same_row & ~same_column),
-        "column": (same_column & ~own, ~same_row & ~same_column),
-        "one place": (near, mirror & ~near),
-    }[of]
-    pairs = zip(alike, named, elsewhere, strict=True)
+    down, across = row[:, None] - row, column[:, None] - column
+    near = abs(down) + abs(across) == 1
+    if of in ("row", "column"):
+        half = (column[:, None] < columns // 2) == (column < columns // 2)
+        line, off = (down == 0, across) if of == "row" else (across == 0, down)
+        named, elsewhere = half & line & (off != 0), half & (down != 0) & (across != 0)
+        pairs = zip(alike, np.hypot(down, across), named, elsewhere, strict=True)
+        return one_sample(label, np.array([_equally_far(*one) for one in pairs]), "cosine")
+    mirror = (down == 0) & (column[:, None] + column == columns - 1)
+    elsewhere = mirror & ~near if of == "one place" else ~near & ~np.eye(len(row), dtype=bool)
+    pairs = zip(alike, near, elsewhere, strict=True)
     gaps = [one[here].mean() - one[there].mean() for one, here, there in pairs if there.any()]
     return one_sample(label, np.array(gaps), "cosine")
+
+
+def _equally_far(alike: np.ndarray, far: np.ndarray, named: np.ndarray, elsewhere: np.ndarray) -> float:
+    """How much more alike those named are than those elsewhere, interpolated to the same distances."""
+    at = np.unique(far[elsewhere])
+    means = [alike[elsewhere & (far == distance)].mean() for distance in at]
+    there = named & (far >= at[0]) & (far <= at[-1])
+    return float((alike[there] - np.interp(far[there], at, means)).mean())
 
 
 def _beside(label: str, rows: dict[str, Any], evidence: dict[str, Any]) -> Difference:
