@@ -116,8 +116,6 @@ def test_a_column_is_compared_with_places_that_are_as_far_within_one_half():
         at = sorted({np.hypot(*step) for step in rest.values()})
         seen = {n: vectors[one] @ vectors[n] for n in half}
         means = [np.mean([seen[n] for n in rest if np.hypot(*rest[n]) == far]) for far in at]
-            np.mean([vectors[one] @ vectors[n] for n in rest if np.hypot(*rest[n]) == far]) for far in at
-        ]
         column = [n for n in half if n % 8 == c and abs(n // 8 - r) > 1 and abs(n // 8 - r) <= at[-1]]
         gaps.append(
             np.mean([vectors[one] @ vectors[n] - np.interp(abs(n // 8 - r), at, means) for n in column])
