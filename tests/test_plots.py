@@ -76,7 +76,7 @@ GROUNDS = ("#ffffff", "#12161b")  # of pages, light and dark
 @pytest.mark.parametrize("ground", GROUNDS)
 def test_lines_stand_out_from_white_and_from_dark_pages(ground):
     names = ("BLUE", "ORANGE", "GREEN", "PINK", "SKY", "RED", "GREY")
-    colours = [getattr(plots, name) for name in names] + list(plots.ORDERED(range(256)))
+    colours = [getattr(plots, name) for name in names]
     assert min(contrast(colour, ground) for colour in colours) >= 3
 
 

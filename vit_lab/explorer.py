@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.inspection.inputs import attention_layers
 
 FOLDER = Path(__file__).parent
@@ -46,11 +47,19 @@ def explorer_page(
             of patches, and one more if there is a class token, which comes first.
         grid: rows and columns of patches.
         title: of the page.
+
+    Raises:
+        InputError: these are attentions of several photos, of another grid, or none.
     """
     rows, columns = grid
     weights = torch.cat(attention_layers(attentions, same_heads=True)).detach().cpu().float()  # (L, h, T, T)
     layers, heads, tokens, _ = weights.shape
     special = tokens - rows * columns
+    if len(attentions) != layers or special not in (0, 1):
+        raise InputError(
+            f"attentions of shape {tuple(attentions[0].shape)} for a grid of {rows} x {columns} patches: expected "
+            f"(1, h, T, T) of one photo, T {rows * columns} or, with a class token, {rows * columns + 1}."
+        )
     kept = weights[..., special:]  # (L, h, T, N)
     largest = kept.amax(dim=-1, keepdim=True)
     levels = (LEVELS * kept / largest.clamp(min=1e-30)).round().clamp(max=LEVELS - 1)

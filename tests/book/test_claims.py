@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from bs4 import BeautifulSoup
 from scipy import stats
 from sphinx.errors import ExtensionError
@@ -13,6 +14,7 @@ from vit_book import claims, evidence
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.examples import PHOTOS, photo
+from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained import load_pretrained
 from vit_lab import load_result
 from vit_lab.experiments.records import read_rows
@@ -104,38 +106,61 @@ def test_neighbours_are_compared_with_all_others_patch_by_patch():
     assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
 
 
-def test_a_column_is_compared_with_places_that_are_as_far_within_one_half():
-    (found,) = evidence.differences({"kind": "positions", "of": "column"})
+@pytest.mark.parametrize("of", ["row", "column"])
+def test_a_line_is_compared_with_places_that_are_as_far_within_one_half(of):
+    (found,) = evidence.differences({"kind": "positions", "of": of})
     vectors = load_pretrained("tiny-imagenet").tokens.position[0, 1:].detach().double().numpy()
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     gaps = []
     for one in range(64):
-        r, c = divmod(one, 8)
-        half = [n for n in range(64) if n % 8 // 4 == c // 4]
-        rest = {n: (n // 8 - r, n % 8 - c) for n in half if n // 8 != r and n % 8 != c}
-        at = sorted({np.hypot(*step) for step in rest.values()})
-        seen = {n: vectors[one] @ vectors[n] for n in half}
-        means = [np.mean([seen[n] for n in rest if np.hypot(*rest[n]) == far]) for far in at]
-        column = [n for n in half if n % 8 == c and abs(n // 8 - r) > 1 and abs(n // 8 - r) <= at[-1]]
-        gaps.append(
-            np.mean([vectors[one] @ vectors[n] - np.interp(abs(n // 8 - r), at, means) for n in column])
+        half = [n for n in range(64) if n % 8 // 4 == one % 8 // 4]
+        down, across = (
+            {n: abs(place(n) - place(one)) for n in half} for place in (lambda n: n // 8, lambda n: n % 8)
         )
+        rest = {n: np.hypot(down[n], across[n]) for n in half if down[n] and across[n]}
+        seen, at = {n: vectors[one] @ vectors[n] for n in half}, sorted({*rest.values()})
+        means = [np.mean([seen[n] for n in rest if rest[n] == far]) for far in at]
+        other, along = (down, across) if of == "row" else (across, down)
+        line = [n for n in half if not other[n] and 1 < along[n] <= at[-1]]
+        gaps.append(np.mean([seen[n] - np.interp(along[n], at, means) for n in line]))
     assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
 
 
-def test_what_components_redraw_of_a_patch_is_what_is_left_of_its_squares():
-    (found,) = evidence.differences({"kind": "filters", "of": "half"})
-    weight = load_pretrained("tiny-imagenet").patch_embedding.as_convolution_weight().detach()  # (D, C, P, P)
-    rows = weight.flatten(1).double().numpy()
-    patterns = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:28]
-    kept = []
+def leading(model):
+    """The first 28 patterns of a model's filters, (28, C P P)."""
+    rows = model.patch_embedding.as_convolution_weight().detach().flatten(1).double().numpy()
+    return np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:28]
+
+
+def kept(patterns):
+    """How much of each patch of three photos the patterns redraw, in %."""
+    found = []
     for name in PHOTOS:
         tiles = photo(64, name)[0].double().numpy().reshape(3, 8, 8, 8, 8).transpose(1, 3, 0, 2, 4)
         tiles = tiles.reshape(64, -1) - tiles.reshape(64, -1).mean(axis=0)
         lost = tiles - tiles @ patterns.T @ patterns
-        kept += (1 - (lost**2).sum(axis=1) / (tiles**2).sum(axis=1)).tolist()
-    assert found.mean == pytest.approx(100 * np.mean(kept) - 50, abs=0.05)
-    assert found.high < 0, "less than a half"
+        found += (100 - 100 * (lost**2).sum(axis=1) / (tiles**2).sum(axis=1)).tolist()
+    return np.mean(found)
+
+
+def smoothness(patterns):
+    """The correlation of neighbouring pixels, across and down, of all patterns."""
+    tiles = patterns.reshape(-1, 3, 8, 8)
+    pairs = [(one[:, :, 1:], one[:, :, :-1]) for one in tiles] + [(one[:, 1:], one[:, :-1]) for one in tiles]
+    return np.mean([stats.pearsonr(a.ravel(), b.ravel()).statistic for a, b in pairs])
+
+
+def test_components_are_compared_with_those_of_a_model_that_has_seen_nothing_and_with_a_half():
+    trained = load_pretrained("tiny-imagenet")
+    torch.manual_seed(0)
+    ours, others = leading(trained), leading(VisionTransformer(trained.config))
+    mean = {
+        of: evidence.differences({"kind": "filters", "of": of})[0].mean
+        for of in ("smooth", "untrained", "half")
+    }
+    assert mean["smooth"] == pytest.approx(smoothness(ours) - smoothness(others), abs=0.01)
+    assert mean["untrained"] == pytest.approx(kept(ours) - kept(others), abs=0.05)
+    assert mean["half"] == pytest.approx(kept(ours) - 50, abs=0.05)
 
 
 @pytest.mark.parametrize(

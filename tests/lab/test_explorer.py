@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vit_from_scratch import VisionTransformer, ViTConfig
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.inspection import layer_attention
 from vit_lab.explorer import explorer_page
 
@@ -64,6 +64,12 @@ def test_a_grey_photo_one_head_and_an_odd_number_of_weights_will_do():
     packed = np.frombuffer(base64.b64decode(attribute(text, "maps")), dtype=np.uint8)
     assert len(packed) == (3 * 49 + 1) // 2
     assert "data:image/png" in text
+
+
+@pytest.mark.parametrize(("photos", "grid"), [(2, (2, 3)), (1, (3, 3)), (1, (1, 3))])
+def test_attentions_of_two_photos_or_of_another_grid_are_refused(photos, grid):
+    with pytest.raises(InputError, match=r"expected \(1, h, T, T\) of one photo"):
+        explorer_page(torch.rand(3, 8, 12), [torch.rand(photos, 2, 7, 7)] * 3, grid)
 
 
 def test_a_page_has_its_title_as_text(looked):

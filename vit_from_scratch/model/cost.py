@@ -1,4 +1,4 @@
-"""What a model costs: parameters, floating-point operations, and a whole pre-training in exaFLOPs."""
+"""What a model costs: parameters and floating-point operations."""
 
 import torch
 from torch import nn

@@ -19,8 +19,6 @@ FONTS = ("Literata", "DejaVu Sans")
 
 #: Of areas, from small to large, told apart by colour-blind readers and in grey.
 SEQUENTIAL = "viridis"
-#: Of lines that have an order, such as one a layer: as bright as the colours above.
-ORDERED = LinearSegmentedColormap.from_list("purple-orange", ["#7b5fd0", "#cf4f8a", "#d9730d"])
 #: Orange below zero, blue above, pale grey at zero.
 DIVERGING = LinearSegmentedColormap.from_list(
     "orange-blue", ["#b35900", "#f5b041", "#e8e8e8", "#5dade2", "#1a5276"]
