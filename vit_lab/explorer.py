@@ -58,7 +58,7 @@ def explorer_page(
     if len(attentions) != layers or special not in (0, 1):
         raise InputError(
             f"attentions of shape {tuple(attentions[0].shape)} for a grid of {rows} x {columns} patches: "
-            f"expected (1, h, T, T) of one photo, T {rows * columns} or, with a class token, {rows * columns + 1}."
+            f"expected (1, h, T, T) of one photo, T {rows * columns} or, with a class token, one more."
         )
     kept = weights[..., special:]  # (L, h, T, N)
     largest = kept.amax(dim=-1, keepdim=True)
