@@ -41,8 +41,8 @@ DIGITS = ("digits", "mnist")
 class Survey(NamedTuple):
     """What a data set is like: its training photos, the median of their short sides in pixels, its classes.
 
-    Those held out of digits, MNIST and CIFAR-10 are left out, and so are those in a `val` of their own; what is
-    drawn for validation elsewhere is counted.
+    Those held out of digits, MNIST and CIFAR-10 are left out, and so are those in a `val` of their own; what
+    is drawn for validation elsewhere is counted.
     """
 
     photos: int
