@@ -1,7 +1,6 @@
 """A page with a photo whose patches show, under the pointer, what they look at."""
 
 import base64
-import html
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,12 +27,12 @@ PAGE_HEAD = """<!DOCTYPE html>
 body { font-family: sans-serif; margin: 2rem auto; max-width: 22rem; padding: 0 1rem }
 :root { color-scheme: light dark }
 </style>
+<title>Where patches look</title>
+<h1>Where patches look</h1>
 """
 
 
-def explorer_page(
-    photo: Tensor, attentions: Sequence[Tensor], grid: tuple[int, int], title: str = "Where patches look"
-) -> str:
+def explorer_page(photo: Tensor, attentions: Sequence[Tensor], grid: tuple[int, int]) -> str:
     """Return a page of HTML on which a photo is darkened where a token does not look.
 
     The pointer shows where the patch under it looks; a click, a tap or the arrow keys choose a patch, and a
@@ -46,7 +45,6 @@ def explorer_page(
         attentions: what `layer_attention` returns for this photo alone, L times (1, h, T, T); T is the number
             of patches, and one more if there is a class token, which comes first.
         grid: rows and columns of patches.
-        title: of the page.
 
     Raises:
         InputError: these are attentions of several photos, of another grid, or none.
@@ -82,8 +80,7 @@ def explorer_page(
         heads=heads,
         who="the class token" if special else "the patch in the middle",
     )
-    named = html.escape(title)
-    return f"{PAGE_HEAD}<title>{named}</title>\n<h1>{named}</h1>\n{body}"
+    return f"{PAGE_HEAD}{body}"
 
 
 def _packed(levels: Tensor) -> str:
