@@ -69,11 +69,11 @@ def answers(task: MaskedPatchPrediction, data: DataSet) -> dict[str, Tensor]:
         corruption, grid = task.draw(images, generator), task.grid(images)
         logits = task.logits(images, corruption).float()
         means = mean_colours(task.levels(images), task.patch_size)  # (B, N, 3)
-        targets, which = colour_numbers(means), corruption.which
-        around = neighbour_colours(means, ~which, grid)
+        targets, chosen = colour_numbers(means), corruption.chosen
+        around = neighbour_colours(means, ~chosen, grid)
         own = torch.arange(targets.numel()).view(targets.shape)
         fate = torch.where(corruption.masked, 0, torch.where(corruption.source == own, 2, 1))
-        visible = F.avg_pool2d((~which).float().view(-1, 1, *grid), 3, 1, 1, divisor_override=1)
+        visible = F.avg_pool2d((~chosen).float().view(-1, 1, *grid), 3, 1, 1, divisor_override=1)
         answer = logits.argmax(dim=-1)
         found = {
             "photo": photos + torch.arange(len(images))[:, None].expand(targets.shape),
@@ -88,7 +88,7 @@ def answers(task: MaskedPatchPrediction, data: DataSet) -> dict[str, Tensor]:
         }
         photos += len(images)
         for name, values in found.items():
-            columns.setdefault(name, []).append(values[which])
+            columns.setdefault(name, []).append(values[chosen])
     return {name: torch.cat(parts) for name, parts in columns.items()}
 
 
@@ -111,8 +111,8 @@ def of_colours(found: dict[str, Tensor]) -> dict[str, Any]:
     right = {"model": model == target, "neighbours": around == target, "most frequent": target == most}
     photo = found["photo"]
 
-    def where(here: Tensor, **which: Tensor) -> dict[str, float]:
-        means = {name: values[here].double().mean().item() for name, values in which.items()}
+    def where(here: Tensor, **values: Tensor) -> dict[str, float]:
+        means = {name: value[here].double().mean().item() for name, value in values.items()}
         return {"patches": int(here.sum()), **means}
 
     return {
@@ -142,15 +142,15 @@ def of_pixels(task: MaskedAutoencoder, data: DataSet) -> dict[str, float]:
     sums = dict.fromkeys(("colour", "pattern", "colour_error", "pattern_error"), 0.0)
     hidden = 0
     for images, _ in data.batches("validation"):
-        which = task.draw(images, generator)
-        painted = task.decode(task.see(images, which), which, task.grid(images)).float()
+        chosen = task.draw(images, generator)
+        painted = task.decode(task.see(images, chosen), chosen, task.grid(images)).float()
         wanted, _, _ = standardised(images, task.patch_size)
-        for name, values in (("", wanted[which]), ("_error", (painted - wanted)[which])):
+        for name, values in (("", wanted[chosen]), ("_error", (painted - wanted)[chosen])):
             pixels = rearrange(values, "n (p c) -> n p c", c=3)
             flat = pixels.mean(dim=1)  # (n, 3)
             sums[f"colour{name}"] += flat.square().mean(dim=1).sum().item()
             sums[f"pattern{name}"] += (pixels - flat[:, None]).square().mean(dim=(1, 2)).sum().item()
-        hidden += int(which.sum())
+        hidden += int(chosen.sum())
     found = {name: total / hidden for name, total in sums.items()}
     return {"patches": hidden, "loss": found["colour_error"] + found["pattern_error"], **found}
 

@@ -20,16 +20,16 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def changed_at(images: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+def changed_at(images: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
     """Turn the pixels of some patches (B, N) to other ones."""
-    pixels = which.view(-1, 1, 4, 4).repeat_interleave(4, 2).repeat_interleave(4, 3)
+    pixels = hidden.view(-1, 1, 4, 4).repeat_interleave(4, 2).repeat_interleave(4, 3)
     return torch.where(pixels, -images + 0.1, images)
 
 
 def test_in_each_image_exactly_three_quarters_are_hidden(model):
-    which = model.draw(torch.zeros(50, 3, 16, 16), seeded())
-    assert which.sum(dim=1).tolist() == [12] * 50
-    assert len({tuple(row) for row in which.tolist()}) > 40, "and not the same ones"
+    hidden = model.draw(torch.zeros(50, 3, 16, 16), seeded())
+    assert hidden.sum(dim=1).tolist() == [12] * 50
+    assert len({tuple(row) for row in hidden.tolist()}) > 40, "and not the same ones"
 
 
 def test_the_encoder_sees_the_class_token_and_a_quarter_of_the_patches(make_task):
@@ -47,48 +47,48 @@ def test_visible_patches_keep_their_own_positions(make_task):
     seen = []
     model.vit.encoder.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
     model(IMAGES, seeded())
-    which = model.draw(IMAGES, seeded())
+    hidden = model.draw(IMAGES, seeded())
     z_0 = model.vit.tokens(model.vit.patch_embedding(IMAGES))
     for image in range(4):
-        left = [0, *(1 + patch for patch in range(16) if not which[image, patch])]
+        left = [0, *(1 + patch for patch in range(16) if not hidden[image, patch])]
         assert torch.equal(seen[0][image], z_0[image, left])
 
 
 def test_hidden_patches_influence_nothing(model):
     """No leak: all hidden pixels change, and what is painted stays the same to the bit."""
-    which = model.draw(IMAGES, seeded())
-    other = changed_at(IMAGES, which)
-    painted = [model.decode(model.see(images, which), which, (4, 4)) for images in (IMAGES, other)]
+    hidden = model.draw(IMAGES, seeded())
+    other = changed_at(IMAGES, hidden)
+    painted = [model.decode(model.see(images, hidden), hidden, (4, 4)) for images in (IMAGES, other)]
     assert not torch.equal(IMAGES, other)
     assert torch.equal(*painted)
-    visible = changed_at(IMAGES, ~which)
-    assert not torch.equal(model.decode(model.see(visible, which), which, (4, 4)), painted[0])
+    visible = changed_at(IMAGES, ~hidden)
+    assert not torch.equal(model.decode(model.see(visible, hidden), hidden, (4, 4)), painted[0])
 
 
 def test_the_decoder_gets_each_patch_at_its_place_and_mask_tokens_elsewhere(model):
     seen = []
     model.decoder.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
-    which = model.draw(IMAGES, seeded())
-    encoded = model.see(IMAGES, which)
-    model.decode(encoded, which, (4, 4))
+    hidden = model.draw(IMAGES, seeded())
+    encoded = model.see(IMAGES, hidden)
+    model.decode(encoded, hidden, (4, 4))
     narrow, position = model.to_decoder(encoded), sincos_2d((4, 4), 8)
     for image in range(4):
         assert torch.equal(seen[0][image, 0], narrow[image, 0]), "the class token has no place in the grid"
         visible = iter(narrow[image, 1:])
         for patch in range(16):
-            standing = model.mask_token if which[image, patch] else next(visible)
+            standing = model.mask_token if hidden[image, patch] else next(visible)
             assert torch.allclose(seen[0][image, 1 + patch], standing + position[patch])
 
 
 def test_the_loss_is_the_squared_error_of_hidden_patches_at_mean_0_and_variance_1(model):
     outcome = model(IMAGES, seeded())
-    which = model.draw(IMAGES, seeded())
-    painted = model.decode(model.see(IMAGES, which), which, (4, 4))
+    hidden = model.draw(IMAGES, seeded())
+    painted = model.decode(model.see(IMAGES, hidden), hidden, (4, 4))
     assert outcome.right is None
     for image in range(4):
         errors = []
         for patch in range(16):
-            if not which[image, patch]:
+            if not hidden[image, patch]:
                 continue
             row, column = 4 * (patch // 4), 4 * (patch % 4)
             true = [
@@ -138,17 +138,17 @@ def test_a_reconstruction_has_the_true_mean_and_deviation_of_each_patch(model):
     torch.nn.init.zeros_(model.to_pixels.weight)
     found = model.predict(IMAGES / 2, seeded())
     true, seen, answer = (patchify(some, 4) for some in ((IMAGES / 2 + 1) / 2, found.seen, found.answer))
-    assert torch.equal(found.which, model.draw(IMAGES, seeded()))
+    assert torch.equal(found.chosen, model.draw(IMAGES, seeded()))
     flat = true.mean(dim=-1, keepdim=True).expand_as(true)  # zeros painted: one tone, the true mean
-    assert torch.allclose(answer[found.which], flat[found.which], atol=1e-3)
-    assert torch.allclose(answer[~found.which], true[~found.which], atol=1e-6)
-    assert torch.allclose(seen[~found.which], true[~found.which], atol=1e-6)
-    assert (seen[found.which] == 0.5).all()
+    assert torch.allclose(answer[found.chosen], flat[found.chosen], atol=1e-3)
+    assert torch.allclose(answer[~found.chosen], true[~found.chosen], atol=1e-6)
+    assert torch.allclose(seen[~found.chosen], true[~found.chosen], atol=1e-6)
+    assert (seen[found.chosen] == 0.5).all()
 
 
 def test_a_decoder_that_paints_the_truth_reconstructs_the_image(model, monkeypatch):
     truth, _, _ = standardised(IMAGES, 4)
-    monkeypatch.setattr(model, "decode", lambda encoded, which, grid: truth)
+    monkeypatch.setattr(model, "decode", lambda encoded, hidden, grid: truth)
     assert torch.allclose(model.predict(IMAGES).answer, (IMAGES + 1) / 2, atol=1e-4)
     assert model(IMAGES).loss.tolist() == pytest.approx([0.0] * 4, abs=1e-6)
 

@@ -27,20 +27,20 @@ def colour_targets(images: torch.Tensor, patch_size: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("patches", "share"), [(16, 0.5), (64, 0.5), (9, 0.3), (7, 0.9)])
 def test_in_each_image_exactly_the_share_of_patches_is_chosen(patches, share):
-    which = draw_corruption(300, patches, share, seeded()).which
-    assert set(which.sum(dim=1).tolist()) == {round(share * patches)}
+    chosen = draw_corruption(300, patches, share, seeded()).chosen
+    assert set(chosen.sum(dim=1).tolist()) == {round(share * patches)}
     expected = round(share * patches) / patches  # every place is chosen as often
     spread = math.sqrt(expected * (1 - expected) / 300)
-    assert (which.float().mean(dim=0) - expected).abs().max() < 5 * spread
+    assert (chosen.float().mean(dim=0) - expected).abs().max() < 5 * spread
 
 
 def test_of_the_chosen_eight_in_ten_are_masked_one_is_replaced_and_one_stays():
     corruption = draw_corruption(1000, 64, 0.5, seeded())
-    which, masked, source = corruption.which, corruption.masked, corruption.source
+    chosen, masked, source = corruption.chosen, corruption.masked, corruption.source
     replaced = source != torch.arange(64_000).view(1000, 64)
     assert not (masked & replaced).any()
-    assert not ((masked | replaced) & ~which).any(), "what was not chosen stays as it is"
-    chosen = which.sum()  # 32,000: five standard deviations of a share are 0.011 and 0.0084
+    assert not ((masked | replaced) & ~chosen).any(), "what was not chosen stays as it is"
+    chosen = chosen.sum()  # 32,000: five standard deviations of a share are 0.011 and 0.0084
     assert masked.sum() / chosen == pytest.approx(0.8, abs=0.0112)
     assert replaced.sum() / chosen == pytest.approx(0.1, abs=0.0084)
 
@@ -51,7 +51,7 @@ def test_another_patch_is_never_the_patch_itself():
     for seed in range(300):
         corruption = draw_corruption(1, 2, 0.5, seeded(seed))
         corrupted = corruption.apply(embeddings, torch.tensor([7.0]))
-        stays = (~corruption.which | (corruption.source == torch.arange(2)))[..., None]
+        stays = (~corruption.chosen | (corruption.source == torch.arange(2)))[..., None]
         expected = torch.where(stays, embeddings, 1 - embeddings)
         expected = expected.masked_fill(corruption.masked[..., None], 7.0)
         assert torch.equal(corrupted, expected)
@@ -99,7 +99,7 @@ def test_the_loss_is_the_cross_entropy_of_the_corrupted_patches_alone(make_task)
     for image in range(4):
         losses, right = [], []
         for patch in range(16):
-            if corruption.which[image, patch]:
+            if corruption.chosen[image, patch]:
                 logits, target = answers[image, patch], targets[image, patch]
                 losses.append(float(logits.logsumexp(0) - logits[target]))
                 right.append(float(logits.argmax() == target))
@@ -118,8 +118,8 @@ def test_patches_that_were_not_corrupted_give_no_loss(make_task):
 
     model.head.register_forward_hook(keep)
     model(IMAGES, seeded()).loss.sum().backward()
-    which = draw_corruption(4, 16, 0.5, seeded()).which
-    assert torch.equal(kept[0].grad.abs().sum(dim=-1) > 0, which)
+    chosen = draw_corruption(4, 16, 0.5, seeded()).chosen
+    assert torch.equal(kept[0].grad.abs().sum(dim=-1) > 0, chosen)
 
 
 @pytest.mark.parametrize("name", ["half", "imagenet"])
@@ -151,7 +151,7 @@ def test_a_masked_patch_has_no_influence_on_its_own_logits(make_task):
 def test_a_patch_that_is_left_has_influence(make_task):
     model = make_task().eval()
     corruption = draw_corruption(4, 16, 0.5, seeded())
-    number = int((~corruption.which).flatten().nonzero()[0])
+    number = int((~corruption.chosen).flatten().nonzero()[0])
     row, column = 4 * (number // 4), 4 * (number % 4)
     changed = IMAGES.clone()
     changed[0, :, row : row + 4, column : column + 4] *= -1

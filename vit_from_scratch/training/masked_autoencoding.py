@@ -106,30 +106,30 @@ class MaskedAutoencoder(SelfSupervised):
         The loss is the mean squared error of the hidden patches alone, each against its own pixels at mean 0
         and variance 1: one flat tone, its own mean, gives a loss of 1.
         """
-        which = self.draw(images, generator)
-        painted = self.decode(self.see(images, which), which, self.grid(images))  # (B, N, P^2 C)
+        hidden = self.draw(images, generator)
+        painted = self.decode(self.see(images, hidden), hidden, self.grid(images))  # (B, N, P^2 C)
         wanted, _, _ = standardised(images, self.patch_size)
         errors = (painted.float() - wanted).square().mean(dim=-1)  # (B, N)
-        return Outcome(mean_over(errors, which), None)
+        return Outcome(mean_over(errors, hidden), None)
 
     def draw(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Decide which patches of images (B, C, H, W) are hidden, (B, N)."""
         rows, columns = self.grid(images)
         return choose_patches(len(images), rows * columns, self.share, generator, images.device)
 
-    def see(self, images: Tensor, which: Tensor) -> Tensor:
+    def see(self, images: Tensor, hidden: Tensor) -> Tensor:
         """Encode the class token, if any, and the visible patches alone, at their places, (B, T, D)."""
         tokens = self.vit.tokens(self.vit.patch_embedding(images))  # (B, 1 + N, D)
         first, patches = self._split(tokens)
-        places = self._visible(which)[..., None].expand(-1, -1, patches.shape[-1])
+        places = self._visible(hidden)[..., None].expand(-1, -1, patches.shape[-1])
         return self.encode(torch.cat([first, patches.gather(1, places)], dim=1))
 
-    def decode(self, encoded: Tensor, which: Tensor, grid: tuple[int, int]) -> Tensor:
+    def decode(self, encoded: Tensor, hidden: Tensor, grid: tuple[int, int]) -> Tensor:
         """Paint every patch of a grid (gh, gw), (B, N, P^2 C), from the encoded visible ones."""
         first, visible = self._split(self.to_decoder(encoded))
         batch, _, width = visible.shape
         masks = self.mask_token.to(visible.dtype).expand(batch, grid[0] * grid[1], width)
-        places = self._visible(which)[..., None].expand(-1, -1, width)
+        places = self._visible(hidden)[..., None].expand(-1, -1, width)
         position = sincos_2d(grid, width, device=visible.device).to(visible.dtype)  # (N, width)
         patches = masks.scatter(1, places, visible) + position
         return self.to_pixels(self._split(self.decoder(torch.cat([first, patches], dim=1)))[1])
@@ -139,10 +139,10 @@ class MaskedAutoencoder(SelfSupervised):
         start = int(self.vit.config.class_token)
         return tokens[:, :start], tokens[:, start:]
 
-    def _visible(self, which: Tensor) -> Tensor:
+    def _visible(self, hidden: Tensor) -> Tensor:
         """Return the places of the visible patches in their order, (B, visible); every image has as many."""
-        visible = which.shape[1] - hidden_count(self.share, which.shape[1])
-        return which.int().argsort(dim=1, stable=True)[:, :visible]
+        visible = hidden.shape[1] - hidden_count(self.share, hidden.shape[1])
+        return hidden.int().argsort(dim=1, stable=True)[:, :visible]
 
     def pictures(self, images: Tensor, generator: torch.Generator) -> Prediction:
         """Hide patches of images (B, C, H, W), paint them, and draw the others as they are.
@@ -151,10 +151,10 @@ class MaskedAutoencoder(SelfSupervised):
         standard deviation of the true one, which the model does not know: its brightness is given, its
         pattern is the model's.
         """
-        size, grid, which = self.patch_size, self.grid(images), self.draw(images, generator)
-        painted = self.decode(self.see(images, which), which, grid).float()
+        size, grid, hidden = self.patch_size, self.grid(images), self.draw(images, generator)
+        painted = self.decode(self.see(images, hidden), hidden, grid).float()
         _, mean, std = standardised(images, size)
-        answer = torch.where(which[..., None], painted * std + mean, patchify(images, size))
-        seen = patchify(self.normalise.undo(images), size).masked_fill(which[..., None], GREY)
+        answer = torch.where(hidden[..., None], painted * std + mean, patchify(images, size))
+        seen = patchify(self.normalise.undo(images), size).masked_fill(hidden[..., None], GREY)
         picture = self.normalise.undo(unpatchify(answer, size, grid))
-        return Prediction(which, unpatchify(seen, size, grid), picture)
+        return Prediction(hidden, unpatchify(seen, size, grid), picture)

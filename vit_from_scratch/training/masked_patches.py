@@ -45,13 +45,13 @@ class Corruption:
     """What happens to each patch of a batch.
 
     Attributes:
-        which: (B, N), true where a patch is corrupted, which is where its colour is asked for.
+        chosen: (B, N), true where a patch is corrupted, which is where its colour is asked for.
         masked: (B, N), true where the mask token is put.
         source: (B, N), the number in the batch, 0 to B N - 1, of the patch that is put there otherwise: its
             own, unless it was replaced.
     """
 
-    which: Tensor
+    chosen: Tensor
     masked: Tensor
     source: Tensor
 
@@ -75,13 +75,13 @@ def draw_corruption(
     """
     total = batch * num_patches
     require(total >= 2, "patches of the batch", total, "at least 2, so that there is another")
-    which = choose_patches(batch, num_patches, share, generator, device)
+    chosen = choose_patches(batch, num_patches, share, generator, device)
     fate = uniform(batch, num_patches, generator, device)
     own = torch.arange(total, device=device).view(batch, num_patches)
     # 1 to B N - 1 patches further, round and round: any other patch, and never its own.
     further = 1 + (uniform(batch, num_patches, generator, device) * (total - 1)).long().clamp(max=total - 2)
-    replaced = which & (fate >= MASKED) & (fate < MASKED + REPLACED)
-    return Corruption(which, which & (fate < MASKED), torch.where(replaced, (own + further) % total, own))
+    replaced = chosen & (fate >= MASKED) & (fate < MASKED + REPLACED)
+    return Corruption(chosen, chosen & (fate < MASKED), torch.where(replaced, (own + further) % total, own))
 
 
 def mean_colours(images: Tensor, patch_size: int) -> Tensor:
@@ -151,7 +151,7 @@ class MaskedPatchPrediction(SelfSupervised):
         targets = self.targets(images)  # (B, N)
         losses = F.cross_entropy(logits.float().mT, targets, reduction="none")  # (B, N)
         right = (logits.argmax(dim=-1) == targets).float()
-        return Outcome(mean_over(losses, corruption.which), mean_over(right, corruption.which))
+        return Outcome(mean_over(losses, corruption.chosen), mean_over(right, corruption.chosen))
 
     def draw(self, images: Tensor, generator: torch.Generator | None = None) -> Corruption:
         """Decide what happens to the patches of images (B, 3, H, W)."""
@@ -183,4 +183,4 @@ class MaskedPatchPrediction(SelfSupervised):
         seen = corruption.apply(patches, patches.new_full(patches.shape[-1:], GREY))
         answer = repeat(target_colours(answers) / 255, "b n c -> b n (p c)", p=size**2)
         drawn = (unpatchify(some, size, grid) for some in (seen, answer))
-        return Prediction(corruption.which, *drawn, right=answers == self.targets(images))
+        return Prediction(corruption.chosen, *drawn, right=answers == self.targets(images))

@@ -64,13 +64,13 @@ class Prediction:
     """What a self-supervised model answered, for drawing.
 
     Attributes:
-        which: (B, N), true where a patch was asked for.
+        chosen: (B, N), true where a patch was asked for.
         seen: (B, C, H, W) in [0, 1], the images as the model saw them, hidden patches grey.
         answer: (B, C, H, W) in [0, 1], what it answered.
         right: (B, N), true where the answer is correct; None where nothing is right or wrong.
     """
 
-    which: Tensor
+    chosen: Tensor
     seen: Tensor
     answer: Tensor
     right: Tensor | None = None
@@ -174,9 +174,9 @@ def choose_patches(
     return rank < hidden_count(share, num_patches)
 
 
-def mean_over(values: Tensor, which: Tensor) -> Tensor:
+def mean_over(values: Tensor, chosen: Tensor) -> Tensor:
     """Average values (B, N) over the patches of each image that are chosen, (B,)."""
-    return torch.where(which, values, 0).sum(dim=1) / which.sum(dim=1)
+    return torch.where(chosen, values, 0).sum(dim=1) / chosen.sum(dim=1)
 
 
 def batch_loss(output: Tensor | Outcome, targets: Tensor, label_smoothing: float) -> Tensor:
