@@ -130,7 +130,7 @@ def collect_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment collect`."""
     rows = collect(options.inbox, options.out, options.roster)
     there = [row for row in rows if row["chapter"]]
-    print(f"{len(there)} worksheets are in {options.out}; {options.out / LIST} lists them.")
+    print(f"Worksheets in {options.out}: {len(there)}. {options.out / LIST} lists them.")
     for row in rows:
         if row["note"]:
             print(f"{row['student']}: {row['note']}")
@@ -153,8 +153,9 @@ def grade_command(options: argparse.Namespace) -> None:
     print(f"{len(notebooks) - len(problems)} of {len(notebooks)} notebooks were graded: {options.csv}")
     for record in problems:
         print(f"not graded: {record['student']}: {record['problem']}")
-    if absent:
-        print(f"no worksheet from {', '.join(dict.fromkeys(record['student'] for record in absent))}")
+    for name in sorted({record["chapter"] for record in absent}):
+        missing = [record["student"] for record in absent if record["chapter"] == name]
+        print(f"no worksheet of {name} from {', '.join(missing)}")
     if looks:
         print(f"{looks} of them should be looked at: the summary says where.")
     print(f"for students: {beside(options.csv, 'feedback')}; for you: {beside(options.csv, 'report')}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from vit_classroom.assignments.notebooks import (
+    STUB,
     TO_WRITE,
     Cell,
     Chapter,
@@ -66,12 +67,14 @@ def repaired(
 
 
 def aligned(chapter: Chapter, cells: list[Cell], chosen: dict[str, int]) -> dict[int, int]:
-    """Return the places in the notebook of the chapter's cells, by number, as far as they are in order."""
+    """Return the places in the notebook of the chapter's cells, by number, as far as they are in order.
+
+    A cell with a heading goes by it, whatever else was typed there.
+    """
     names = {place: name for name, place in chosen.items()}
-    ours = [(cell.name, "" if cell.name else cell.source.strip()) for cell in chapter.cells]
+    ours = [(cell.name, "" if cell.name else _known_by(cell)) for cell in chapter.cells]
     theirs = [
-        (names[place], "") if place in names else ("", cell.source.strip())
-        for place, cell in enumerate(cells)
+        (names[place], "") if place in names else ("", _known_by(cell)) for place, cell in enumerate(cells)
     ]
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
     return {block.a + step: block.b + step for block in blocks for step in range(block.size)}
@@ -102,7 +105,7 @@ def to_read(chapter: Chapter, cells: list[Cell]) -> dict[str, list[int]]:
         found[name] = [
             place
             for place in own
-            if cells[place].name == name or (start < place < end and not cells[place].name)
+            if cells[place].name == name or (start <= place < end and not cells[place].name)
         ]
         if not any(cells[place].name for place in found[name]):
             loose.difference_update(found[name])
@@ -132,7 +135,10 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
             there = below[:1] or (exact or there)[-1:]
         elif cell.name and cell.kind == "code":
             binding = _binding(chapter, cells, cell.name)
+            written = [place for place in binding if STUB not in cells[place].source]
+            stubs = all(STUB in cells[place].source for place in there)
             there = ([place for place in there if place in binding] or there or binding)[-1:]
+            there = written[-1:] if written and stubs else there
         else:
             there = ([place for place in there if not _is_blank(cells[place])] or there)[:1]
         if there and there[0] not in chosen.values():
@@ -145,6 +151,11 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
             chosen[name] = next((place for place in words if not _is_blank(cells[place])), words[0])
             taken.add(chosen[name])
     return chosen
+
+
+def _known_by(cell: Cell) -> str:
+    heading = re.search(r"^#+ .+", cell.source, re.MULTILINE) if cell.kind == "markdown" else None
+    return heading[0] if heading else cell.source.strip()
 
 
 def _stretches(chapter: Chapter, places: dict[int, int], count: int) -> Iterator[tuple[str, tuple[int, int]]]:

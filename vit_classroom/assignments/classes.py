@@ -37,7 +37,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 5
+FORM = 6
 """Number of what is kept of a notebook; with another one, it is graded anew."""
 LONGEST_NAME = 200
 """Bytes of a page's name, to which a system must be able to add."""
@@ -195,7 +195,9 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
     for name in sorted(({record["chapter"] for record in records} | {chapter}) - {""}):
         for student, about in people.items():
             if (student, name) not in there:
-                note = rows.get((student, ""), {}).get("note", "handed in nothing for it")
+                others = ", ".join(other for who, other in rows if who == student and other)
+                other = f"handed in {others}, and nothing for it"
+                note = rows.get((student, ""), {}).get("note", other)
                 one = {"student": student, "notebook": f"{student}/{name}/{name}.ipynb", "chapter": name}
                 one |= {"points": 0, "of": 0, "marks": [], "problem": note, "absent": True}
                 whole.append(empty | about | one)
@@ -259,9 +261,12 @@ def grade_file(
 
     try:
         cells = read_submission(path)
-        found = chapter or chapter_of(cells)
+        said = chapter_of(cells)
+        found = chapter or said
         if not found:
             raise InputError(f"{path.name} does not say which chapter it is: name it, with --chapter.")
+        if said not in ("", found):
+            raise InputError(f"{path.name} is the worksheet of {said}: expected that of {found}.")
         whole = assigned(found, variant)
     except InputError as error:
         return {"chapter": chapter, "points": 0, "of": 0, "marks": [], "problem": str(error)}
@@ -281,7 +286,7 @@ def grade_file(
         "limited": any(map(limit_reached, [*marks.remarks, *(mark.message for mark in marks.marks)])),
         "marks": [
             {"name": mark.task.name, "title": mark.task.title, "of": mark.task.points}
-            | {name: getattr(mark, name) for name in ("points", "state", "message", "own")}
+            | {name: getattr(mark, name) for name in ("points", "state", "message", "own", "printed")}
             for mark in marks.marks
         ],
     }

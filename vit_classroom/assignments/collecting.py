@@ -123,7 +123,7 @@ def _take(hand: Hand, found: Found) -> None:
         if chapter:
             hand.notebooks.setdefault(chapter, []).append(found)
         else:
-            hand.others.append(f"{name} is a notebook and not a worksheet")
+            hand.others.append(f"{name} is a notebook and not one of the worksheets in exercises/")
 
 
 def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:

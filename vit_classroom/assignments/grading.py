@@ -23,7 +23,7 @@ from vit_classroom.assignments.notebooks import (
     with_set_up,
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
-from vit_classroom.assignments.suspicion import Suspicion, is_check, suspicions
+from vit_classroom.assignments.suspicion import Suspicion, is_check, own_code, suspicions
 from vit_classroom.assignments.variations import check_of, seeds_of
 from vit_classroom.assignments.worksheet import UNWRITTEN
 
@@ -49,6 +49,7 @@ class Mark:
         state: "right", "not right", "to do" (a stub, or nothing), or "to read" (by a person).
         message: what a check says, or why there are no points.
         own: what the student wrote.
+        printed: what stood below that in the notebook, where a person reads it.
     """
 
     task: Task
@@ -56,6 +57,7 @@ class Mark:
     state: State
     message: str = ""
     own: str = ""
+    printed: str = ""
 
 
 @dataclass
@@ -209,23 +211,22 @@ def grade(
         since = 0
         for place, source in _plan(chapter, cells):
             name = cells[place].name
+            if failed := session.run(source, f"cell {place + 1}") if source.strip() else "":
+                remarks.append(f"cell {place + 1} {failed}")
+                if "stopped with" not in failed or limit_reached(failed):
+                    found.append(Suspicion(place + 1, failed))
             if is_check(cells[place]) and name in waiting:
                 region = range(since + 1, place + 2)
                 marks[name] = _judged(session, waiting.pop(name), seeds, tries, region, found, remarks)
                 since = place + 1
-            elif source:
-                failed = session.run(source, f"cell {place + 1}")
-                if failed:
-                    remarks.append(f"cell {place + 1} {failed}")
-                    if "stopped with" not in failed or limit_reached(failed):
-                        found.append(Suspicion(place + 1, failed))
     finally:
         session.process.close()
     for name, places in to_read(chapter, cells).items():
         task = next(task for task in chapter.tasks if task.name == name)
         elsewhere = [str(place + 1) for place in places if cells[place].name != name]
         message = f"{name}: to read in cell {', '.join(elsewhere)}." if elsewhere else ""
-        marks[name] = Mark(task, 0, "to read" if places else "to do", message)
+        printed = "\n".join(filter(None, (cells[place].printed for place in places)))
+        marks[name] = Mark(task, 0, "to read" if places else "to do", message, printed=printed)
     ordered = [replace(marks[task.cell_name], own=own) for task, own in own_answers(chapter, cells).items()]
     return Marks(ordered, sorted(set(found), key=lambda one: (one.cell, one.what)), remarks, session.held)
 
@@ -274,13 +275,15 @@ def _gone(chapter: Chapter, cells: list[Cell]) -> str:
 
 
 def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
-    """Say what runs of each cell: all of a student's own, and of what is given the part that these need."""
+    """Say what runs of each cell: all of a student's own, and of what is given the part that these need.
+
+    Of a cell that checks an answer, that is what somebody wrote beside the call.
+    """
     known = {cell.source.strip() for cell in chapter.cells if is_check(cell)}  # where one is doubled
     known |= {source.strip() for source in chapter.given}
     code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
     given = [place for place, cell in code.items() if cell.source.strip() in known]
-    rest = {place: cell for place, cell in code.items() if place not in given and not is_check(cell)}
-    own = {place: plain_python(cell.source) for place, cell in rest.items()}
+    own = {place: plain_python(own_code(cell)) for place, cell in code.items() if place not in given}
     answers = [task.answer for task in chapter.tasks if task.check]
     parts = needed([brought_in(cells[place].source) for place in given], [*own.values(), *answers])
     sources = own | dict(zip(given, parts, strict=True))

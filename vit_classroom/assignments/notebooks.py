@@ -23,6 +23,8 @@ TO_WRITE = "*Your answer.*"
 """What students find in place of an answer, in code and in words."""
 PYTHON_MAGICS = ("time", "capture", "prun")
 """Magics of cells whose names the notebook goes on with; those of `%%timeit` it does not know either."""
+LONGEST_PRINT = 4000
+"""Characters that are kept of what a cell has printed."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
 Entry = TypeVar("Entry", bound=dict[str, Any])
@@ -39,12 +41,14 @@ class Cell:
         source: its text.
         about: nbgrader's entry in its metadata.
         assignment: ours, in a chapter: which check looks at which piece, or for what a reader gives points.
+        printed: what stands below it, as text; a figure is "(a figure)".
     """
 
     kind: str
     source: str
     about: dict[str, Any]
     assignment: dict[str, Any]
+    printed: str = ""
 
     @property
     def name(self) -> str:
@@ -227,8 +231,22 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
         text = text.replace("\r\n", "\n").encode(errors="replace").decode()  # half a character is none
         given = [metadata.get(name) for name in ("nbgrader", "assignment")]
         about, ours = (one if isinstance(one, dict) else {} for one in given)
-        found.append(Cell(str(cell["cell_type"]), text, about, ours))
+        found.append(Cell(str(cell["cell_type"]), text, about, ours, _printed(cell.get("outputs"))))
     return found
+
+
+def _printed(outputs: Any) -> str:
+    """Return what a cell has printed; what is no output of Jupyter's is left out."""
+    found = []
+    for one in outputs if isinstance(outputs, list) else []:
+        shown = one.get("data") if isinstance(one, dict) else None
+        given = shown if isinstance(shown, dict) else one if isinstance(one, dict) else {}
+        if "image/png" in given:
+            found.append("(a figure)")
+        else:
+            text = given.get("text") or given.get("text/plain") or ""
+            found.append("".join(map(str, text)) if isinstance(text, list) else str(text))
+    return "\n".join(one.strip("\n") for one in found if one)[:LONGEST_PRINT]
 
 
 def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:

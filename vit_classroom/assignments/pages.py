@@ -52,7 +52,7 @@ def feedback_page(record: dict[str, Any], row: Row) -> bytes:
         parts += _about(mark, row)
     if record["remarks"]:
         lines = "".join(f"<li>{html.escape(remark)}</li>" for remark in record["remarks"])
-        parts.append(f"<h2>Cells that stopped</h2><ul>{lines}</ul>")
+        parts.append(f"<h2>Cells that stopped</h2><p>This alone costs no points.</p><ul>{lines}</ul>")
     return page(f"{record['student']}, {chapter.title}", "\n".join(parts))
 
 

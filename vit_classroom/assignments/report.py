@@ -77,9 +77,10 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
         row = rows.get(harmless(record[KEY]), {})
         points, words = (html.escape(row.get(column, "")) for column in columns)
         points = "" if number_of(points) is None else points.replace(",", ".")
+        printed = f"<p>Printed:</p>\n<pre>{html.escape(mark['printed'])}</pre>\n" if mark["printed"] else ""
         sections.append(
             f'<section data-notebook="{html.escape(harmless(record[KEY]))}">\n<h2>{who}</h2>\n'
-            f"<pre>{html.escape(mark['own'])}</pre>\n"
+            f"<pre>{html.escape(mark['own'])}</pre>\n{printed}"
             f'<p><label>Points <input type="number" min="0" step="any" value="{points}"></label> of '
             f"{task.points:g}</p>\n<p><label>Comment<br><textarea>{words}</textarea></label></p>\n</section>"
         )

@@ -26,13 +26,15 @@ class Worksheet:
         self.chapter = read_chapter(chapter)
         self.namespace = namespace
         self.pieces = {task.name: task for task in self.chapter.tasks if task.check}
-        self.questions = [task.name for task in self.chapter.tasks if not task.check]
+        self.questions = [task for task in self.chapter.tasks if not task.check]
         self.states: dict[str, str] = {}
+        self.lent: dict[str, object] = {}
 
     def check(self, name: str, seeds: tuple[int | None, ...] = (None,), variant: int | None = None) -> None:
         """Check an answer. Where it does not pass, the notebook goes on with the book's.
 
         The verdict is printed, a mistake to the error stream, so that the cells below can run all the same.
+        The book's own is not checked in its place.
 
         Args:
             name: of the function or class.
@@ -50,7 +52,14 @@ class Worksheet:
         if name not in self.pieces:
             raise unknown_name("answer", name, self.pieces)
         task, theirs = self.pieces[name], self.namespace.get(name)
+        if name in self.lent and theirs is self.lent[name]:
+            again = "Run the cell with yours, then this one again."
+            print(f"{name}: the book's stands here in place of yours. {again}", file=sys.stderr)
+            return
         try:
+            if theirs is None:
+                hint = "Run the cell that defines it, and look at its spelling."
+                raise checks.CheckFailed(f"{name}: nothing has this name yet. {hint}")
             for seed in seeds:
                 check_of(task)(theirs, seed=seed, name=name)
         except checks.CheckFailed as failure:
@@ -61,6 +70,7 @@ class Worksheet:
             if task.variant is None:
                 print(f"The cells below use the package's {name}.")
                 exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
+                self.lent[name] = self.namespace[name]
         else:
             self.states[name] = "right"
 
@@ -77,11 +87,12 @@ class Worksheet:
         print(f"Here are the book's {', '.join(names)}.")
 
     def progress(self) -> None:
-        """Print which checks have passed."""
+        """Print which checks have passed, and what is asked beside them."""
         right = sum(state == "right" for state in self.states.values())
         width = max(map(len, self.pieces), default=0)
         for name, task in self.pieces.items():
             state = self.states.get(name, "not checked yet")
             print(f"{'✓' if state == 'right' else '·'} {name:{width}}  {task.points:g} points  {state}")
-        print(f"{right} of {len(self.pieces)} checks have passed.", end="")
-        print(f" {len(self.questions)} questions are answered in words." if self.questions else "")
+        print(f"{right} of {len(self.pieces)} checks have passed. A person reads:")
+        for task in self.questions:
+            print(f"  {task.title}, {task.points:g} points")

@@ -114,7 +114,7 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     collect = ["assignment", "collect", str(inbox), "--out", str(submitted), "--roster", str(roster)]
     grade = ["assignment", "grade", str(submitted), "--csv", str(table), "--format"]
     assert main(collect) == main([*grade, "moodle"]) == 0
-    assert "no worksheet from 2, 3" in capsys.readouterr().out
+    assert "no worksheet of 03_attention from 2, 3" in capsys.readouterr().out
     marks = rows(table)
     assert list(marks) == ["1", "2", "3"]
     about = [marks["1"][name] for name in ("email", "file", "total", "to_read")]
@@ -346,6 +346,27 @@ def test_the_chapter_is_named_or_read_from_the_notebook(tmp_path, hand_in, hande
     assert "does not say which chapter it is: name it, with --chapter" in record["problem"]
     (record,) = grade_class(folder, tmp_path / "marks.csv", chapter="3")
     assert record["chapter"] == "03_attention"
+
+
+def test_what_a_student_measured_stands_below_their_words(tmp_path, hand_in, handed_in):
+    notebook = handed_in(**{"ex-cost": "It grows like T squared."})
+    names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
+    shown = [{"output_type": "stream", "text": ["40 ms\n"]}, {"data": {"image/png": "iVBO"}}]
+    cell = {"cell_type": "code", "metadata": {}, "source": "print(time_of(8))", "outputs": shown}
+    notebook["cells"].insert(names.index("ex-cost"), cell)
+    grade_class(hand_in({"ada.ipynb": notebook}), tmp_path / "marks.csv")
+    page = (tmp_path / "marks_report" / "03_attention" / "ex-cost.html").read_text()
+    assert "It grows like T squared.</pre>\n<p>Printed:</p>\n<pre>40 ms\n(a figure)</pre>" in page
+
+
+def test_the_worksheet_of_another_chapter_is_named_and_not_graded(tmp_path, hand_in, handed_in):
+    folder = hand_in({"ada.ipynb": handed_in()})
+    (record,) = grade_class(folder, tmp_path / "marks.csv", chapter="9")
+    assert record["problem"] == "ada.ipynb is the worksheet of 03_attention: expected that of 09_small_data."
+    assert (record["chapter"], record["points"], record.get("suspicions")) == ("09_small_data", 0, None)
+    collect(folder, tmp_path / "submitted")
+    (record,) = grade_class(tmp_path / "submitted", tmp_path / "other.csv", chapter="9")
+    assert record["problem"] == "handed in 03_attention, and nothing for it"
 
 
 @pytest.mark.parametrize(

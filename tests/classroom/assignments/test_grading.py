@@ -318,6 +318,26 @@ def test_of_a_given_cell_only_what_was_added_is_looked_at(two_answers, cells, an
     assert any("changes sheet.check" in str(one) for one in marks.suspicions)
 
 
+def test_what_is_written_into_the_cell_of_a_check_counts(two_answers, cells, answers):
+    whole = cells()
+    (place,) = [place for place, cell in enumerate(whole) if cell.name == "check-attention"]
+    source = f"{answers['attention']}\n\n\n{whole[place].source}"
+    whole[place] = dataclasses.replace(whole[place], source=source)
+    marks = grade(two_answers, whole)
+    assert points(marks)["attention"] == CHECKED["attention"]
+    assert any("check-attention was changed" in str(one) for one in marks.suspicions)
+    whole[place] = dataclasses.replace(whole[place], source=f"sheet.check = print\n{source}")
+    assert points(grade(two_answers, whole))["attention"] == 0, "and is looked at like any other"
+
+
+def test_an_answer_below_its_stub_is_the_one_that_is_shown(two_answers, cells, answers):
+    whole = cells()
+    (place,) = [place for place, cell in enumerate(whole) if cell.name == "attention"]
+    whole.insert(place + 1, dataclasses.replace(whole[place], source=answers["attention"], about={}))
+    (mark,) = [mark for mark in grade(two_answers, whole).marks if mark.task.name == "attention"]
+    assert (mark.points, mark.own) == (CHECKED["attention"], answers["attention"])
+
+
 def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cells, answers):
     kept = [cell for cell in cells(attention=answers["attention"]) if not cell.name.startswith("check-")]
     marks = grade(two_answers, kept)

@@ -6,6 +6,7 @@ import pytest
 
 from vit_classroom.assignments.notebooks import (
     brought_in,
+    cells_of,
     chapter_names,
     earlier_answers,
     needed,
@@ -112,6 +113,21 @@ def test_a_notebook_may_have_its_text_in_lines(tmp_path):
     path.write_text(json.dumps({"cells": [cell]}))
     (read,) = read_submission(path)
     assert read.source == "x = 1\ny = 2"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "printed"),
+    [
+        ([{"text": ["40 ms\n", "8 ms\n"]}, {"data": {"text/plain": "tensor(2)"}}], "40 ms\n8 ms\ntensor(2)"),
+        ([{"data": {"image/png": "iVBO", "text/plain": "<Figure>"}}], "(a figure)"),
+        ([{"text": "x" * 5000}], "x" * 4000),
+        ([{"ename": "ValueError"}, 3, {"data": None, "text": None}], ""),
+        (None, ""),
+    ],
+)
+def test_what_a_cell_has_printed_is_text(outputs, printed):
+    cell = {"cell_type": "code", "source": "", "outputs": outputs}
+    assert [one.printed for one in cells_of({"cells": [cell]})] == [printed]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])

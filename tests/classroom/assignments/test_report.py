@@ -17,7 +17,14 @@ def record(student, **right):
     for task in TASKS:
         state = right.get(task.name, "right" if task.check else "to read")
         points = task.points if state == "right" else 0
-        mark = {"name": task.name, "title": task.title, "of": task.points, "points": points, "own": ""}
+        mark = {
+            "name": task.name,
+            "title": task.title,
+            "of": task.points,
+            "points": points,
+            "own": "",
+            "printed": "",
+        }
         marks.append({**mark, "state": state, "message": "attention: wrong" if state == "not right" else ""})
     about = {"student": student, "notebook": f"{student}.ipynb", "chapter": "03_attention"}
     return {**about, "marks": marks, "suspicions": [], "limits": {"network": True}}

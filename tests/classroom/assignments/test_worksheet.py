@@ -47,12 +47,27 @@ def test_an_answer_goes_by_its_own_name_and_not_by_its_checks(sheet, notebook, a
     assert capsys.readouterr().out.startswith("✓ attention_einsum: ")
 
 
+@pytest.mark.parametrize("source", ["", "def attention(q, k, v):\n    return v"])
+def test_the_books_answer_is_not_taken_for_theirs_at_the_next_check(sheet, notebook, answers, source, capsys):
+    exec(source, notebook)
+    sheet.check("attention")
+    capsys.readouterr()
+    sheet.check("attention")
+    out, err = capsys.readouterr()
+    assert (out, sheet.states["attention"]) == ("", "not yet right")
+    assert err.startswith("attention: the book's stands here in place of yours. Run the cell with yours")
+    exec(answers["attention"], notebook)
+    sheet.check("attention")
+    assert sheet.states["attention"] == "right"
+
+
 @pytest.mark.parametrize("stub", ["", 'def attention(q, k, v):\n    raise NotImplementedError("your turn")'])
 def test_what_is_not_written_stops_nobody(sheet, notebook, stub, capsys):
     exec(stub, notebook)
     sheet.check("attention")
     assert callable(notebook["attention"])
-    assert ("yours is still to be written" in capsys.readouterr().err) == bool(stub)
+    said = "yours is still to be written" if stub else "nothing has this name yet. Run the cell that defines"
+    assert said in capsys.readouterr().err
 
 
 def test_the_progress_counts_what_passed(sheet, notebook, answers, capsys):
@@ -65,7 +80,8 @@ def test_the_progress_counts_what_passed(sheet, notebook, answers, capsys):
     assert lines[0].split() == ["✓", "attention", "5", "points", "right"]
     assert "not yet right" in lines[1]
     assert "not checked yet" in lines[2]
-    assert lines[-1].startswith("1 of 5 checks have passed. 3 questions")
+    assert lines[-4] == "1 of 5 checks have passed. A person reads:"
+    assert lines[-2] == "  Exercise 3.5: What a forward pass pays for, 5 points"
 
 
 def test_names_that_nobody_asks_for(sheet):
