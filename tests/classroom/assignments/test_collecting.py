@@ -249,7 +249,7 @@ INSTEAD = {
     ),
     "an empty folder": ({"Ada Lovelace_1_assignsubmission_file_": None}, "is empty"),
     "an empty file": ({"Ada Lovelace/x.ipynb": ""}, "Ada Lovelace/x.ipynb is empty"),
-    "another notebook": ({"Ada Lovelace/x.ipynb": '{"cells": []}'}, "is a notebook and not a worksheet"),
+    "another notebook": ({"Ada Lovelace/x.ipynb": '{"cells": []}'}, "is a notebook and not one of the"),
     "no notebook": ({"Ada Lovelace/x.ipynb": "{"}, "is not a Jupyter notebook"),
     "a damaged zip": ({"Ada Lovelace/x.zip": "PK"}, "is a zip that cannot be read"),
     "a zip that climbs": (
