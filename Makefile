@@ -40,7 +40,7 @@ $(INSTALLED): pyproject.toml requirements.lock
 
 book: $(INSTALLED)
 	$(BIN)/python tools/build_book.py
-	@echo "The book is built. Open $(CURDIR)/_build/html/index.html"
+	@echo "The book is built: make serve shows it. (From a file, _build/html/index.html, nothing in its pages can be touched.)"
 
 serve: $(INSTALLED)
 	@$(BIN)/python tools/serve.py --port $(PORT)

@@ -116,7 +116,7 @@ def test_the_table_says_how_many_lines_each_step_takes():
     assert [(name, int(count)) for name, count in rows] == [
         (name, sum(map(defined_lines, open_cells(SECTIONS[name])))) for name in STEPS
     ]
-    assert f"names {int_to_words(len(rows))} steps" in HEAD
+    assert f"Here are {int_to_words(len(rows))} such steps" in HEAD
 
 
 def int_to_words(number):

@@ -12,13 +12,13 @@ def test_the_landing_page_shows_them(built):
 
 
 @pytest.mark.built
-def test_the_landing_page_leads_to_the_book_to_colab_and_to_teachers(built):
+def test_the_landing_page_leads_to_the_book_to_the_playground_and_to_colab(built):
     page = BeautifulSoup((built / "book/index.html").read_text(encoding="utf-8"), "html.parser")
     links = {link.get_text(): link["href"] for link in page.select(".get a")}
-    assert list(links) == ["Start with Patches", "Open in Colab", "Teach with it"]
+    assert list(links) == ["Start with Patches", "Try the model", "Open in Colab"]
     assert links["Start with Patches"] == "../notebooks/01_patches.html"
     assert links["Open in Colab"].endswith("/notebooks/01_patches.ipynb")
-    assert links["Teach with it"] == "for_instructors.html"
+    assert links["Try the model"] == "playground.html"
     cards = page.select(".parts > .part")
     assert [card.select_one("h3 a").get_text() for card in cards] == ["Build it", "Train it", "Look inside"]
     assert all(card.select_one("svg") for card in cards)

@@ -1,6 +1,7 @@
 """The code of the page "Take it with you" runs, and does what the page says."""
 
 import re
+import shutil
 from pathlib import Path
 
 import torch
@@ -8,7 +9,8 @@ import torch
 from vit_from_scratch.pretrained import class_names, load_pretrained
 from vit_lab.cli import main
 
-PAGE = Path(__file__).resolve().parents[2] / "book" / "take_it_with_you.md"
+BOOK = Path(__file__).resolve().parents[2] / "book"
+PAGE = BOOK / "take_it_with_you.md"
 
 
 def test_the_exported_model_names_classes_as_the_page_says(tmp_path, monkeypatch, capsys):
@@ -16,6 +18,7 @@ def test_the_exported_model_names_classes_as_the_page_says(tmp_path, monkeypatch
     onnx, timm = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert main(["export", "cifar10"]) == 0
     capsys.readouterr()
+    shutil.copy(BOOK / "_static/vit/photos/cat.jpg", "photo.jpg")
     found: dict = {}
     exec(onnx, found)  # the page's own code
     images = torch.from_numpy(found["images"])

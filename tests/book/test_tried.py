@@ -105,6 +105,8 @@ def test_what_a_curriculum_saved_is_measured_on_whole_epochs():
     result = {"config": {"train": {"curriculum": [[0.0, 24], [0.5, 32]]}}}
     result["runs"] = [{"curves": [{"seconds": seconds} for seconds in (1.0, 1.0, 100.0, 2.0, 2.0)]}]
     assert "24 pixels took 50% of the time of one at 32" in tried.time_saved(result)
+    result["runs"][0]["curves"][-1]["seconds"] = 3.0
+    assert tried.time_saved(result) == "", "the machine had other work"
     assert tried.time_saved({"config": {"train": {"curriculum": []}}}) == ""
 
 
@@ -144,10 +146,20 @@ def test_a_transfer_stands_with_its_rates_and_what_its_seeds_reached():
     assert f"`{page['command']}`" in "".join(lines)
 
 
-@pytest.mark.parametrize(("name", "measured"), [("transfer_scans", "test"), ("data_hunger", "held out")])
-def test_a_study_says_which_images_its_rows_were_measured_on(name, measured):
-    head = next(line for line in tried.study_text(name) if line.startswith("| task"))
-    assert head.strip("| ").split("|")[2].strip() == measured
+@pytest.mark.parametrize(
+    ("name", "measured", "counted"),
+    [
+        ("transfer_scans", "test", ""),
+        ("data_hunger", "held out", ""),
+        ("half_hour_taught", "test", "Counting 10,000 test images puts a standard error of 0.3 points"),
+        ("small_data", "held out", "Counting 5,000 held-out images puts a standard error of"),
+    ],
+)
+def test_a_study_says_which_images_its_rows_were_measured_on(name, measured, counted):
+    lines = tried.study_text(name)
+    head = next(line for line in lines if line.startswith(("| task", "| trial")))
+    assert {"test", "held out"}.intersection(cell.strip() for cell in head.split("|")) == {measured}
+    assert lines[-1].startswith(counted)
     key = {"test": "test_accuracy", "held out": "validation_accuracy"}[measured]
     assert all(run[key] is not None for row in load_result(name)["rows"] for run in row["runs"])
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from check_book import BUILT
 from looks import settle
 from playwright.sync_api import expect
 from project_facts import ROOT
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.site
 PAGE = "book/playground.html"
 CATS = {"tabby", "Egyptian cat", "Persian cat"}
 PHOTOS = ROOT / "book/_static/vit/photos"
+TRIES = (ROOT / "book/playground.md").read_text(encoding="utf-8").partition("## Draw a digit")[0]
+THINGS = re.findall(r"^\*\*(.+?)\*\*", TRIES, re.MULTILINE)
 
 
 class Playground(Widget):
@@ -151,6 +154,37 @@ def test_breaking_it_does_what_the_page_says(playground):
         playground.whole.get_by_label("leave out this layer").uncheck()
     assert 1 in lost
     assert len(lost) <= 2
+
+
+def test_do_it_does_what_there_is_to_try_and_opens_what_to_notice(page, playground):
+    """Each with the cat, whatever was done before; and what the page says of it is so."""
+    playground.pick("astronaut")
+    found = {}
+    for button in page.locator(".vit-try").all():
+        words = button.locator("..").locator("strong").inner_text()
+        button.click()
+        shown = "rocket" if "does not know" in words else "cat"
+        chosen = playground.whole.get_by_role("button", name=shown, exact=True)
+        expect(chosen).to_have_attribute("aria-pressed", "true", timeout=SOON)
+        found[words] = playground.likely()
+        expect(button.locator("..").locator("+ details")).to_have_attribute("open", "")
+        if words.startswith("Follow"):
+            assert "Layer 2, head 1: the patch in row 4, column 3 looks most" in playground.said()
+        if words.startswith("Hide"):
+            assert playground.map.locator(".cells i.hidden").count() == 3
+        if words.startswith("Ask"):
+            expect(playground.whole.locator(".vit-lens")).to_be_visible()
+    firsts = [next(iter(shares)) for shares in found.values()]
+    assert list(found) == THINGS
+    assert [first in CATS for first in firsts] == [False, True, False, False, False, True, False, True, False]
+    assert (firsts[0], firsts[-1]) == ("potpie", "obelisk")
+    assert max(found["Let the patches answer."].values()) <= 2
+
+
+def test_a_page_from_a_file_says_how_it_can_be_touched(page):
+    page.goto((BUILT / PAGE).as_uri())
+    note = page.locator(".vit-photo figcaption")
+    expect(note).to_have_text("To touch this, serve the book: make serve.", timeout=SOON)
 
 
 def test_no_single_head_takes_the_cat_away(page, book, playground):

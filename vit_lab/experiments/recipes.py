@@ -246,7 +246,7 @@ def recipe_rows() -> list[tuple[str, ...]]:
 
     "not yet run" stands where there is no result.
     """
-    rows = [("recipe", "data", "reached", "expected at least", "aim if missed", "time of a run")]
+    rows = [("recipe", "data", "reached", "a repeat should reach", "aim that was missed", "time of a run")]
     results = packaged_names("results", ".json")
     for name in recipe_names():
         recipe = load_recipe(name)

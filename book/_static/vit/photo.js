@@ -9,6 +9,7 @@ import {
 } from "./parts.js";
 
 const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
+const FOREHEAD = [4, 12, 13]; // patches of the cat
 const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [], pool: "cls" };
 
 class Photo {
@@ -35,6 +36,7 @@ class Photo {
         const photos = picker(
             this.place.dataset.photos, PHOTOS, (square, anew) => this.came(square, anew), (why) => { this.status.textContent = why; },
         );
+        this.photos = photos[0];
         const layer = slider("layer", { min: 1, max: depth, value: this.layer }, (value) => {
             this.layer = value;
             this.showLeftOut();
@@ -77,16 +79,9 @@ class Photo {
             ask();
         });
         this.out = toggle("leave out this head", (on) => this.leaveOut(on));
-        const again = element("button", {
-            type: "button",
-            click: () => {
-                this.changes = structuredClone(UNTOUCHED);
-                this.reset.forEach(([control, value]) => control.set(value));
-                this.showLeftOut();
-                ask();
-            },
-        }, "Put everything back");
-        this.reset = [[positions, false], [shuffle, false], [scale, 1], [patches, false]];
+        const again = element("button", { type: "button", click: () => this.begin() }, "Put everything back");
+        this.breaks = { positions, shuffle, scale, patches };
+        this.looks = { layer, head, does };
         view.set(this.view);
         does.set(this.does);
         this.showLeftOut();
@@ -103,9 +98,74 @@ class Photo {
         ];
     }
 
+    /** Begin with a model that is whole, or changed in these ways, as the controls then show. */
+    begin(changes = {}, { layer = this.layer, head = this.head } = {}) {
+        this.changes = { ...structuredClone(UNTOUCHED), ...changes };
+        const { positions, shuffle, scale, pool } = this.changes;
+        this.breaks.positions.set(!positions);
+        this.breaks.shuffle.set(shuffle !== null);
+        this.breaks.scale.set(scale);
+        this.breaks.patches.set(pool === "gap");
+        [this.layer, this.head] = [layer, head];
+        this.looks.layer.set(layer);
+        this.looks.head.set(head);
+        this.showLeftOut();
+        this.ask();
+    }
+
+    /** Choose one of our photos. */
+    pick(name) {
+        [...this.photos.querySelectorAll("button")].find((one) => one.textContent === name).click();
+    }
+
+    /** What the page's "Do it" does with the cat, by the words in bold that it stands behind. */
+    tries() {
+        return {
+            "Hide patches of the cat.": () => {
+                this.begin();
+                this.looks.does.set(this.does = "hide");
+                this.hidden = FOREHEAD;
+            },
+            "Ask each layer.": () => {
+                this.begin();
+                this.lens.parentElement.open = true;
+            },
+            "Take the positions away, then shuffle the patches.": () => this.begin({ positions: false, shuffle: shuffled(this.N) }),
+            "Multiply the scores.": () => this.begin({ scale: 4 }),
+            "Leave out a layer.": () => this.begin({ without: [[0]] }, { layer: 1, head: 0 }),
+            "Leave out a head.": () => this.begin({ without: [[3, 1]] }, { layer: 4, head: 2 }),
+            "Let the patches answer.": () => this.begin({ pool: "gap" }),
+            "Follow one patch.": () => {
+                this.token = 27;
+                this.begin({}, { layer: 2, head: 1 });
+            },
+            "Show it what it does not know.": () => {
+                this.begin();
+                this.pick("rocket");
+            },
+        };
+    }
+
+    /** Put "Do it" behind each thing to try; what there is to notice opens, for when a reader comes back. */
+    offer() {
+        const tries = this.tries();
+        for (const words of document.querySelectorAll("p > strong:first-child")) {
+            const told = words.parentElement, act = tries[words.textContent];
+            if (!act) continue;
+            const smooth = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+            told.append(" ", element("button", { type: "button", class: "vit-try", click: () => {
+                [this.token, this.hidden] = [0, []];
+                this.pick("cat");
+                act();
+                if (told.nextElementSibling?.matches("details")) told.nextElementSibling.open = true;
+                this.place.scrollIntoView({ behavior: smooth ? "smooth" : "auto" });
+            } }, "Do it"));
+        }
+    }
+
     /** Take a square: another picture has all of its patches. */
     came(square, anew) {
-        if (anew) this.changes.erase = [];
+        if (anew) [this.changes.erase, this.hidden] = [this.hidden ?? [], []];
         this.left.draw(square);
         this.pixels = pixelsOf(square, this.model.config.image_size);
         this.before = null;
@@ -214,4 +274,4 @@ class Photo {
     }
 }
 
-whenNear(".vit-photo", (place, model) => new Photo(place, model));
+whenNear(".vit-photo", (place, model) => new Photo(place, model).offer());

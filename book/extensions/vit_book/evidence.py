@@ -1,7 +1,7 @@
 """What a claim rests on: differences with intervals of 95 %, read from results or from weights that ship."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import sqrt
 from statistics import fmean
@@ -31,7 +31,7 @@ LOOKED = "inspection_tiny_imagenet"
 
 @dataclass(frozen=True)
 class Difference:
-    """What a claim says is above zero, or `alike`: its mean and the interval, in `unit`."""
+    """What a claim says is above zero, or `alike`: its mean and the interval, in `unit` or as `said`."""
 
     label: str
     mean: float
@@ -39,6 +39,7 @@ class Difference:
     high: float
     unit: str = "points"
     alike: bool = False
+    said: str = ""
 
     @property
     def seen(self) -> bool:
@@ -52,6 +53,8 @@ class Difference:
         >>> Difference("", 34.87, 33.1, 36.66).words
         '+34.9 points (+33.1 to +36.7)'
         """
+        if self.said:
+            return self.said
         digits = ".2f" if self.unit in ("cosine", "correlation") else ".1f"
         mean, low, high = (f"{value:+{digits}}" for value in (self.mean, self.low, self.high))
         return f"{mean} {self.unit} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
@@ -213,9 +216,11 @@ def _beside(label: str, rows: dict[str, Any], evidence: dict[str, Any]) -> Diffe
     """Compare a ViT with a ResNet: its speed, less nine tenths of that, or how many more images fit."""
     own, other = (rows[evidence[side]] for side in SIDES)
     if evidence["of"] == "speed":
-        return one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "%")
+        found = one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "%")
+        ratio, low, high = (f"{0.9 + value / 100:.2f}" for value in (found.mean, found.low, found.high))
+        return replace(found, said=f"{ratio} times as fast ({low} to {high})")
     more = 100 * (other["kept_bytes"] / own["kept_bytes"] - 1)  # counted, so without an interval
-    return Difference(label, more, more, more, "%")
+    return Difference(label, more, more, more, "%", said=f"{more:+.0f} %, counted")
 
 
 def _heads(label: str, of: str) -> Difference:

@@ -1,4 +1,4 @@
-"""The directive `glance`: four numbers of the book's own runs, each with the page that it comes from."""
+"""The directive `glance`: three numbers of the book's own runs, each with the page that it comes from."""
 
 from sphinx.application import Sphinx
 
@@ -10,10 +10,10 @@ def tiles() -> list[tuple[str, str]]:
     """Each number, and what it is the number of.
 
     >>> [number.endswith("%") for number, _ in tiles()]
-    [True, True, True, True]
+    [True, True, True]
     """
     digits, photos = result("digits"), result("cifar10-half-hour-remedies")
-    kinds, masked = result("tiny-imagenet_weights"), result("masked_tiny_imagenet")["colours"]["by_fate"]
+    kinds = result("tiny-imagenet_weights")
     return [
         (
             f"{digits['test_accuracy_mean']:.1%}",
@@ -30,11 +30,6 @@ def tiles() -> list[tuple[str, str]]:
             f"{kinds['test_accuracy']:.1%}",
             f"of {kinds['test_images']:,} photos put into the right one of 200 classes, by the model that "
             "Part III looks into: {doc}`../notebooks/13_attention_maps`",
-        ),
-        (
-            f"{masked['masked']['accuracy']:.1%}",
-            "of hidden patches get the right one of 512 colours, from a model that never saw a label: "
-            "{doc}`../notebooks/11_masked_patches`",
         ),
     ]
 

@@ -90,13 +90,18 @@ def place(result: dict[str, Any]) -> str:
 
 
 def time_saved(result: dict[str, Any]) -> str:
-    """Say how long an epoch of a run's smallest images took beside a full one; "" if all were full."""
+    """Say how long an epoch of a run's smallest images took beside a full one; "" if all were full.
+
+    Also "" where epochs of one size differ by more than a fifth: then the machine had other work, too.
+    """
     stages = result["config"]["train"]["curriculum"]
     if len(stages) < 2:
         return ""
     epochs = [epoch["seconds"] for epoch in result["runs"][0]["curves"]]
     small = epochs[: floor(stages[1][0] * len(epochs))]  # an epoch in which the size changes belongs to none
     full = epochs[ceil(stages[-1][0] * len(epochs)) :]
+    if any(max(alike) > 1.2 * min(alike) for alike in (small, full)):
+        return ""
     (_, first), *_, (_, last) = stages
     share = fmean(small) / fmean(full)
     return f" (An epoch at {first} pixels took {share:.0%} of the time of one at {last}.)"
@@ -116,12 +121,12 @@ def study_text(name: str) -> list[str]:
         "",
         f"Ended {study['date'].partition('T')[0]}: `{study['command']}`",
         "",
-        *(swept_lines(rows) if rows[0].rates else held_out_lines(rows, study["cumulative"])),
+        *(swept_lines(rows) if rows[0].rates else compared_lines(rows, study["cumulative"])),
     ]
 
 
-def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
-    """Write what rows reached on held-out images, and how far counting alone blurs each."""
+def compared_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
+    """Write what rows reached, on which images, and how far counting alone blurs each."""
     found = [row.mean for row in rows]
     compared = [found[0], *found] if cumulative else [found[0]] * len(found)
     cells = [
@@ -134,13 +139,15 @@ def held_out_lines(rows: Sequence[Row], cumulative: bool) -> list[str]:
         ]
         for number, (row, now, before) in enumerate(zip(rows, found, compared, strict=False))
     ]
-    photos = held_out_images(rows)
+    where = images_of(rows)
+    photos = rows[0].facts["test_images"] if where == "test" else held_out_images(rows)
+    counted = f"Counting {photos:,} {where.replace(' ', '-')} images puts"
     error = 100 * max(sqrt(p * (1 - p) / photos) for p in found)
     against = "to the row above" if cumulative else "to the first row"
     return [
-        *table(("trial", "epochs", "training", "held out", f"points, {against}"), cells),
+        *table(("trial", "epochs", "training", where, f"points, {against}"), cells),
         "",
-        f"Counting {photos:,} held-out images puts a standard error of {error:.1f} points on a row.",
+        f"{counted} a standard error of {error:.1f} points on a row.",
     ]
 
 
@@ -152,10 +159,14 @@ def swept_lines(rows: Sequence[Row]) -> list[str]:
         lost = f", without {len(row.diverged)} that diverged" if row.diverged else ""
         best = spread(row.mean, row.std, len(row.runs)) + lost
         cells.append([row.task, row.name, best, f"{row.chosen:g}", "; ".join(tried)])
-    measured = "test" if rows[0].measure == "test_accuracy" else "held out"
-    head = ("task", "row", measured, "rate", f"rates tried, {held_out_images(rows):,} held out")
+    head = ("task", "row", images_of(rows), "rate", f"rates tried, {held_out_images(rows):,} held out")
     first = 0 if any(row.task for row in rows) else 1
     return table(head[first:], [line[first:] for line in cells])
+
+
+def images_of(rows: Sequence[Row]) -> str:
+    """Return on which images rows are compared: "test" or "held out"."""
+    return "test" if rows[0].measure == "test_accuracy" else "held out"
 
 
 def held_out_images(rows: Sequence[Row]) -> int:

@@ -16,7 +16,11 @@ LOADER = """<script type="module">
 new IntersectionObserver((entries, near) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
     near.disconnect();
-    import("STATIC/NAME.js");
+    import("STATIC/NAME.js").catch((error) => {
+        if (location.protocol !== "file:") throw error;
+        const note = document.querySelector(".vit-NAME figcaption");
+        note.textContent = "To touch this, serve the book: make serve.";
+    });
 }, { rootMargin: "600px" }).observe(document.querySelector(".vit-NAME"));
 </script>"""
 
