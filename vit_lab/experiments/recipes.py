@@ -241,16 +241,19 @@ def recipe_names() -> list[str]:
     return packaged_names("recipes", ".toml")
 
 
+NOT_RUN = "not yet run"
+
+
 def recipe_rows() -> list[tuple[str, ...]]:
     """Return the table of recipes in words: a row of headings, then a row for each that ships.
 
-    "not yet run" stands where there is no result.
+    `NOT_RUN` stands where there is no result.
     """
     rows = [("recipe", "data", "reached", "a repeat should reach", "aim that was missed", "time of a run")]
     results = packaged_names("results", ".json")
     for name in recipe_names():
         recipe = load_recipe(name)
-        reached, time = "not yet run", ""
+        reached, time = NOT_RUN, ""
         if name in results:
             result = load_result(name)
             threads = result["hardware"]["threads"]

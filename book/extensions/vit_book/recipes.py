@@ -11,7 +11,7 @@ from project_facts import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from vit_lab.experiments.recipes import recipe_rows
+from vit_lab.experiments.recipes import NOT_RUN, recipe_rows
 
 NUMBER = re.compile(r"[-+\u2212]?\d(?!.*, )")  # a list of them is none
 BRACKETS = re.compile(r"\([^()]*\)")
@@ -41,9 +41,12 @@ def add_table(app: Sphinx, name: str, lines: Callable[..., list[str]]) -> None:
 
 
 def recipes() -> list[str]:
-    """Write a table with a row for each recipe."""
-    head, *rows = recipe_rows()
-    return table(head, ([f"`{name}`", *map(unbroken, cells)] for name, *cells in rows))
+    """Write a table with a row for each recipe that has run, and the names of the others."""
+    (first, _, *heads), *rows = recipe_rows()
+    run = [(name, *cells) for name, _, *cells in rows if cells[0] != NOT_RUN]
+    others = [f"`{name}`" for name, _, reached, *_ in rows if reached == NOT_RUN]
+    lines = table((first, *heads), ([f"`{name}`", *map(unbroken, cells)] for name, *cells in run))
+    return [*lines, "", f"Not run yet: {', '.join(others)}."] if others else lines
 
 
 def unbroken(cell: str) -> str:
