@@ -159,9 +159,12 @@ def test_breaking_it_does_what_the_page_says(playground):
 def test_do_it_does_what_there_is_to_try_and_opens_what_to_notice(page, playground):
     """Each with the cat, whatever was done before; and what the page says of it is so."""
     playground.pick("astronaut")
+    playground.whole.get_by_text("Cut another square").click()
+    playground.slide("size of the square", 0.5)
     found = {}
     for button in page.locator(".vit-try").all():
         words = button.locator("..").locator("strong").inner_text()
+        playground.whole.get_by_label("tokens after the layer").check()
         button.click()
         shown = "rocket" if "does not know" in words else "cat"
         chosen = playground.whole.get_by_role("button", name=shown, exact=True)

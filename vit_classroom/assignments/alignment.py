@@ -135,7 +135,8 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
             there = below[:1] or (exact or there)[-1:]
         elif cell.name and cell.kind == "code":
             binding = _binding(chapter, cells, cell.name)
-            written = [place for place in binding if STUB not in cells[place].source]
+            free = [place for place in binding if cells[place].name in ("", cell.name)]
+            written = [place for place in free if STUB not in cells[place].source]
             stubs = all(STUB in cells[place].source for place in there)
             there = ([place for place in there if place in binding] or there or binding)[-1:]
             there = written[-1:] if written and stubs else there

@@ -211,14 +211,14 @@ def grade(
         since = 0
         for place, source in _plan(chapter, cells):
             name = cells[place].name
-            if failed := session.run(source, f"cell {place + 1}") if source.strip() else "":
-                remarks.append(f"cell {place + 1} {failed}")
-                if "stopped with" not in failed or limit_reached(failed):
-                    found.append(Suspicion(place + 1, failed))
-            if is_check(cells[place]) and name in waiting:
+            if is_check(cells[place]) and name in waiting and source is None:
                 region = range(since + 1, place + 2)
                 marks[name] = _judged(session, waiting.pop(name), seeds, tries, region, found, remarks)
                 since = place + 1
+            elif failed := session.run(source, f"cell {place + 1}") if source else "":
+                remarks.append(f"cell {place + 1} {failed}")
+                if "stopped with" not in failed or limit_reached(failed):
+                    found.append(Suspicion(place + 1, failed))
     finally:
         session.process.close()
     for name, places in to_read(chapter, cells).items():
@@ -274,17 +274,23 @@ def _gone(chapter: Chapter, cells: list[Cell]) -> str:
     return needed(["\n".join(map(ast.unparse, kept))], own)[0]
 
 
-def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str]]:
+def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str | None]]:
     """Say what runs of each cell: all of a student's own, and of what is given the part that these need.
 
-    Of a cell that checks an answer, that is what somebody wrote beside the call.
+    Of a cell that checks an answer, that is what somebody wrote above the call, None, when it is judged,
+    and what stands below.
     """
     known = {cell.source.strip() for cell in chapter.cells if is_check(cell)}  # where one is doubled
     known |= {source.strip() for source in chapter.given}
     code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
     given = [place for place, cell in code.items() if cell.source.strip() in known]
-    own = {place: plain_python(own_code(cell)) for place, cell in code.items() if place not in given}
+    both = {place: own_code(cell) for place, cell in code.items() if place not in given}
+    own = {place: plain_python("\n".join(filter(None, parts))) for place, parts in both.items()}
     answers = [task.answer for task in chapter.tasks if task.check]
     parts = needed([brought_in(cells[place].source) for place in given], [*own.values(), *answers])
     sources = own | dict(zip(given, parts, strict=True))
-    return [(place, sources.get(place, "")) for place in code]
+    plan: list[tuple[int, str | None]] = []
+    for place, cell in code.items():
+        above, below = both.get(place, ("", "")) if is_check(cell) else (sources[place], "")
+        plan += [(place, above), *([(place, None), (place, below)] if is_check(cell) else [])]
+    return plan

@@ -66,7 +66,7 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
         if cell.kind != "code":
             continue
         try:
-            tree = ast.parse(plain_python(own_code(cell)))
+            tree = ast.parse(plain_python("\n".join(own_code(cell))))
             imports = [one for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
             modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
@@ -90,10 +90,15 @@ def is_check(cell: Cell) -> bool:
     return cell.kind == "code" and bool(cell.about.get("grade")) and cell.name.startswith("check-")
 
 
-def own_code(cell: Cell) -> str:
-    """Return a cell's code; of one that checks an answer what somebody wrote beside its call."""
-    lines = cell.source.splitlines()
-    return "\n".join(one for one in lines if "sheet.check(" not in one) if is_check(cell) else cell.source
+def own_code(cell: Cell) -> tuple[str, str]:
+    """Return a cell's code; of one that checks an answer what somebody wrote above its call, and below it."""
+    if not is_check(cell):
+        return cell.source, ""
+    body = statements_of(plain_python(cell.source))
+    calls = [place for place, one in enumerate(body) if ast.unparse(one).startswith("sheet.check(")]
+    first = min(calls, default=len(body))
+    below = [one for place, one in enumerate(body) if place > first and place not in calls]
+    return "\n".join(map(ast.unparse, body[:first])), "\n".join(map(ast.unparse, below))
 
 
 def _in(tree: ast.AST, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:

@@ -7,6 +7,8 @@ from vit_classroom.assignments.notebooks import earlier_answers, read_chapter
 from vit_classroom.assignments.variations import assigned, check_of
 from vit_from_scratch.errors import unknown_name
 
+LENT = "_lent_by_the_book"
+"""The notebook's name for the answers that are the book's, which outlives a `sheet` that is made again."""
 UNWRITTEN = "NotImplementedError: your turn"
 """What a check says of an answer that is still a stub."""
 
@@ -28,7 +30,6 @@ class Worksheet:
         self.pieces = {task.name: task for task in self.chapter.tasks if task.check}
         self.questions = [task for task in self.chapter.tasks if not task.check]
         self.states: dict[str, str] = {}
-        self.lent: dict[str, object] = {}
 
     def check(self, name: str, seeds: tuple[int | None, ...] = (None,), variant: int | None = None) -> None:
         """Check an answer. Where it does not pass, the notebook goes on with the book's.
@@ -52,7 +53,8 @@ class Worksheet:
         if name not in self.pieces:
             raise unknown_name("answer", name, self.pieces)
         task, theirs = self.pieces[name], self.namespace.get(name)
-        if name in self.lent and theirs is self.lent[name]:
+        lent = self.namespace.get(LENT, {})
+        if name in lent and theirs is lent[name]:
             again = "Run the cell with yours, then this one again."
             print(f"{name}: the book's stands here in place of yours. {again}", file=sys.stderr)
             return
@@ -70,7 +72,7 @@ class Worksheet:
             if task.variant is None:
                 print(f"The cells below use the package's {name}.")
                 exec(compile(task.answer, f"<the book's {name}>", "exec"), self.namespace)
-                self.lent[name] = self.namespace[name]
+                self.namespace.setdefault(LENT, {})[name] = self.namespace[name]
         else:
             self.states[name] = "right"
 

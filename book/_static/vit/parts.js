@@ -192,11 +192,13 @@ export function picker(folder, names, came, refused) {
         ),
     );
     open(address(names[0]), ours[0]);
-    return [
-        element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
-            element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file)),
-        fold("Cut another square out of it", ...cuts),
-    ];
+    const choose = element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
+        element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file));
+    choose.pick = (name) => {
+        [1, 0.5, 0.5].forEach((value, i) => cuts[i].set(square[i] = value));
+        ours[names.indexOf(name)].click();
+    };
+    return [choose, fold("Cut another square out of it", ...cuts)];
 }
 
 /** What stands folded under a title. */

@@ -81,7 +81,7 @@ class Photo {
         this.out = toggle("leave out this head", (on) => this.leaveOut(on));
         const again = element("button", { type: "button", click: () => this.begin() }, "Put everything back");
         this.breaks = { positions, shuffle, scale, patches };
-        this.looks = { layer, head, does };
+        this.looks = { layer, head, does, view };
         view.set(this.view);
         does.set(this.does);
         this.showLeftOut();
@@ -113,11 +113,6 @@ class Photo {
         this.ask();
     }
 
-    /** Choose one of our photos. */
-    pick(name) {
-        [...this.photos.querySelectorAll("button")].find((one) => one.textContent === name).click();
-    }
-
     /** What the page's "Do it" does with the cat, by the words in bold that it stands behind. */
     tries() {
         return {
@@ -141,7 +136,7 @@ class Photo {
             },
             "Show it what it does not know.": () => {
                 this.begin();
-                this.pick("rocket");
+                this.photos.pick("rocket");
             },
         };
     }
@@ -155,7 +150,9 @@ class Photo {
             const smooth = !matchMedia("(prefers-reduced-motion: reduce)").matches;
             told.append(" ", element("button", { type: "button", class: "vit-try", click: () => {
                 [this.token, this.hidden] = [0, []];
-                this.pick("cat");
+                this.looks.does.set(this.does = "look");
+                this.looks.view.set(this.view = "attention");
+                this.photos.pick("cat");
                 act();
                 if (told.nextElementSibling?.matches("details")) told.nextElementSibling.open = true;
                 this.place.scrollIntoView({ behavior: smooth ? "smooth" : "auto" });
@@ -165,7 +162,10 @@ class Photo {
 
     /** Take a square: another picture has all of its patches. */
     came(square, anew) {
-        if (anew) [this.changes.erase, this.hidden] = [this.hidden ?? [], []];
+        if (anew) {
+            const cat = this.photos.querySelector("[aria-pressed=true]")?.textContent === "cat";
+            [this.changes.erase, this.hidden] = [(cat && this.hidden) || [], []];
+        }
         this.left.draw(square);
         this.pixels = pixelsOf(square, this.model.config.image_size);
         this.before = null;

@@ -326,6 +326,11 @@ def test_what_is_written_into_the_cell_of_a_check_counts(two_answers, cells, ans
     marks = grade(two_answers, whole)
     assert points(marks)["attention"] == CHECKED["attention"]
     assert any("check-attention was changed" in str(one) for one in marks.suspicions)
+    below = f"{source}  # and then\ndef attention(q, k, v):\n    return undefined\nattention(1, 2, 3)"
+    whole[place] = dataclasses.replace(whole[place], source=below)
+    later = grade(two_answers, whole)
+    assert points(later)["attention"] == CHECKED["attention"], "what stands below the call comes after it"
+    assert "NameError" in later.remarks[-1]
     whole[place] = dataclasses.replace(whole[place], source=f"sheet.check = print\n{source}")
     assert points(grade(two_answers, whole))["attention"] == 0, "and is looked at like any other"
 
@@ -336,6 +341,13 @@ def test_an_answer_below_its_stub_is_the_one_that_is_shown(two_answers, cells, a
     whole.insert(place + 1, dataclasses.replace(whole[place], source=answers["attention"], about={}))
     (mark,) = [mark for mark in grade(two_answers, whole).marks if mark.task.name == "attention"]
     assert (mark.points, mark.own) == (CHECKED["attention"], answers["attention"])
+
+
+def test_an_answer_in_the_cell_of_another_is_right_and_both_cells_stay(two_answers, cells, answers):
+    names = [task.name for task in two_answers.tasks if task.check][:2]
+    whole = cells(**{names[1]: f"{answers[names[0]]}\n\n\n{answers[names[1]]}"})
+    marks = [mark for mark in grade(two_answers, whole).marks if mark.task.name == names[1]]
+    assert [(mark.state, mark.own.count("def ") > 1) for mark in marks] == [("right", True)]
 
 
 def test_tests_that_are_gone_are_flagged_and_count_all_the_same(two_answers, cells, answers):

@@ -120,7 +120,7 @@ def test_what_is_asked_is_right_and_what_others_are_asked_is_told_apart(name, se
         assert all(change.asked in said for change in {*one.asked(seed)} ^ {*changes}), said
         assert (UNCHANGED in said, failure.value.parts == {}) == (not changes, not changes)
     sheet.check(task.name, variant=seed)  # nothing is written there, and nothing stands in for it
-    assert f"hand in `{task.name}` itself" in capsys.readouterr().err
+    assert f"{task.name}: nothing has this name yet" in capsys.readouterr().err
     assert (sheet.states, sheet.namespace) == ({task.name: "not yet right"}, {})
 
 
