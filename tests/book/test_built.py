@@ -24,7 +24,9 @@ def test_links_pictures_and_scripts_are_whole(built):
 
 def test_part_two_lists_every_recipe_with_the_number_of_its_run(built):
     page = read(built, "book/part_2_train")
-    for name, _, reached, *_ in recipe_rows()[1:]:
+    ran = [row for row in recipe_rows()[1:] if row[2] != NOT_RUN]
+    assert ran
+    for name, _, reached, *_ in ran:
         rows = re.findall(rf"<tr[^>]*>(?:(?!</tr>).)*>{name}<.*?</tr>", page, flags=re.DOTALL)
         assert [reached in re.sub("<[^>]*>", "", row) for row in rows] == [True], name
 
@@ -80,7 +82,7 @@ def test_numbers_of_runs_end_at_the_right(built):
     right = [cell.get_text(strip=True) for cell in head.select("th.text-right")]
     assert right == ["reached", "a repeat should reach", "aim that was missed", "time of a run"]
     waiting = [name for name, _, reached, *_ in recipe_rows() if reached == NOT_RUN]
-    assert [code.get_text() for code in table.select("p code")] == waiting
+    assert [code.get_text() for code in table.select("p code") if not code.find_parent("table")] == waiting
     assert len(rows) + len(waiting) == len(recipe_rows()) - 1
 
 
