@@ -14,7 +14,7 @@ QUESTION, WORDS = "ex-cost", 'say "hi",\nthen more'
 def record(student):
     marks = [
         {"name": task.name, "title": task.title, "of": task.points, "points": 0, "state": "to read"}
-        | {"message": "", "own": "T squared."}
+        | {"message": "", "own": "T squared.", "printed": ""}
         for task in read_chapter("03_attention").tasks
     ]
     about = {"student": student, "notebook": f"{student}.ipynb", "chapter": "03_attention"}
