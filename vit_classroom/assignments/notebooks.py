@@ -227,12 +227,17 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     found = []
     for cell in notebook["cells"]:
         source, metadata = cell["source"], cell.get("metadata", {})
-        text = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        text = text.replace("\r\n", "\n").encode(errors="replace").decode()  # half a character is none
+        text = _text(source).replace("\r\n", "\n")
         given = [metadata.get(name) for name in ("nbgrader", "assignment")]
         about, ours = (one if isinstance(one, dict) else {} for one in given)
         found.append(Cell(str(cell["cell_type"]), text, about, ours, _printed(cell.get("outputs"))))
     return found
+
+
+def _text(given: Any) -> str:
+    """Return text that a notebook holds whole or in lines; half a character is none."""
+    whole = "".join(map(str, given)) if isinstance(given, list) else str(given)
+    return whole.encode(errors="replace").decode()
 
 
 def _printed(outputs: Any) -> str:
@@ -244,8 +249,7 @@ def _printed(outputs: Any) -> str:
         if "image/png" in given:
             found.append("(a figure)")
         else:
-            text = given.get("text") or given.get("text/plain") or ""
-            found.append("".join(map(str, text)) if isinstance(text, list) else str(text))
+            found.append(_text(given.get("text") or given.get("text/plain") or ""))
     return "\n".join(one.strip("\n") for one in found if one)[:LONGEST_PRINT]
 
 

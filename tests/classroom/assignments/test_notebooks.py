@@ -121,6 +121,7 @@ def test_a_notebook_may_have_its_text_in_lines(tmp_path):
         ([{"text": ["40 ms\n", "8 ms\n"]}, {"data": {"text/plain": "tensor(2)"}}], "40 ms\n8 ms\ntensor(2)"),
         ([{"data": {"image/png": "iVBO", "text/plain": "<Figure>"}}], "(a figure)"),
         ([{"text": "x" * 5000}], "x" * 4000),
+        ([{"text": ["half a character \ud83d\n"]}], "half a character ?"),
         ([{"ename": "ValueError"}, 3, {"data": None, "text": None}], ""),
         (None, ""),
     ],
