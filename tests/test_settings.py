@@ -4,6 +4,7 @@ import dataclasses
 import tomllib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vit_from_scratch.errors import InputError, reason, shown, unknown_name
@@ -62,6 +63,16 @@ def test_values_within_the_limits_are_taken_as_they_are():
     settings = from_table(Outer, {"count": 2**63 - 1, "inner": {"rate": 3, "rates": [1e-300, -3.3e38]}}, "")
     assert settings == Outer(count=2**63 - 1, inner=Inner(3.0, (1e-300, -3.3e38)))
     assert isinstance(settings.inner.rate, float)
+
+
+def test_numbers_of_numpy_are_numbers():
+    given = {"count": np.int64(3), "inner": {"rate": np.float32(0.5), "rates": [np.int8(1)]}}
+    settings = from_table(Outer, given, "")
+    assert settings == Outer(count=3, inner=Inner(0.5, (1.0,)))
+    assert type(settings.count) is int
+    for wrong in (np.float64(3.5), np.bool_(True), np.array([3])):
+        with pytest.raises(InputError, match=r"count = .*expected a whole number"):
+            from_table(Outer, {"count": wrong}, "")
 
 
 def test_toml_that_python_cannot_read_is_one_sentence():

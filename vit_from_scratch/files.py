@@ -34,6 +34,13 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
 
 
+def check_writable(path: Path) -> None:
+    """Raise, before long work, the `InputError` that writing a file there would end in."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    with writing(path), tempfile.TemporaryFile(dir=there):
+        pass
+
+
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Remove what processes that were killed in `write_atomically` left of files with these names."""
     for name in names:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
+
 from vit_from_scratch.errors import InputError, reason, shown, unknown_name
 from vit_from_scratch.paths import stat_of
 
@@ -158,6 +160,8 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         return typing.cast(Any, hint).named(value)
     if hint is Any:
         return value
+    if hint in LIMITS and isinstance(value, np.generic):
+        value = value.item()
     accepted: Any = int | float if hint is float else origin or hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
         raise _wrong(name, value, _described(hint))

@@ -96,6 +96,16 @@ def test_a_full_output_is_one_line(monkeypatch, capsys, arguments):
     assert capsys.readouterr().err == "vit: cannot print: No space left on device. Print to another place.\n"
 
 
+def test_what_an_alphabet_lacks_is_escaped(monkeypatch):
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="surrogateescape")
+    monkeypatch.setattr(
+        "vit_lab.cli.recipes.recipe_rows", lambda: [("\N{LATIN SMALL LETTER E WITH ACUTE}t",)]
+    )
+    monkeypatch.setattr(sys, "stdout", ascii_only)
+    assert main(["recipes"]) == 0
+    assert rb"\xe9t" in ascii_only.buffer.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
@@ -194,6 +204,8 @@ WRONG = {
         (f"--epochs {2**63}", "expected a whole number below 2^63"),
         ("--lr nan", "train.learning_rate = nan: expected a finite number"),
         ("--seed 0 --seeds 1 2", "not both"),
+        ("--epochs 1 --set train.epochs=2", "expected --epochs or --set train.epochs, not both"),
+        ("--lr 0.1 --set train.learning_rate=0.2", "expected --lr or --set train.learning_rate, not both"),
         ("--device abacus", "--device abacus: "),
         ("--device meta", "--device meta: expected cpu, cuda"),
         ("--add-to-results", "--add-to-results without a file: expected --results FILE, too."),
@@ -206,6 +218,9 @@ WRONG = {
         ("model.heds=3", "unknown option of [model] 'heds'"),
         ("model.patch_size=3", "patch_size 3 does not divide"),
         ("model.heads=5", "heads=5 does not divide dim="),
+        ("model.dim=-4 --show", "model.dim = -4: expected at least 1"),
+        ("model.dropout=1.5 --show", "model.dropout = 1.5: expected a probability"),
+        ("model.heads=5 --show", "heads=5 does not divide dim="),
         ("model.pool=max", "unknown model.pool 'max'"),
         ("model.dim=1000000001", "model.dim = 1000000001: expected at least 1, at most"),
         (f"model.dim={2**62}", "model.dim = 4611686018427387904: expected"),
@@ -251,6 +266,7 @@ WRONG = {
             "--weights B/17: expected one of cifar10, mnist, tiny-imagenet, tiny-imagenet-masked-pat",
         ),
         ("--weights x.safetensors", "no checkpoint at x.safetensors"),
+        ("--weights .", "--weights .: it is not the folder of a finished run"),
         ("--top 201", "--top 201: expected 1 to 200"),
     ],
     "inspect none.jpg --out x": [("", "no picture at none.jpg")],
@@ -305,6 +321,26 @@ def test_a_page_of_toml_that_is_nested_too_deeply_is_one_line(capsys, tmp_path):
     for command in (["train", "--recipe"], ["study"]):
         assert "is nested too deeply" in failed(capsys, *command, "deep.toml")
         assert "a number of thousands of digits" in failed(capsys, *command, "long.toml")
+
+
+def test_a_place_for_results_that_cannot_be_written_to_is_refused_before_training(
+    capsys, tmp_path, monkeypatch
+):
+    def full(dir):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("vit_from_scratch.files.tempfile.TemporaryFile", full)
+    said = failed(capsys, *TRAIN, "--out", "x", "--results", "there/x.json")
+    assert "cannot write there/x.json: Read-only file system" in said
+    assert content(tmp_path) == {}
+
+
+def test_a_run_on_its_way_is_not_yet_a_model(capsys, tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "checkpoint.safetensors").write_bytes(b"half")
+    said = failed(capsys, "export", "x")
+    assert "x: it is not the folder of a finished run" in said
+    assert "Train it to the end, with the same command" in said
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from complaints import done, failed
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data.folders import open_folder
@@ -45,3 +46,20 @@ def test_other_photos_of_the_same_names_and_sizes_are_told_apart(tmp_path, save_
     assert lines[0] == lines[2]
     assert all(one.split()[:-1] == other.split()[:-1] for one, other in zip(*lines[:2], strict=True))
     assert not set(lines[0]) & set(lines[1])
+
+
+def test_a_test_photo_that_cannot_be_read_stops_a_run_before_it_begins(tmp_path, save_photo, capsys):
+    for number in range(20):
+        part = "test" if number % 5 == 0 else "train"
+        save_photo(tmp_path / "photos" / part / "ab"[number % 2] / f"{number}.png", (16, 16), number)
+    bad = tmp_path / "photos" / "test" / "b" / "5.png"
+    whole = bad.read_bytes()
+    bad.write_bytes(whole[: len(whole) // 2])
+    small = ["data.validation_size=4", "data.image_size=16", "train.workers=0", "model.patch_size=4"]
+    tiny = ["model.dim=16", "model.depth=1", "model.heads=2", "model.mlp_dim=16"]
+    command = ["train", "--data", f"folder:{tmp_path / 'photos'}", "--epochs", "1", "--batch-size", "4"]
+    command += ["--out", "x", "--set", *small, *tiny]
+    assert "test/b/5.png cannot be read" in failed(capsys, *command)
+    assert not (tmp_path / "x").exists()
+    bad.write_bytes(whole)
+    assert "test accuracy" in done(capsys, *command)

@@ -76,7 +76,8 @@ def open_photo(photo: PhotoFile) -> Image.Image:
         Image.init()
         known = [name for name in FORMATS if name in Image.OPEN]  # Pillow must not be asked for others
         with Image.open(_file(photo), formats=known) as picture:
-            return _eight_bit(_shortened(ImageOps.exif_transpose(picture)), picture.format)
+            upright = _shortened(ImageOps.exif_transpose(picture))
+            return _eight_bit(upright, picture.format, photo)
     except InputError:
         raise
     except UnidentifiedImageError:
@@ -119,11 +120,14 @@ def _shortened(picture: Image.Image) -> Image.Image:
     return picture.crop((left, top, picture.width - left, picture.height - top)) if left or top else picture
 
 
-def _eight_bit(picture: Image.Image, kind: str | None) -> Image.Image:
+def _eight_bit(picture: Image.Image, kind: str | None, photo: PhotoFile) -> Image.Image:
     """Return an RGB picture of 8 bits, transparency laid over white."""
     if picture.mode.startswith(("I", "F")):
         if not (picture.mode.startswith("I;16") or (picture.mode == "I" and kind in ("PNG", "PPM"))):
-            raise ValueError("no format says what is white in greys of 32 bits")
+            raise InputError(
+                f"{photo} has greys of 32 bits, and nothing says which is white: expected 8 or 16 bits; "
+                "convert it."
+            )
         grey = np.asarray(picture, dtype=np.float64) / 65535 * 255  # (H, W)
         picture = Image.fromarray(grey.round().clip(0, 255).astype(np.uint8))
     if "A" in picture.getbands() or "transparency" in picture.info:

@@ -104,6 +104,16 @@ class PhotoData(DataSet):
             loaded = self._loaded(part, jobs, [numbers[batch] for batch in passes], workers)
         yield from ((self.normalise(images), labels) for images, labels in loaded)
 
+    def check(self, part: Part, workers: int = 2) -> None:
+        """Open each photo of a part, so that one that cannot be read stops a run before it begins.
+
+        Raises:
+            InputError: as for `open_photo`.
+        """
+        photos, numbers = self._photos(part)
+        for _ in _decoded(photos, self._square, numbers, workers):
+            pass
+
     def keeping_workers(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which worker processes stay from one epoch to the next, and end with it."""
         return self.workers.kept()

@@ -58,7 +58,7 @@ def safe_streams() -> Iterator[None]:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  (it stays open to the end)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")  # for alphabets that a terminal does not have
     with contextlib.redirect_stdout(Plain(sys.stdout)):
         yield

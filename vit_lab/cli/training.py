@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import write_json
+from vit_from_scratch.files import check_writable, write_json
 from vit_from_scratch.settings import merged
 from vit_lab.cli.options import add_shared, chosen_device, parse_assignments, refuse_file
 from vit_lab.cli.streams import complain
@@ -41,12 +41,17 @@ def asked_changes(options: argparse.Namespace) -> dict[str, Any]:
     """Return the changes to a recipe that the options ask for, as nested tables.
 
     Raises:
-        InputError: --seed and --seeds together, or a --set that cannot be read.
+        InputError: --seed and --seeds together, a setting given twice, or a --set that cannot be read.
     """
     if options.seed is not None and options.seeds is not None:
         raise InputError("expected --seed for one run or --seeds for several, not both.")
     direct = {name: value for name in DIRECT if (value := getattr(options, name)) is not None}
-    changes = merged(parse_assignments(options.set), {"train": direct} if direct else {})
+    assigned = parse_assignments(options.set)
+    if twice := direct.keys() & assigned.get("train", {}):
+        name = min(twice)
+        option = "lr" if name == "learning_rate" else name.replace("_", "-")
+        raise InputError(f"expected --{option} or --set train.{name}, not both.")
+    changes = merged(assigned, {"train": direct} if direct else {})
     seeds = options.seeds if options.seed is None else [options.seed]
     return changes | ({"seeds": seeds} if seeds is not None else {})
 
@@ -78,6 +83,7 @@ class Results:
             raise InputError("--add-to-results without a file: expected --results FILE, too.")
         if self.path is not None:
             check_summary(self.path, made_by, rates)
+            check_writable(self.path)
         if options.add_to_results and self.path is not None and self.path.exists():
             self.rows = read_summary(self.path)[1]
             there = json.loads(self.path.read_text("utf-8"))

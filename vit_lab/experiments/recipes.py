@@ -101,6 +101,10 @@ class Recipe:
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
+        if not self.weights:  # what does not depend on the data is refused before they are opened
+            patch = self.model.get("patch_size", 16)
+            fitting = self.data.image_size or (patch if type(patch) is int and patch > 0 else 16)
+            ViTConfig.from_dict({"image_size": fitting, "num_classes": 10} | self.model)
 
     def with_seed(self, seed: int) -> "Recipe":
         """Return the same recipe for one seed."""

@@ -34,6 +34,7 @@ from vit_lab.runs.origins import differs, trained_at
 from vit_lab.runs.processes import Processes
 from vit_lab.runs.progress_bar import ProgressBar
 from vit_lab.runs.run_folder import RunFolder
+from vit_lab.runs.run_settings import CONFIG
 
 
 def train(
@@ -115,6 +116,9 @@ def run(
             f"{recipe.name} has no {part} images to measure on: expected some; set data.validation_size."
         )
     start = recipe.start()
+    if test and isinstance(data, PhotoData) and not (out_dir / CONFIG).exists():
+        photos = data  # for the type checker, which does not look into what is called later
+        processes.from_first(lambda: photos.check(part, recipe.train.workers))
     with RunFolder(out_dir, start, keep, here, say) as folder:
         model, bar = recipe.seeded(data).to(device), ProgressBar(f"{recipe.name}, seed {recipe.train.seed}")
         history = train(model, data, recipe.train, callbacks=[folder, bar])

@@ -144,7 +144,13 @@ def checkpoint_path(name: str, option: str = "--weights") -> Path:
     path = typed_path(name, option)
     if stat_of(path) is not None and path.is_dir():
         path = path / "model.safetensors"
-        stat_of(path)  # refuses a folder that may not be searched
+        if stat_of(path) is None:  # it refuses a folder that may not be searched
+            begun = (path.parent / "checkpoint.safetensors").exists()
+            expected = "Train it to the end, with the same command" if begun else "Name a run's folder"
+            raise InputError(
+                f"{option} {name}: it is not the folder of a finished run, since it has no {path.name}. "
+                f"{expected}, or take one of {', '.join(KNOWN)} or a .safetensors file."
+            )
     elif path.suffix != ".safetensors":
         raise InputError(
             f"{option} {name}: expected one of {', '.join(KNOWN)}, a .safetensors file or a run's folder."
