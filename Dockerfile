@@ -6,7 +6,7 @@ COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY vit_from_scratch vit_from_scratch
 COPY vit_lab vit_lab
 COPY vit_classroom vit_classroom
-RUN pip install --no-cache-dir --constraint requirements.lock --extra-index-url https://download.pytorch.org/whl/cpu .
+RUN pip install --no-cache-dir --constraint requirements.lock --extra-index-url https://download.pytorch.org/whl/cpu . timm
 ENV HOME=/tmp
 USER 65534:65534
 WORKDIR /work

@@ -20,7 +20,7 @@ help:
 	@echo "make slides     make a lecture of each chapter, from the built book"
 	@echo "make test       run the tests (test-all: those that train for longer, too)"
 	@echo "make test-site  open every page of the built book in Chromium and look for what is wrong"
-	@echo "make train      train a ViT on scanned digits, about a minute"
+	@echo "make train      train a ViT on scanned digits, in under a minute"
 	@echo "make experiments  run the studies behind the page of claims, where they stopped; ONLY=transfer_scans DATA=DIR"
 	@echo "make notebooks  write the notebooks that come from notebooks/*.md, exercises among them"
 	@echo "make rehearse   run the notebooks as Colab would; make rehearse ONLY=03_attention RUNTIME=lowest"

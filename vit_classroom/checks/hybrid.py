@@ -467,6 +467,10 @@ def pre_activation(reference: _PreActivation) -> Case:
     inner = reference.branch(start)
     past = reference.shortcut(start) if reference.changes else features
     late = reference.branch(reference.norm1(F.relu(features)))
+    plain = copy.deepcopy(reference)
+    for layer in plain.modules():
+        if isinstance(layer, ours.StandardisedConv):
+            layer.standardised = partial(getattr, layer, "weight")
     mistakes = {
         "a ReLU follows the sum; in a pre-activation unit nothing does": F.relu(past + inner),
         "the input is not added": inner,
@@ -474,6 +478,7 @@ def pre_activation(reference: _PreActivation) -> Case:
         "the second ReLU is missing": past + reference.branch(start, lambda x: x),
         "the first norm and ReLU are missing": past + reference.branch(features),
         "the first ReLU stands before its norm; norm, ReLU, convolution is the order": past + late,
+        "the filters are used as they are; take StandardisedConv": plain(features),
     }
     if reference.changes:
         mistakes |= {

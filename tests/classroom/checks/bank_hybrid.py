@@ -458,6 +458,19 @@ def pre_activation(wire):
     return type("OtherUnit", (PreActivation,), {"forward": forward})
 
 
+class PreActivationOfPlainFilters(PreActivation):
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
+        for layer in self.modules():
+            if isinstance(layer, hybrid.StandardisedConv):
+                layer.__class__ = UnstandardisedConv
+
+
+class UnstandardisedConv(hybrid.StandardisedConv):
+    def forward(self, input):
+        return F.conv2d(self.padded(input), self.weight, stride=self.stride)
+
+
 class PreActivationWithANormTooMany(PreActivation):
     def __init__(self, channels, width, stride):
         super().__init__(channels, width, stride)
@@ -610,6 +623,7 @@ WRONG = {
     checks.pre_activation: [
         (UnitOfStride, "it has other parameters.*missing +shortcut"),
         (UnitOfChannels, "it has other parameters.*missing +shortcut"),
+        (PreActivationOfPlainFilters, "filters are used as they are; take StandardisedConv"),
         (
             pre_activation(lambda self, x, n, z, branch, path: F.relu(path + branch(z))),
             "a ReLU follows the sum",
