@@ -86,11 +86,13 @@ def test_a_command_whose_outputs_the_shell_closed_ends_as_usual(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+@pytest.mark.parametrize("at_once", [False, True], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "arguments", [["recipes"], ["train", "--help"], ["train", "--recipe", "digits", "--show"]]
 )
-def test_a_full_output_is_one_line(monkeypatch, capsys, arguments):
-    with open("/dev/full", "w") as full:
+def test_a_full_output_is_one_line(monkeypatch, capsys, arguments, at_once):
+    with open("/dev/full", "wb", buffering=0 if at_once else -1) as raw:
+        full = io.TextIOWrapper(raw, write_through=at_once)
         monkeypatch.setattr(sys, "stdout", full)
         assert main(arguments) == 1
     assert capsys.readouterr().err == "vit: cannot print: No space left on device. Print to another place.\n"

@@ -41,6 +41,10 @@ class Parser(argparse.ArgumentParser):
         sys.stdout.flush()  # here, a full disk can still be reported
         super().exit(status, message)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print, and let what fails be reported, which argparse passes over."""
+        (file or sys.stderr).write(message)
+
 
 def build_parser(first: str = "") -> argparse.ArgumentParser:
     """Build the parser with the commands of the modules beside this one, and those of other packages.
