@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vit_from_scratch import InputError
-from vit_from_scratch.files import remove_leftovers, write_json
+from vit_from_scratch.files import check_writable, remove_leftovers, write_json
 from vit_lab.runs.locks import locked
 
 HOLD = """
@@ -90,6 +90,15 @@ def test_only_leftovers_of_ours_are_removed(tmp_path):
         "result.json",
         ".a.json.k3_xw0a1",
     }
+
+
+def test_a_place_that_cannot_be_written_to_is_named_beforehand(tmp_path):
+    check_writable(tmp_path / "new" / "folder" / "x.json")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path / "file" / "x.json", tmp_path / ("x" * 300) / "x.json"):
+        with pytest.raises(InputError, match="cannot write"):
+            check_writable(wrong)
 
 
 def test_what_a_file_holds_already_is_not_written(tmp_path, monkeypatch):

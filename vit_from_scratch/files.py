@@ -36,9 +36,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise, before long work, the `InputError` that writing a file there would end in."""
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    with writing(path), tempfile.TemporaryFile(dir=there):
-        pass
+    with writing(path):
+        there = next(folder for folder in path.absolute().parents if folder.exists())
+        tempfile.TemporaryFile(dir=there).close()
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:

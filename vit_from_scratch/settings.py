@@ -137,6 +137,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 def _converted(value: Any, hint: Any, name: str) -> Any:
     """Return `value` as the type that `hint` asks for, or raise the error that names both."""
+    if isinstance(value, np.generic):
+        value = value.item()
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         if value not in arguments:
@@ -160,11 +162,12 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         return typing.cast(Any, hint).named(value)
     if hint is Any:
         return value
-    if hint in LIMITS and isinstance(value, np.generic):
-        value = value.item()
     accepted: Any = int | float if hint is float else origin or hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
         raise _wrong(name, value, _described(hint))
+    if origin is dict:
+        items = typing.cast(Mapping[str, Any], value).items()
+        return {key: _converted(item, arguments[1], f"{name}.{key}") for key, item in items}
     if hint in LIMITS:
         limit, expected = LIMITS[hint]
         if not -limit < typing.cast(float, value) < limit:  # so written, it refuses what is not a number

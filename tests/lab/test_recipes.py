@@ -1,9 +1,11 @@
 import shlex
+import tomllib
 import types
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -52,6 +54,12 @@ def test_the_recipes_with_labels_and_without_differ_in_what_they_ask_alone():
     assert labels.tables() == patches.tables() == pixels.tables()
     assert patches.train.steps == 2100
     assert patches.model == load_recipe("tiny-imagenet-plain").model
+
+
+def test_numbers_of_numpy_are_those_of_toml():
+    given = {"model": {"patch_size": np.int64(7), "dim": np.int64(48), "heads": 4}}
+    recipe = load_recipe("mnist", given)
+    assert tomllib.loads(recipe.to_toml())["model"]["patch_size"] == 7
 
 
 def test_a_recipe_that_names_no_seeds_means_its_own(tmp_path):

@@ -65,7 +65,7 @@ class Recipe:
         train: the [train] table.
 
     Raises:
-        InputError: a value of another type, or an unknown option of the model.
+        InputError: a value of another type, an unknown option of the model, or sizes that no model has.
     """
 
     name: str

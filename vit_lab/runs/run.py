@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.datasets import data_folder, open_dataset
 from vit_from_scratch.data.streaming import PhotoData
@@ -117,8 +118,7 @@ def run(
         )
     start = recipe.start()
     if test and isinstance(data, PhotoData) and not (out_dir / CONFIG).exists():
-        photos = data  # for the type checker, which does not look into what is called later
-        processes.from_first(lambda: photos.check(part, recipe.train.workers))
+        _check_photos(data, part, recipe.train.workers, processes)
     with RunFolder(out_dir, start, keep, here, say) as folder:
         model, bar = recipe.seeded(data).to(device), ProgressBar(f"{recipe.name}, seed {recipe.train.seed}")
         history = train(model, data, recipe.train, callbacks=[folder, bar])
@@ -156,6 +156,17 @@ def run(
             return whole
 
         return processes.from_first(written)
+
+
+def _check_photos(data: PhotoData, part: Part, workers: int, processes: Processes) -> None:
+    """Let each process open its share of the photos of a part, and all stop if one cannot be read."""
+    wrong = ""
+    try:
+        data.check(part, workers, processes.rank, processes.size)
+    except InputError as error:
+        wrong = str(error)
+    if found := next(filter(None, processes.gathered(wrong)), ""):
+        raise InputError(found)
 
 
 class FlipAveraged(nn.Module):
