@@ -39,6 +39,7 @@ KNOWN: tuple[Known, ...] = (
         r"^#(0e3256|323246|2a1a0e|161e2[ae]|0e1622|6a6a6e) .* in dark",
         "pixels of photos",
     ),
+    *of_chapters(("01",), r"^#[bc]\w[9a]\w[789]\w .* in light", "pixels of photos"),
     *of_chapters(("02",), r"^#4eba6e .* in light", "the green of viridis: areas of a map"),
     *of_chapters(("15",), r"^#b2cade .* in light", "the pale end of blue: areas of a map"),
     *of_chapters(("09",), r"^#dadada .* in light", "the pale middle of a map: entries near 0"),
