@@ -10,7 +10,6 @@ both need, and with nothing left from an earlier run. Freed memory is kept, as `
 
 import argparse
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -23,7 +22,7 @@ import torch.nn.functional as F
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.files import write_json
-from vit_from_scratch.training.state import COMPILERS
+from vit_from_scratch.training.state import has_compiler
 from vit_lab.runs.allocator import keeping_freed_memory
 from vit_lab.runs.environment import environment
 
@@ -85,7 +84,7 @@ def main() -> None:
         parser.error("expected --rounds of 2 or more")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda needs a GPU that PyTorch can use")
-    if options.device == "cpu" and not any(map(shutil.which, COMPILERS)):
+    if options.device == "cpu" and not has_compiler():
         sys.exit("error: torch.compile needs a C++ compiler on a CPU, and there is none here.")
     cells = {}
     with keeping_freed_memory(options.device == "cpu"), tempfile.TemporaryDirectory() as cache:

@@ -64,9 +64,9 @@ def state_of(config: ViTConfig, data: ImageData, images: int, precision: str) ->
 def turn(state: TrainingState, data: ImageData, threads: int) -> float:
     """Return the seconds that a step takes, the mean of a few."""
     torch.set_num_threads(threads)
-    first, size = getattr(state.engine, "processes", (0, 1))
-    images = data.normalise(data.train_images[first::size].float())
-    labels = data.train_labels[first::size]
+    share = state.data.share
+    images = data.normalise(share.of(data.train_images).float())
+    labels = share.of(data.train_labels)
     start = time.perf_counter()
     for _ in range(STEPS):
         train_step(state, images, labels)

@@ -21,7 +21,7 @@ from vit_from_scratch.data import open_dataset
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
-from vit_from_scratch.training.masked_autoencoding import standardised
+from vit_from_scratch.training.masked_autoencoding import standardised_patches
 from vit_from_scratch.training.masked_patches import COLOURS, colour_numbers, mean_colours, target_colours
 from vit_from_scratch.training.self_supervised import MEASURING_SEED
 from vit_lab import load_recipe
@@ -144,7 +144,7 @@ def of_pixels(task: MaskedAutoencoder, data: DataSet) -> dict[str, float]:
     for images, _ in data.batches("validation"):
         chosen = task.draw(images, generator)
         painted = task.decode(task.see(images, chosen), chosen, task.grid(images)).float()
-        wanted, _, _ = standardised(images, task.patch_size)
+        wanted, _, _ = standardised_patches(images, task.patch_size)
         for name, values in (("", wanted[chosen]), ("_error", (painted - wanted)[chosen])):
             pixels = rearrange(values, "n (p c) -> n p c", c=3)
             flat = pixels.mean(dim=1)  # (n, 3)

@@ -22,7 +22,7 @@ from vit_from_scratch.data import ImageData, open_dataset
 from vit_from_scratch.inspection import layer_attention
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import StepLog, predict, train
-from vit_from_scratch.training.callbacks import TrainingState
+from vit_from_scratch.training.state import TrainingState
 from vit_lab.experiments.comparing import paired_interval
 from vit_lab.experiments.packaged import load_result
 from vit_lab.experiments.recipes import Recipe

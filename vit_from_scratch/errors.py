@@ -41,7 +41,7 @@ def shown(value: object, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}... ({len(text):,} characters)"
 
 
-def reason(error: BaseException, most: int = 200) -> str:
+def reason(error: BaseException) -> str:
     """Return why something failed: the first sentence of the message, or the kind of error if it has none.
 
     What libraries say goes on for pages at times; an `OSError` is named without its number and its file.
@@ -50,4 +50,4 @@ def reason(error: BaseException, most: int = 200) -> str:
         return error.strerror
     line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     sentence = re.split(r"(?<=[.!?]) +(?=[A-Z])", line, maxsplit=1)[0]
-    return sentence if len(sentence) <= most else f"{sentence[:most]}..."
+    return sentence if len(sentence) <= 200 else f"{sentence[:200]}..."

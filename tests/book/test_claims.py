@@ -54,6 +54,26 @@ def test_a_lead_that_closes_is_the_difference_of_two_leads_paired_by_seed():
     assert not found.seen, "it grows"
 
 
+def test_rows_of_two_studies_are_paired_by_seed():
+    better = {"result": "transfer_photos", "task": "500 photos", "row": "Tiny-ImageNet's labels"}
+    worse = {"result": "transfer_adamw", "task": "500 photos", "row": "from scratch"}
+    (found,) = evidence.differences({"kind": "runs", "better": better, "worse": worse})
+    values = [
+        next(
+            row.values()
+            for row in read_rows(load_result(side["result"]))
+            if (row.task, row.name) == (side["task"], side["row"])
+        )
+        for side in (better, worse)
+    ]
+    test = stats.ttest_rel(*(100 * np.array(value) for value in values))
+    assert found.mean == pytest.approx(100 * (np.mean(values[0]) - np.mean(values[1])))
+    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval()))
+    told = evidence.told({"kind": "runs", "better": better, "worse": worse})
+    assert "transfer_photos" in told
+    assert "transfer_adamw" in told
+
+
 def test_a_best_rate_at_an_end_is_told():
     assert "at an end" not in evidence.told(STUDY | {"result": "positions"})
     told = evidence.told(STUDY | {"result": "hybrids_by_cost"})

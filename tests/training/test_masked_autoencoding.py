@@ -6,7 +6,7 @@ import torch
 from vit_from_scratch import InputError
 from vit_from_scratch.model.patches import patchify
 from vit_from_scratch.model.tokens import sincos_2d
-from vit_from_scratch.training.masked_autoencoding import standardised
+from vit_from_scratch.training.masked_autoencoding import standardised_patches
 
 IMAGES = torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
@@ -113,7 +113,7 @@ def test_one_flat_tone_has_a_loss_of_1(model):
 
 
 def test_patches_of_one_colour_are_zeros_and_not_infinite():
-    patches, mean, _ = standardised(torch.full((1, 3, 4, 4), 0.7), 4)
+    patches, mean, _ = standardised_patches(torch.full((1, 3, 4, 4), 0.7), 4)
     assert patches.abs().max() < 1e-3
     assert mean.item() == pytest.approx(0.7)
 
@@ -147,7 +147,7 @@ def test_a_reconstruction_has_the_true_mean_and_deviation_of_each_patch(model):
 
 
 def test_a_decoder_that_paints_the_truth_reconstructs_the_image(model, monkeypatch):
-    truth, _, _ = standardised(IMAGES, 4)
+    truth, _, _ = standardised_patches(IMAGES, 4)
     monkeypatch.setattr(model, "decode", lambda encoded, hidden, grid: truth)
     assert torch.allclose(model.predict(IMAGES).answer, (IMAGES + 1) / 2, atol=1e-4)
     assert model(IMAGES).loss.tolist() == pytest.approx([0.0] * 4, abs=1e-6)

@@ -44,7 +44,7 @@ def digits_test_indices() -> list[int]:
     return json.loads(stored.read_text("utf-8"))["test"]
 
 
-def read_digits(folder: Path | None = None, side: int = 8) -> Source:
+def read_digits(folder: Path | None, side: int) -> Source:
     """Read the 1,797 scanned digits inside scikit-learn, 8x8 pixels, no folder needed.
 
     The scans count 0 to 16 ink dots a pixel; here that is spread over the bytes 0 to 255.
@@ -59,14 +59,14 @@ def read_digits(folder: Path | None = None, side: int = 8) -> Source:
     return Source(images[~test], labels[~test], images[test], labels[test], tuple("0123456789"))
 
 
-def read_mnist(folder: Path | None = None, side: int = 28) -> Source:
+def read_mnist(folder: Path | None, side: int) -> Source:
     """Read MNIST, 60,000 training and 10,000 test scans of handwritten digits, 28x28 pixels, grey."""
     parts = [open_torchvision("MNIST", folder, "MNIST/raw", train=train) for train in (True, False)]
     tensors = [tensor for part in parts for tensor in (part.data[:, None], part.targets)]  # (N, 1, 28, 28)
     return Source(*tensors, class_names=tuple("0123456789"))
 
 
-def read_cifar(name: str, folder: Path | None = None, side: int = 32) -> Source:
+def read_cifar(name: str, folder: Path | None, side: int) -> Source:
     """Read CIFAR10 or CIFAR100, 50,000 training and 10,000 test photos of 32x32."""
     tensors: list[Tensor] = []
     for train in (True, False):
@@ -76,7 +76,7 @@ def read_cifar(name: str, folder: Path | None = None, side: int = 32) -> Source:
     return Source(*tensors, class_names=tuple(part.classes))
 
 
-def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
+def read_imagenette(folder: Path | None, side: int) -> PhotoSource:
     """Open Imagenette: 9,469 training and 3,925 test photos of ten ImageNet classes.
 
     The published validation photos are the test part here, as ImageNet's are in the paper. Of the forms
@@ -94,7 +94,7 @@ def read_imagenette(folder: Path | None = None, side: int = 160) -> PhotoSource:
     return PhotoSource(Photos.of(train), Photos.of(test), tuple(names[0] for names in train.classes))
 
 
-def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
+def read_pets(folder: Path | None, side: int) -> PhotoSource:
     """Open Oxford-IIIT Pets: 3,680 training and 3,669 test photos of 37 breeds."""
     opened = open_torchvision("OxfordIIITPet", folder, "oxford-iiit-pet")
     base, parts = Path(opened.root) / "oxford-iiit-pet", []
@@ -104,7 +104,7 @@ def read_pets(folder: Path | None = None, side: int = 224) -> PhotoSource:
     return PhotoSource(*parts, class_names=tuple(opened.classes))
 
 
-def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
+def read_flowers(folder: Path | None, side: int) -> PhotoSource:
     """Open Flowers-102: 2,040 training photos (its train and val) and 6,149 test photos of 102 kinds."""
     train, more, test = (
         open_torchvision("Flowers102", folder, "flowers-102", split=split, loader=Path)
@@ -113,7 +113,7 @@ def read_flowers(folder: Path | None = None, side: int = 224) -> PhotoSource:
     return PhotoSource(Photos.of([*train, *more]), Photos.of(test), tuple(train.classes))
 
 
-def read_tiny_imagenet(folder: Path | None = None, side: int = 64) -> PhotoSource:
+def read_tiny_imagenet(folder: Path | None, side: int) -> PhotoSource:
     """Open Tiny-ImageNet: 200 classes; 100,000 training and 10,000 test photos of 64x64.
 
     The published validation photos are the test part here, since the published test has no labels. A class

@@ -12,18 +12,15 @@ from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.config import ViTConfig
 
 
-def sincos_2d(
-    grid: tuple[int, int], dim: int, temperature: float = 10_000.0, device: torch.device | str | None = None
-) -> Tensor:
+def sincos_2d(grid: tuple[int, int], dim: int, device: torch.device | str | None = None) -> Tensor:
     """Fixed sine and cosine positions (N, D) on a two-dimensional grid, patches row by row.
 
     The first half of the values encodes the row, the second the column; each half is a row of sines
-    and a row of cosines at D/4 frequencies from 1 down to 1 / temperature.
+    and a row of cosines at D/4 frequencies from 1 down to 1 / 10,000.
 
     Args:
         grid: rows and columns (gh, gw).
         dim: width D, a multiple of 4.
-        temperature: the longest wavelength is 2 pi times this, in patches.
         device: where to compute them; torch's default device if None.
 
     Raises:
@@ -33,7 +30,7 @@ def sincos_2d(
         raise InputError(f"dim = {dim}: expected a multiple of 4: sine and cosine, of row and column.")
     on_apple = str(device).startswith("mps")  # whose GPUs have no double precision
     precision = torch.float32 if on_apple else torch.float64
-    frequencies = temperature ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
+    frequencies = 10_000.0 ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
     axes = (torch.arange(n, dtype=precision, device=device) for n in grid)
     rows, columns = torch.meshgrid(*axes, indexing="ij")
     angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)

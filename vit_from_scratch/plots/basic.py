@@ -21,7 +21,7 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         InputError: a picture of another shape.
     """
     ax = new_axes(ax)
-    pixels = _pixels(picture)
+    pixels = pixels_of(picture)
     if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
         raise InputError(
             f"picture of shape {tuple(picture.shape)}: expected (C, H, W) with 1 or 3 channels; "
@@ -33,7 +33,7 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
     return ax
 
 
-def _pixels(picture: Tensor) -> Tensor:
+def pixels_of(picture: Tensor) -> Tensor:
     """Return a picture (C, H, W), or the only one of a batch, as floats on the CPU."""
     return (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
 
@@ -46,13 +46,11 @@ def _show(pixels: Tensor, ax: Axes, **options: Any) -> None:
         ax.imshow(pixels.clamp(0, 1).permute(1, 2, 0).numpy(), extent=options.get("extent"))
 
 
-def patch_mosaic(
-    picture: Tensor, patch_size: int, ax: Axes | None = None, gap: float = 0.15, title: str = ""
-) -> Axes:
-    """Show an image, (C, H, W) or (1, C, H, W), cut into its patches, with a gap of a share of P between."""
+def patch_mosaic(picture: Tensor, patch_size: int, ax: Axes | None = None, title: str = "") -> Axes:
+    """Show an image, (C, H, W) or (1, C, H, W), cut into its patches, with gaps between."""
     ax = new_axes(ax)
-    pixels = _pixels(picture)
-    step = patch_size * (1 + gap)
+    pixels = pixels_of(picture)
+    step = 1.15 * patch_size
     low, high = pixels.min().item(), pixels.max().item()
     patches = pixels.unfold(1, patch_size, patch_size).unfold(2, patch_size, patch_size)  # (C, gh, gw, P, P)
     rows, columns = patches.shape[1:3]
@@ -117,12 +115,11 @@ def curves(
     xlabel: str = "epoch",
     ylabel: str = "",
     title: str = "",
-    start: int = 1,
 ) -> Axes:
-    """Draw one line for each name, points numbered from ``start``; the names become the legend."""
+    """Draw one line for each name, points numbered from 1; the names become the legend."""
     ax = new_axes(ax, 6, 3.5)
     for name, values in lines.items():
-        ax.plot(range(start, start + len(values)), values, label=name)
+        ax.plot(range(1, len(values) + 1), values, label=name)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if len(lines) > 1:
@@ -185,13 +182,7 @@ def answers(photo: Tensor, chances: Tensor, names: Sequence[str], count: int = 5
     return axes
 
 
-def masked_rows(
-    photos: Tensor,
-    seen: Tensor,
-    answer: Tensor,
-    titles: Sequence[str] = ("photo", "seen", "answer"),
-    size: float = 1.5,
-) -> np.ndarray[Any, Any]:
+def masked_rows(photos: Tensor, seen: Tensor, answer: Tensor) -> np.ndarray[Any, Any]:
     """Draw a row for each photo: the original, what the model saw, what it answered.
 
     Each is (n, C, H, W) in [0, 1]: the first for instance `normalise.undo(images)`, the others a
@@ -200,16 +191,16 @@ def masked_rows(
     Raises:
         InputError: no photo, or pictures of different shapes.
     """
-    columns = (photos, seen, answer)
-    shapes = [tuple(pictures.shape) for pictures in columns]
+    columns = {"photo": photos, "seen": seen, "answer": answer}
+    shapes = [tuple(pictures.shape) for pictures in columns.values()]
     if len(set(shapes)) > 1 or len(shapes[0]) != 4 or not shapes[0][0]:
         raise InputError(
             f"pictures of shapes {', '.join(map(str, shapes))}: expected three times (n, C, H, W), a photo "
             "or more; pass what was seen and answered of the same photos."
         )
     count = len(photos)
-    _, axes = plt.subplots(count, 3, figsize=(3 * size, count * size + 0.3), squeeze=False)
-    for column, (pictures, title) in enumerate(zip(columns, titles, strict=True)):
+    _, axes = plt.subplots(count, 3, figsize=(4.5, 1.5 * count + 0.3), squeeze=False)
+    for column, (title, pictures) in enumerate(columns.items()):
         for row, picture in enumerate(pictures):
             image(picture, axes[row, column], title if row == 0 else "")
     return axes

@@ -13,18 +13,19 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.plots.basic import image, image_row
+from vit_from_scratch.plots.basic import image, image_row, pixels_of
 from vit_from_scratch.plots.style import BLUE, DIVERGING, GREY, SEQUENTIAL, legend_above, new_axes
 
 
 def attention_overlay(picture: Tensor, attention: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
-    """Lay attention (gh, gw) in colours over an image (C, H, W) in [0, 1], which turns pale and grey.
+    """Lay attention (gh, gw) in colours over an image in [0, 1], which turns pale and grey.
 
-    The colours of `ax.images[1]` are shares of the largest attention, from 0 to 1, for a colour bar.
+    The image is (C, H, W) or (1, C, H, W). The colours of `ax.images[1]` are shares of the largest attention,
+    from 0 to 1, for a colour bar.
     """
     weights = attention.detach().cpu().float()[None, None]  # (1, 1, gh, gw), of any scale
     heat = F.interpolate(weights, picture.shape[-2:], mode="bilinear", align_corners=False)[0, 0]  # (H, W)
-    pale = 0.3 + 0.7 * picture.detach().cpu().mean(dim=0).expand(3, -1, -1)  # a dark photo stays visible
+    pale = 0.3 + 0.7 * pixels_of(picture).mean(dim=0).expand(3, -1, -1)  # a dark photo stays visible
     ax = image(pale, ax, title)
     ax.imshow(heat / heat.max(), cmap=SEQUENTIAL, alpha=0.5, vmin=0, vmax=1)
     return ax
@@ -35,14 +36,13 @@ def attention_grid(
     maps: Tensor,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
-    size: float = 0.95,
 ) -> np.ndarray[Any, Any]:
     """Lay maps (rows, columns, gh, gw), such as one a layer and head, over an image by `attention_overlay`.
 
     Names of rows stand on the left, those of columns above, a colour bar below; the Axes are (rows, columns).
     """
     down, across = maps.shape[:2]
-    figure, axes = plt.subplots(down, across, figsize=(across * size + 0.6, down * size + 0.9), squeeze=False)
+    figure, axes = plt.subplots(down, across, figsize=(0.95 * across + 0.6, 0.95 * down + 0.9), squeeze=False)
     for ax, attention in zip(axes.flat, maps.flatten(0, 1), strict=True):
         attention_overlay(picture, attention, ax)
     bar = {"label": "share of each map's largest", "location": "bottom", "aspect": 40, "shrink": 0.6}

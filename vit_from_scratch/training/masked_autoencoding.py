@@ -29,7 +29,7 @@ SMALLEST_VARIANCE = 1e-6
 """Added to a patch's variance, so that a patch of one colour does not divide by zero."""
 
 
-def standardised(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tensor]:
+def standardised_patches(images: Tensor, patch_size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Bring the pixels of each patch to mean 0 and variance 1, all channels of (B, C, H, W) together.
 
     Returns:
@@ -108,7 +108,7 @@ class MaskedAutoencoder(SelfSupervised):
         """
         hidden = self.draw(images, generator)
         painted = self.decode(self.see(images, hidden), hidden, self.grid(images))  # (B, N, P^2 C)
-        wanted, _, _ = standardised(images, self.patch_size)
+        wanted, _, _ = standardised_patches(images, self.patch_size)
         errors = (painted.float() - wanted).square().mean(dim=-1)  # (B, N)
         return Outcome(mean_over(errors, hidden), None)
 
@@ -153,7 +153,7 @@ class MaskedAutoencoder(SelfSupervised):
         """
         size, grid, hidden = self.patch_size, self.grid(images), self.draw(images, generator)
         painted = self.decode(self.see(images, hidden), hidden, grid).float()
-        _, mean, std = standardised(images, size)
+        _, mean, std = standardised_patches(images, size)
         answer = torch.where(hidden[..., None], painted * std + mean, patchify(images, size))
         seen = patchify(self.normalise.undo(images), size).masked_fill(hidden[..., None], GREY)
         picture = self.normalise.undo(unpatchify(answer, size, grid))

@@ -257,9 +257,14 @@ class Engine:
         return measure(model, data.batches(part, workers=workers))
 
 
+def has_compiler() -> bool:
+    """Whether this machine has a C++ compiler, which torch.compile needs on a CPU."""
+    return any(map(shutil.which, (os.environ.get("CXX") or "g++", *COMPILERS)))
+
+
 def compiled(network: nn.Module, device: torch.device) -> nn.Module:
     """Return a network with its operations fused, or as it is, with a sentence on stderr."""
-    if device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX") or "g++", *COMPILERS))):
+    if device.type == "cpu" and not has_compiler():
         print(
             f"train.compile = true: no C++ compiler ({', '.join(COMPILERS)}) is at hand, so the model is "
             "trained as it is. Install one to have it compiled.",

@@ -82,7 +82,7 @@ class ResNet(nn.Module):
         return self.head(F.relu(self.norm(maps)).mean(dim=(2, 3)))
 
 
-def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNet:
+def build_resnet(name: str, num_classes: int = 1000) -> ResNet:
     """Build one of BiT's ResNets, with BiT's eps, by its name in Table 6, such as "ResNet152x2" or "50x1".
 
     Raises:
@@ -96,7 +96,7 @@ def build_resnet(name: str, num_classes: int = 1000, channels: int = 3) -> ResNe
         )
     layers, width = DEPTHS[int(match[1])], 64 * int(match[2])
     config = ResNetConfig(width=width, layers=layers, norm_eps=1e-5, conv_eps=1e-10, eps_on_variance=True)
-    return ResNet(config, channels, num_classes)
+    return ResNet(config, num_classes=num_classes)
 
 
 def padding_flops(model: nn.Module, image: tuple[int, int, int]) -> int:

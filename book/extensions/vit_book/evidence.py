@@ -85,8 +85,7 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
             found = {row.task: row for row in rows}
             return [between_rows(label, *(found[evidence[side]] for side in SIDES))]
         case "runs":
-            both = [read_rows(load_result(evidence[side]))[0] for side in SIDES]
-            return [between_rows(label, *both)]
+            return [between_rows(label, *(_row_of(evidence[side]) for side in SIDES))]
         case "stored":
             found = load_result(evidence["result"])
             for key in evidence["at"]:
@@ -112,6 +111,13 @@ SIDES = ("better", "worse")
 
 def _named(rows: Sequence[Row], task: str, name: str) -> Row:
     return next(row for row in rows if row.task == task and row.name == name)
+
+
+def _row_of(side: str | dict[str, str]) -> Row:
+    """The only row of a result of that name, or of a study's the one that a table names."""
+    if isinstance(side, str):
+        return read_rows(load_result(side))[0]
+    return _named(read_rows(load_result(side["result"])), side.get("task", ""), side["row"])
 
 
 def between_rows(label: str, better: Row, worse: Row) -> Difference:
@@ -250,9 +256,10 @@ def told(evidence: dict[str, Any]) -> str:
         case "study" | "tasks" | "lead":
             return _file(name) + _ran(read_rows(load_result(name))) + _again(name)
         case "runs":
-            better, worse = (evidence[side] for side in SIDES)
-            rows = [read_rows(load_result(one))[0] for one in (better, worse)]
-            return f"{_file(better)} and {_file(worse)}{_ran(rows)}{_again(better, worse)}"
+            sides = [evidence[side] for side in SIDES]
+            names = [side if isinstance(side, str) else side["result"] for side in sides]
+            files = " and ".join(_file(name) for name in names)
+            return files + _ran([_row_of(side) for side in sides]) + _again(*names)
         case "stored":
             found = load_result(name)
             photos = found.get("photos", "test photos of Tiny-ImageNet, one model")
