@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from contrast import contrast
@@ -146,6 +147,15 @@ def test_an_overlay_shows_shares_of_the_largest_attention_over_a_photo_that_stay
     assert heat.get_clim() == (0, 1)
     assert 0 < heat.get_alpha() < 1  # the photo can be seen through it
     assert photo.get_array().min() > 0.2  # even a black one is not black
+
+
+def test_an_overlay_turns_a_batch_of_one_grey_as_it_does_a_photo():
+    picture = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    drawn = [
+        plots.attention_overlay(one, torch.rand(2, 2)).images[0].get_array() for one in (picture, picture[0])
+    ]
+    assert np.array_equal(*drawn)
+    assert np.ptp(drawn[0], axis=-1).max() < 1e-6
 
 
 def test_each_photo_has_a_row_with_what_was_seen_and_answered():
