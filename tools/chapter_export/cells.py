@@ -18,6 +18,9 @@ KEPT_TAGS = {"raises-exception"}  # it tells the kernel to go on after an error 
 HIDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
 # What folds a cell in Colab, under a first line "# @title ...", and in Jupyter.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
+OURS = "Ours"  # the title of an answer of the book's
+YOURS = "# Yours. Left empty, the check below looks at ours."
+QUICK = "What is said of outputs is said of the budget `quick`; with `full` your numbers differ."
 EARLIER = "earlier-answers"  # definitions from earlier chapters, which an assignment does not show
 KNOWN_TAGS = KEPT_TAGS | HIDING_TAGS | {"hide-output", "remove-output", "scroll-output", EARLIER}
 KNOWN_OPTIONS = {"tags", "mystnb"}
@@ -61,11 +64,13 @@ class CellWriter:
         written = nbformat.v4.new_code_cell(cell.source)
         if tags & KEPT_TAGS:
             written.metadata["tags"] = sorted(tags & KEPT_TAGS)
+        self.cells.append(written)
         if tags & HIDING_TAGS:
             prompt = cell.metadata.get("mystnb", {}).get("code_prompt_show", self.prompt)
             written.source = f"# @title {prompt}\n{cell.source}"
             written.metadata.update(FOLDED)
-        self.cells.append(written)
+            if prompt == OURS:
+                self.cells.append(nbformat.v4.new_code_cell(YOURS))
         if caption:
             self.cells.append(nbformat.v4.new_markdown_cell(caption))
 
@@ -130,12 +135,11 @@ def framed(path: Path, catalogue: Catalogue, place: str, cells: list[NotebookNod
     badge = "https://colab.research.google.com/assets/colab-badge.svg"
     first = next(cell for cell in cells if cell.cell_type == "markdown")
     *opening, first.source = first.source.split("\n\n", 2)  # the title and what it is about
-    head = [
-        *opening,
-        f"[![Open in Colab]({badge})]({repository.colab_url(place)})",
-        full_budget_text(path.stem, catalogue.root),
-    ]
-    setup = setup_source(catalogue.root, repository, path.read_text(encoding="utf-8"))
+    head = [*opening, f"[![Open in Colab]({badge})]({repository.colab_url(place)})"]
+    text = path.read_text(encoding="utf-8")
+    if "by_budget(" in text:
+        head.append(f"{full_budget_text(path.stem, catalogue.root)} {QUICK}")
+    setup = setup_source(catalogue.root, repository, text)
     whole = [
         nbformat.v4.new_markdown_cell("\n\n".join(head)),
         nbformat.v4.new_code_cell(setup, metadata=FOLDED),

@@ -16,6 +16,7 @@ MODULES = {
 }
 
 SETUP = Path(__file__).with_name("setup_cell.txt")
+BUDGET = re.compile(r"^(BUDGET = .*\n|    os\.environ.* = BUDGET\n|    if BUDGET .*\n.*\n)", re.MULTILINE)
 
 
 def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
@@ -43,7 +44,10 @@ def _name(requirement: str) -> str:
 
 
 def setup_source(root: Path, repository: Repository, chapter: str = "") -> str:
-    """The code of the set-up cell: it installs the package in Colab, elsewhere it says if that is missing."""
+    """The code of the set-up cell: it installs the package in Colab, elsewhere it says if that is missing.
+
+    A chapter that asks for no budget is not asked for one.
+    """
     lines = [f'    "{module}": "{wanted}",' for module, wanted in colab_requirements(root, chapter).items()]
     torch = oldest_torch(root)
     text = Template(SETUP.read_text(encoding="utf-8")).substitute(
@@ -54,4 +58,6 @@ def setup_source(root: Path, repository: Repository, chapter: str = "") -> str:
         torch=torch,
         torch_list=", ".join(torch.split(".")[:2]),
     )
+    if "by_budget(" not in chapter:
+        text = BUDGET.sub("", text)
     return text.rstrip()
