@@ -246,6 +246,36 @@ def test_a_finger_draws_on_the_canvas_and_scrolls_the_page_beside_it(phone):
     assert torch.equal(phone.seen(), before)
 
 
+def test_a_second_finger_neither_draws_nor_ends_the_stroke(phone):
+    session = phone.page.context.new_cdp_session(phone.page)
+    (line,) = phone.strokes(1, 5)[:1]
+    phone.page.wait_for_function(UNMOVED)
+    box = phone.canvas.bounding_box()
+    palm = {"x": box["x"] + 5, "y": box["y"] + box["height"] - 5, "id": 1}
+
+    def touch(kind, *points):
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)})
+
+    finger = [{"x": x, "y": y, "id": 0} for x, y in line]
+    half = len(finger) // 2
+    touch("touchStart", finger[0])
+    for point in finger[:half]:
+        touch("touchMove", point)
+    touch("touchStart", finger[half - 1], palm)
+    touch("touchMove", finger[half], palm | {"x": palm["x"] + 40})
+    touch("touchEnd", finger[half])
+    for point in finger[half:]:
+        touch("touchMove", point)
+    touch("touchEnd")
+    with_palm = phone.seen()
+    phone.press("Clear")
+    touch("touchStart", finger[0])
+    for point in finger:
+        touch("touchMove", point)
+    touch("touchEnd")
+    assert torch.equal(with_palm, phone.seen())
+
+
 def test_keys_draw(page, pad):
     pad.canvas.focus()
     for key in ["Space", *["ArrowDown"] * 15, "Space", "ArrowRight", "ArrowRight"]:

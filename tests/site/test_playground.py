@@ -7,6 +7,7 @@ import pytest
 import torch
 from check_book import BUILT
 from looks import settle
+from PIL import Image
 from playwright.sync_api import expect
 from project_facts import ROOT
 from serve import served
@@ -105,6 +106,64 @@ def test_rollout_and_distances_are_the_packages(page):
     torch.testing.assert_close(torch.tensor(rolled).double().view(65, 65), expected, atol=1e-6, rtol=0)
     expected = mean_attention_distance(attention, (8, 8), 8)[:, 0]
     torch.testing.assert_close(torch.tensor(far).double(), expected, atol=1e-4, rtol=0)
+
+
+def test_rollout_goes_through_a_layer_that_is_left_out_as_if_it_were_not_there(page):
+    with served(PHOTOS.parent.parent) as root:
+        page.goto(f"{root}vit/photos/cat.jpg")
+        rolled = page.evaluate(
+            """async () => {
+                const { rollout } = await import("/vit/looking.js");
+                const first = new Float32Array([0.5, 0.5, 0, 1]);
+                const last = new Float32Array([0.25, 0.75, 0.5, 0.5]);
+                return [[first, new Float32Array(4), last], [first, last]].map((all) => [...rollout(all, 1)]);
+            }"""
+        )
+    assert rolled[0] == rolled[1]
+    assert rolled[0][0] + rolled[0][1] == 1
+
+
+HIDDEN = "all => [...all.keys()].filter((place) => all[place].classList.contains('hidden'))"
+GREY = """(canvas) => new Set(
+    canvas.getContext("2d").getImageData(8, 16, 8, 8).data.filter((_, place) => place % 4 === 0)
+).size"""
+
+
+def test_of_shuffled_patches_a_click_hides_the_one_that_is_there(page, playground):
+    playground.whole.get_by_label("patches shuffled").check()
+    playground.likely()
+    playground.whole.get_by_label("hides it, or shows it again").check()
+    canvas = playground.map.locator("canvas")
+    assert canvas.evaluate(GREY) > 1
+    page.mouse.click(*playground.middle(3, 2))
+    playground.likely()
+    in_photo, seen = (grid.locator(".cells i").evaluate_all(HIDDEN) for grid in playground.grids.all()[:2])
+    assert canvas.evaluate(GREY) == 1
+    assert seen == [2 * 8 + 1]
+    page.mouse.click(*Widget.middle(playground, in_photo[0] // 8 + 1, in_photo[0] % 8 + 1))
+    playground.likely()
+    assert playground.map.locator(".cells i").evaluate_all(HIDDEN) == []
+    assert canvas.evaluate(GREY) > 1
+
+
+def test_a_layer_that_is_left_out_looks_nowhere(playground):
+    playground.slide("layer", 2)
+    playground.whole.get_by_label("leave out this layer").check()
+    playground.likely()
+    assert playground.said() == "Layer 2 is left out: nothing looks anywhere in it."
+
+
+def test_what_is_transparent_in_a_photo_is_white(page, playground, tmp_path):
+    Image.new("RGBA", (80, 80), (0, 0, 0, 0)).save(tmp_path / "glass.png")
+    for _ in range(2):  # the same file again, after another photo
+        playground.pick("cat")
+        playground.whole.locator("input[type=file]").set_input_files(tmp_path / "glass.png")
+        expect(playground.whole.get_by_role("button", name="cat", exact=True)).to_have_attribute(
+            "aria-pressed", "false", timeout=SOON
+        )
+        playground.likely()
+        pixel = "(canvas) => [...canvas.getContext('2d').getImageData(5, 5, 1, 1).data]"
+        assert playground.map.locator("canvas").evaluate(pixel) == [255] * 4
 
 
 def test_what_the_page_says_of_its_photos(playground):
@@ -298,7 +357,7 @@ def test_a_photo_of_ones_own_is_cut_and_goes_nowhere(page, playground, save_phot
     playground.whole.get_by_text("Cut another square").click()
     playground.slide("size of the square", 0.3)
     assert playground.likely() != first
-    assert [url for url in asked if not url.startswith("blob:")] == []
+    assert asked == []
     (tmp_path / "no.png").write_text("no picture")
     playground.whole.locator("input[type=file]").set_input_files(tmp_path / "no.png")
     page.wait_for_function("document.querySelector('.vit-status').textContent.includes('cannot be read')")

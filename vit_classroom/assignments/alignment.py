@@ -129,6 +129,7 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
     for cell in chapter.cells:
         there = copies.get(cell.name, []) if cell.name else []
         if is_check(cell):
+            there = [place for place in there if cells[place].kind == "code"]
             exact = [place for place in there if cells[place].source.strip() == cell.source.strip()]
             last = max(_binding(chapter, cells, cell.name.removeprefix("check-")), default=-1)
             below = [place for place in exact or there if place > last]

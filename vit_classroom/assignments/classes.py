@@ -33,7 +33,7 @@ from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.tables import Row, harmless
 from vit_classroom.assignments.variations import assigned, seeds_of, variant_of
 from vit_from_scratch import __version__
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
@@ -138,7 +138,7 @@ def grade_class(
             waiting.append((submission, digest, record))
     with tqdm(total=len(found), initial=len(records), disable=not progress_shown(), unit=" notebooks") as bar:
         for (submission, digest, record), result in _graded(waiting, (wanted, seed, limits), jobs, variant):
-            result |= {"digest": digest} | submission.about(folder)
+            result = {"digest": digest} | result | submission.about(folder)
             write_json(record, result)
             records[submission.path] = result
             bar.update()
@@ -270,7 +270,12 @@ def grade_file(
         whole = assigned(found, variant)
     except InputError as error:
         return {"chapter": chapter, "points": 0, "of": 0, "marks": [], "problem": str(error)}
-    marks = grade(whole, cells, functools.partial(seeds_of, seed), limits, tries)
+    try:
+        marks = grade(whole, cells, functools.partial(seeds_of, seed), limits, tries)
+    except Exception as error:  # so that it is this notebook's alone
+        problem = f"it could not be graded ({type(error).__name__}: {reason(error)}): please report this."
+        again = {"digest": ""}  # the next time
+        return {"chapter": whole.name, "points": 0, "of": 0, "marks": [], "problem": problem} | again
     looks = [str(one) for one in marks.suspicions]
     if variant is None and (told := variant_of(whole.name, cells)) is not None:
         looks.append(f"it asks for a variation: grade it with --variant {told}")

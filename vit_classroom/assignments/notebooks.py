@@ -297,7 +297,7 @@ def plain_python(source: str) -> str:
     if statements_of(source):
         return source
     measured = re.sub(r"^([^\S\n]*)%time[^\S\n]+", r"\1", source, flags=re.MULTILINE)
-    for_ipython = r"^([^\S\n]*)(?:[%!?].*|[\w.]+\s*=\s*[%!].*|[^\s#].*\?[^\S\n]*)$"
+    for_ipython = r"^([^\S\n]*)(?:[%!?].*|[\w.]+\s*=\s*[%!].*|[\w.*()\[\]'\"]+\?{1,2}[^\S\n]*)$"
     return re.sub(for_ipython, r"\1pass", measured, flags=re.MULTILINE)
 
 

@@ -237,9 +237,9 @@ class RemoteBox:
         reply, received = self._ask(message, [*sent, *weights])
         for place, number in reply.get("moved", []):
             with torch.no_grad():
-                [*inputs, *weights][place].copy_(received[number])
+                [*inputs, *weights][place].data = received[number]  # whose shape may be another
         results = received[: len(reply.get("differentiable", []))]
-        if gradients and any(reply["differentiable"]) and "packed" in reply:
+        if gradients and any(reply.get("differentiable", [])) and "packed" in reply:
             flat = _Remote.apply(self.process, results, reply["differentiable"], *leaves)
             received = [*flat, *received[len(results) :]]
         return self._outcome(reply, received)

@@ -23,8 +23,9 @@ PACKAGES = ("vit_from_scratch", "vit_lab", "vit_classroom")
 OPEN = {"checks", "examples", "plots", "__version__"}
 """What students may use of the packages."""
 OWN = {"checks", "sheet", "assignments"}
+RENAMED = {"checks", "sheet"}
 SHARED = {"torch", "nn", "F", "np"}
-TAKEN = OWN | {name for name in vars(builtins) if name[0].isupper()}  # with all exceptions
+TAKEN = {name for name in vars(builtins) if name[0].isupper()}  # all exceptions
 CALLS = {"exec", "eval", "compile", "__import__", "exit", "quit", "open", "globals", "setattr", "delattr"}
 FINISHED = {
     "scaled_dot_product_attention",
@@ -70,7 +71,7 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
             imports = [one for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
             modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
-            seen = dict(_in(tree, modules))
+            seen = dict(_in(tree, modules, rebound(tree)))
             seen |= {what: False for one in tree.body for what in _taken_over(one, asked)}
         except (SyntaxError, ValueError):
             continue
@@ -101,21 +102,35 @@ def own_code(cell: Cell) -> tuple[str, str]:
     return "\n".join(map(ast.unparse, body[:first])), "\n".join(map(ast.unparse, below))
 
 
-def _in(tree: ast.AST, modules: dict[str, str]) -> Iterator[tuple[str, bool]]:
-    """Yield what a person should look at, and whether it is severe; `modules` by the names they have here."""
+def rebound(tree: ast.Module) -> set[str]:
+    """Return the names that a cell binds for the whole notebook; a function's own are its own affair."""
+    found = set().union(*map(bound_by, tree.body))
+    return found.union(*(node.names for node in ast.walk(tree) if isinstance(node, ast.Global)))
+
+
+def _in(tree: ast.AST, modules: dict[str, str], bound: set[str]) -> Iterator[tuple[str, bool]]:
+    """Yield what a person should look at, and whether it is severe.
+
+    `modules` by the names they have here; `bound` are the names that the cell binds.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from ((what, False) for what in _imports(node))
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, modules)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in TAKEN:
-            yield f"gives `{node.id}` another meaning", node.id in OWN
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in TAKEN:
-            yield f"gives `{node.name}` another meaning", node.name in OWN
+        elif (name := _name_given(node)) in bound & RENAMED or name in TAKEN:
+            yield f"gives `{name}` another meaning", name in RENAMED
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             yield f"calls {node.func.id}()", False
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "✓" in node.value:
             yield "prints the mark of a passed check", False
+
+
+def _name_given(node: ast.AST) -> str:
+    """Return the name that a node gives to something; "" if it gives none."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    return node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ""
 
 
 def _taken_over(statement: ast.stmt, asked: set[str]) -> Iterator[str]:

@@ -68,7 +68,8 @@ def pack(value: object, tensors: list[Tensor]) -> Any:
     if isinstance(value, np.generic):
         return pack(value.item(), tensors)
     if isinstance(value, tuple | list):
-        return {"items": [pack(part, tensors) for part in value[:8]], "list": isinstance(value, list)}
+        items = [pack(part, tensors) for part in value[:8]]
+        return {"items": items, "more": len(value) - len(items), "list": isinstance(value, list)}
     if isinstance(value, np.ndarray):
         return {"kind": "array"}
     if isinstance(value, nn.Module):
@@ -83,7 +84,7 @@ def unpack(packed: Any, tensors: list[Tensor]) -> Any:
     if "value" in packed:
         return packed["value"]
     if "items" in packed:
-        items = [unpack(part, tensors) for part in packed["items"]]
+        items = [unpack(part, tensors) for part in packed["items"]] + min(packed["more"], 10_000) * [None]
         return items if packed["list"] else tuple(items)
     if "elsewhere" in packed:
         return torch.empty(packed["elsewhere"], dtype=getattr(torch, packed["dtype"]), device="meta")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from vit_classroom.checks import sandbox
 from vit_classroom.checks.report import Case, Piece, Verdict, first_of, randomise, same, verdict
@@ -36,8 +37,8 @@ TROUBLES = {
     "^(IndexError|KeyError)": "a place is not there: an index too large, or an axis missing",
     r"^RuntimeError.*numpy\(\)": "it leaves PyTorch for NumPy, where gradients end",
     "^RuntimeError.*(dtype|scalar type)": "two types of number meet: look at .dtype there",
-    "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "^TypeError": "something gets a kind of value there that it cannot take",
+    "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "": "it cannot be computed for this input",
 }
 COPIED = "that is the package's own 🙂 It agrees with itself. Now write yours"
@@ -280,6 +281,8 @@ def judge_module(
     theirs = _value_of(piece, box.call(cls, *positional, **named), cls, positional, named)
     if not isinstance(theirs, nn.Module):
         raise piece.failed(f"it is a {type(theirs).__name__}: expected a subclass of nn.Module")
+    if lazy := [key for key, value in theirs.state_dict().items() if is_lazy(value)]:
+        raise piece.failed(f"{lazy[0]} has no shape yet, as in a Lazy layer: give the layer its sizes")
     with _judged(piece, "parameters") as right:
         try:
             _require_parameters(piece, theirs, reference)

@@ -183,21 +183,31 @@ def _interrupt(thread: threading.Thread) -> None:
 def nothing_left_behind() -> Iterator[None]:
     """Give back random states and defaults as they were; inside, the defaults are PyTorch's own."""
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - what a reader's code may use
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
-    torch.set_default_dtype(torch.float32)
     try:
-        with torch.enable_grad(), torch.device("cpu"):
+        with torchs_own_defaults():
             yield
     finally:
         torch.set_rng_state(states[0])
         random.setstate(states[1])
         np.random.set_state(states[2])  # noqa: NPY002
-        torch.set_default_dtype(dtype)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         if torch.are_deterministic_algorithms_enabled() != deterministic:
             torch.use_deterministic_algorithms(deterministic)
+
+
+@contextlib.contextmanager
+def torchs_own_defaults() -> Iterator[None]:
+    """Give back the usual type, device and gradients as they were; inside, they are PyTorch's own."""
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.enable_grad(), torch.device("cpu"):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def place_of(error: BaseException) -> str:

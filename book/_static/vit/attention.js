@@ -3,10 +3,9 @@
  * of it, and the mixture of values. Every element of class `vit-attention` becomes one.
  */
 import { cutSquare, openPicture, pixelsOf } from "./looking.js";
-import { PatchGrid, choice, element, percent, placeOf, slider, whenNear } from "./parts.js";
+import { PatchGrid, choice, element, percent, placeOf, signed, slider, whenNear } from "./parts.js";
 import { layerNorm, product, softmax } from "./vit.js";
 
-const number = (x) => x.toFixed(2).replace("-", "−");
 const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
 const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
@@ -64,7 +63,7 @@ class Head {
         const shares = softmax(scores, T);
         const mixture = q.map((_, c) => shares.reduce((sum, share, token) => sum + share * this.part(2, token)[c], 0)); // (Dh)
         this.shown = { scores, shares, mixture: each((token) => cosine(mixture, this.part(2, token))) }[this.view];
-        this.words = this.view === "shares" ? percent : number;
+        this.words = this.view === "shares" ? percent : signed;
         const [first, ...patches] = this.shown, low = this.view === "shares" ? 0 : Math.min(...patches);
         this.grid.map(patches.map((value) => value - low));
         this.grid.mark({ asks: [this.patch] });
@@ -72,10 +71,10 @@ class Head {
         const attended = Math.exp(shares.reduce((sum, share) => sum - (share && share * Math.log(share)), 0));
         const at = (value) => `${placeOf(patches.indexOf(value), this.columns)}, ${this.words(value)}`;
         const [high, deep] = [at(Math.max(...patches)), at(Math.min(...patches))], from = placeOf(this.patch, this.columns);
-        const times = this.scale === 1 ? "" : `${number(this.scale)} `;
+        const times = this.scale === 1 ? "" : `${signed(this.scale)} `;
         this.summary = {
             scores: `${whole ? "q · k" : `${times}q · k / √${this.width}`} from ${from}: highest with ${high}; lowest with ${deep}; `
-                + `with the class token ${number(first)}.`,
+                + `with the class token ${signed(first)}.`,
             shares: `From ${from}: ${this.scale === 0 ? `every token alike, ${percent(first)}`
                 : `most at ${high}; at the class token ${percent(first)}`}. ${attended.toFixed(1)} of ${T} tokens attended to.`,
             mixture: `The mixture for ${from}, ${this.width} numbers, is most like the value of ${high}, and least like that of ${deep}, as cosines.`,
@@ -93,5 +92,5 @@ whenNear(".vit-attention", async (place, model) => {
     const canvas = cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`));
     const { tokens } = await model.forward(pixelsOf(canvas, model.config.image_size));
     const packed = await Promise.all(tokens.slice(0, -1).map((z, layer) => packedOf(model, z, layer)));
-    return new Head(place, model, canvas, packed);
+    new Head(place, model, canvas, packed);
 });

@@ -3,7 +3,7 @@
  * where each head of each layer looks. Every element of class `vit-digit` becomes one; `data-model` is the file.
  */
 import { meanOfHeads } from "./looking.js";
-import { PatchGrid, STEPS, bars, choice, element, likeliest, percent, whenNear } from "./parts.js";
+import { PatchGrid, STEPS, bars, choice, element, likeliest, percent, placeOf, whenNear } from "./parts.js";
 import { SIDE, centred, moved, written } from "./strokes.js";
 
 const SHARP = 560; // pixels a side of the canvas
@@ -46,7 +46,7 @@ class Digit {
             class: "vit-pad", width: SHARP, height: SHARP, tabindex: 0, role: "application",
             "aria-label": `A square to draw a digit on. ${KEYS}`,
             pointerdown: (event) => this.touched(event), pointermove: (event) => this.dragged(event),
-            pointerup: () => this.lift(), pointercancel: () => this.lift(),
+            pointerup: (event) => this.lifted(event), pointercancel: (event) => this.lifted(event),
             keydown: (event) => this.pressed(event), blur: () => { this.lift(); this.paint(); },
         });
         this.right = new PatchGrid({
@@ -69,7 +69,7 @@ class Digit {
             ["look", "shows where it looks"], ["erase", "erases it, or brings it back"],
         ], (value) => { this.does = value; });
         does.set(this.does);
-        const group = (name, ...children) => element("div", { class: `vit-group ${name}` }, ...children);
+        const group = (name, ...children) => element("div", { class: name }, ...children);
         const title = (words) => element("p", { class: "vit-title" }, words);
         const move = (right, down) => () => {
             this.shift = this.shift.map((by, i) => Math.max(-FURTHEST, Math.min(FURTHEST, by + [right, down][i])));
@@ -101,26 +101,30 @@ class Digit {
 
     touched(event) {
         if (event.button || this.down) return; // a second finger draws nothing
-        this.pad.setPointerCapture(event.pointerId);
+        this.pad.setPointerCapture(this.pointer = event.pointerId);
         this.setDown(this.at(event));
     }
 
     dragged(event) {
-        if (!this.down || !this.pad.hasPointerCapture(event.pointerId)) return;
+        if (!this.down || event.pointerId !== this.pointer) return;
         const several = event.getCoalescedEvents?.() ?? [];
         for (const one of several.length ? several : [event]) this.strokes.at(-1).push(this.at(one));
         this.ask();
     }
 
+    lifted(event) {
+        if (event.pointerId === this.pointer) this.lift();
+    }
+
     setDown(point) {
-        Object.assign(this, { down: true, pen: point });
+        Object.assign(this, { down: true, pen: point, before: null });
         this.strokes.push([point]);
         this.ask();
     }
 
     lift() {
         if (!this.down) return;
-        this.down = false;
+        [this.down, this.pointer] = [false, null];
         this.pen = this.strokes.at(-1).at(-1);
         this.ask();
     }
@@ -256,7 +260,7 @@ class Digit {
     }
 
     place(patch) {
-        return `row ${Math.floor(patch / this.columns) + 1}, column ${(patch % this.columns) + 1}`;
+        return placeOf(patch, this.columns);
     }
 
     /** Where the chosen token looks most in a map. */

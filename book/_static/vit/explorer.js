@@ -2,9 +2,11 @@
  * Chapter 13's attention explorer: where each patch of a photo looks, in any layer and head, or through all layers, and
  * what the model says when patches are hidden. Every element of class `vit-explorer` becomes one.
  */
-import { Heads } from "./heads.js";
+import { ASKS, Heads } from "./heads.js";
 import { rollout } from "./looking.js";
 import { choice, element, likeliest, percent, whenNear } from "./parts.js";
+
+const HIDES = "A click hides a patch, or shows it again. With keys: the arrows read a share, Enter hides.";
 
 class Explorer extends Heads {
     build() {
@@ -22,6 +24,7 @@ class Explorer extends Heads {
         ], (value) => {
             this.hides = value === "hide";
             this.left.drag = !this.hides; // else the arrow keys would hide each patch that they come to
+            this.help.textContent = this.hides ? HIDES : ASKS;
             super.point(null);
         });
         does.set("ask");

@@ -3,7 +3,7 @@
  * `vit-filters` becomes one.
  */
 import { pixelsOf } from "./looking.js";
-import { PatchGrid, element, paint, picker, placeOf, slider, whenNear } from "./parts.js";
+import { PatchGrid, element, paint, picker, placeOf, signed, slider, whenNear } from "./parts.js";
 
 const COLUMNS = 16, STEPS = [8, 4, 2, 1]; // pixels that a filter moves on by; the first is the model's
 
@@ -66,6 +66,7 @@ class Filters {
 
     /** Show the filter under a mouse, as long as it is there. */
     point(filter) {
+        if (filter === this.pointed) return;
         this.pointed = filter;
         this.draw();
     }
@@ -93,7 +94,6 @@ class Filters {
         const most = found.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
         this.through.cut(n, n);
         this.through.draw(found.map((value) => 0.5 + (0.5 * value) / most), n);
-        const signed = (value) => value.toFixed(2).replace("-", "−");
         const end = (value) => `${signed(value)} in ${placeOf(found.indexOf(value), n)}`;
         this.summary = `Value ${filter} of the token, at ${n} × ${n} places: from ${end(Math.min(...found))}, `
             + `to ${end(Math.max(...found))}. Mid-grey is 0.`;
@@ -103,7 +103,7 @@ class Filters {
     say(at) {
         if (!this.found) return;
         this.status.textContent = at === null ? this.summary
-            : `${placeOf(at, this.through.columns)}: ${this.found[at].toFixed(2).replace("-", "−")}`;
+            : `${placeOf(at, this.through.columns)}: ${signed(this.found[at])}`;
     }
 }
 

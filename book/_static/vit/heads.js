@@ -5,17 +5,21 @@
 import { asSeen, meanOfHeads, pixelsOf } from "./looking.js";
 import { PatchGrid, element, percent, picker, placeOf, slider } from "./parts.js";
 
+const KEYS = "Arrow keys choose the patch that asks.";
+export const ASKS = "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point to read a share.";
+
+/** What has a `build()`, which returns more controls. */
 export class Heads {
     /**
-     * @param {object} first `names` of photos, `layer` and `head` from 1 (head 0: their mean, offered if it is first
-     *     or `mean` says so), and the `token` that asks, 0 for the class token
+     * @param {object} first `names` of photos, `layer` and `head` from 1 (head 0: their mean, offered if `mean`
+     *     says so), and the `token` that asks, 0 for the class token
      */
     constructor(place, model, { names, layer, head, token, mean = false }) {
         const { grid: [rows, columns], depth, heads, num_patches: N } = model.config;
         Object.assign(this, { model, layer, head, token, columns, heads, N, pointed: null });
         this.left = new PatchGrid({
             rows, columns, drag: true, choose: (patch) => this.ask(patch + 1), hover: (patch) => this.point(patch),
-            label: `The photo, ${rows} by ${columns} patches. Arrow keys choose the patch that asks.`,
+            label: `The photo, ${rows} by ${columns} patches. ${KEYS}`,
         });
         this.right = new PatchGrid({
             rows, columns, choose: (patch) => this.ask(patch + 1), hover: (patch) => this.say(patch),
@@ -33,14 +37,8 @@ export class Heads {
         place.replaceChildren(
             ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
             element("div", { class: "below" }, this.scaleBar, this.status, this.layers, this.headsOf, ...this.build(),
-                element("p", { class: "vit-help" },
-                    "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point to read a share.")),
+                this.help = element("p", { class: "vit-help" }, ASKS)),
         );
-    }
-
-    /** More controls. */
-    build() {
-        return [];
     }
 
     async came(square) {

@@ -10,12 +10,13 @@ export function meanOfHeads(weights, heads) {
     return mean;
 }
 
-/** Attention rollout (chapter 13): the product of (mean + identity) / 2 over the layers, (T, T). */
+/** Attention rollout (chapter 13): the product of (mean + identity) / 2 over the layers, (T, T); one left out hands all on. */
 export function rollout(attention, heads) {
     let product = null;
     for (const weights of attention) {
         const A = meanOfHeads(weights, heads), T = Math.sqrt(A.length);
-        const step = A.map((value, i) => (value + (i % (T + 1) === 0)) / 2); // row t sums to 1
+        const whole = A.some(Boolean) ? 2 : 1;
+        const step = A.map((value, i) => (value + (i % (T + 1) === 0)) / whole); // row t sums to 1
         const before = product;
         product = before ? new Float32Array(T * T) : step;
         for (let t = 0; before && t < T; t++) {
@@ -89,7 +90,7 @@ export function componentColours(z, N) {
  * @param {Uint8ClampedArray} rgba (from from 4)
  * @returns {Float32Array} (side side 3) from 0 to 1
  */
-export function resize(rgba, from, side) {
+function resize(rgba, from, side) {
     const scale = from / side, reach = Math.max(1, scale);
     const shares = Array.from({ length: side }, (_, i) => {
         const middle = (i + 0.5) * scale, first = Math.max(0, Math.floor(middle - reach + 0.5));
@@ -114,10 +115,15 @@ export function resize(rgba, from, side) {
 
 const SHARP = 256; // pixels a side of a picture that is shown
 
-/** Read a picture by its address; it is refused if it cannot be read. */
-export async function openPicture(address) {
-    const blob = await (await fetch(address)).blob();
-    return createImageBitmap(blob, { imageOrientation: "from-image" });
+/** Read a picture, a file or what is at an address, or raise an Error of one sentence. */
+export async function openPicture(what) {
+    const blob = what instanceof Blob ? what : await fetch(what).then((answer) => answer.ok && answer.blob(), () => null);
+    if (!blob) throw new Error("This photo cannot be fetched; try again later.");
+    try {
+        return await createImageBitmap(blob, { imageOrientation: "from-image" });
+    } catch {
+        throw new Error("This picture cannot be read: expected a JPEG, PNG or WebP file.");
+    }
 }
 
 /** Cut a square out of a picture, as a canvas: its share of the shorter side, and where it lies, each from 0 to 1. */
@@ -126,6 +132,8 @@ export function cutSquare(bitmap, [size, x, y] = [1, 0.5, 0.5]) {
     const canvas = Object.assign(document.createElement("canvas"), { width: SHARP, height: SHARP });
     const context = canvas.getContext("2d", { willReadFrequently: true });
     context.imageSmoothingQuality = "high";
+    context.fillStyle = "#fff"; // where the picture is transparent
+    context.fillRect(0, 0, SHARP, SHARP);
     context.drawImage(bitmap, x * (width - side), y * (height - side), side, side, 0, 0, SHARP, SHARP);
     return canvas;
 }

@@ -27,22 +27,18 @@ async function fetchFor(place, begin) {
         await begin(place, model);
         place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
     };
-    if (!place.dataset.model) {
-        started();
-        return;
-    }
-    const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.");
-    place.append(note);
-    let model;
+    const come = element("span", { "aria-hidden": "true" }), { model } = place.dataset;
+    const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.", come);
+    if (model) place.append(note);
     try {
-        model = await load(place.dataset.model, (share) => {
-            note.textContent = `The model is coming: ${Math.round(100 * share)} %.`;
-        });
+        await started(model && await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; }));
     } catch (error) {
-        note.textContent = error.message;
+        note.textContent = error instanceof TypeError ? "This cannot be fetched; load the page again." : error.message;
+        place.append(note);
+        console.error(error);
         return;
     }
-    started(model);
+    note.remove();
 }
 
 /** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
@@ -72,7 +68,7 @@ const nameOf = () => `vit-${Math.random().toString(36).slice(2)}`;
  */
 export function slider(label, { min = 0, max, step = 1, value, words = String, marks = [] }, changed) {
     const id = nameOf(), ticks = element("datalist", { id }, ...marks.map((at) => element("option", { value: at })));
-    const shown = element("output");
+    const shown = element("output", { "aria-hidden": "true" }); // the slider itself tells its value
     const say = () => { input.setAttribute("aria-valuetext", shown.textContent = words(+input.value)); };
     const input = element("input", {
         type: "range", min, max, step, value, list: marks.length > 0 && id, input: () => { say(); changed(+input.value); },
@@ -88,7 +84,7 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
  * A slider over time, with a button that plays it. Once it is seen it plays by itself, but for readers who want less motion;
  * while it does, what changes is not read aloud.
  */
-export function player(label, { min = 0, max, value }, changed) {
+export function player(label, { max, value }, changed) {
     let timer = null;
     const stop = () => {
         clearInterval(timer);
@@ -96,9 +92,9 @@ export function player(label, { min = 0, max, value }, changed) {
         button.textContent = "Play";
         whole.closest(".vit-widget")?.removeAttribute("aria-busy");
     };
-    const bar = slider(label, { min, max, value }, (next) => { stop(); changed(next); });
+    const bar = slider(label, { max, value }, (next) => { stop(); changed(next); });
     const play = () => {
-        let at = min;
+        let at = 0;
         const step = () => {
             if (at === max) stop();
             bar.set(at);
@@ -165,17 +161,19 @@ export function picker(folder, names, came, refused) {
     const square = [1, 0.5, 0.5];
     let bitmap = null, wanted;
     const cut = (anew) => bitmap && came(cutSquare(bitmap, square), anew);
-    const open = async (address, button) => {
+    const open = async (what, button) => {
         let opened;
-        wanted = address;
+        wanted = what;
         try {
-            opened = await openPicture(address);
-        } catch {
-            refused("This picture cannot be read: expected a JPEG, PNG or WebP file.");
+            opened = await openPicture(what);
+        } catch (error) {
+            if (what === wanted) refused(error.message);
             return;
         }
-        if (address !== wanted) return; // another was chosen
+        if (what !== wanted) return; // another was chosen
+        bitmap?.close();
         bitmap = opened;
+        if (button) file.value = ""; // so that the same file can be chosen again
         ours.forEach((one) => one.setAttribute("aria-pressed", one === button));
         cut(true);
     };
@@ -183,7 +181,7 @@ export function picker(folder, names, came, refused) {
     const ours = names.map((name) => element(
         "button", { type: "button", click: ({ target }) => open(address(name), target) }, name,
     ));
-    const own = () => file.files[0] && open(URL.createObjectURL(file.files[0]));
+    const own = () => file.files[0] && open(file.files[0]);
     const file = element("input", { type: "file", accept: "image/*", change: own });
     const cuts = [["size of the square", 0.2], ["from left to right", 0], ["from top to bottom", 0]].map(
         ([label, min], i) => slider(
@@ -204,6 +202,9 @@ export function picker(folder, names, came, refused) {
 /** What stands folded under a title. */
 export const fold = (title, ...inside) => element("details", {}, element("summary", {}, title), ...inside);
 
+/** A number with two digits and a true minus. */
+export const signed = (value) => value.toFixed(2).replace("-", "−");
+
 /** A share in per cent, with a digit more where it is small. */
 export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
@@ -220,8 +221,8 @@ export function dotChart(label, usual, name, choose) {
         const layer = Math.min(shown.length - 1, Math.max(0, Math.floor(
             (shown.length * (event.clientX - box.left)) / box.width,
         )));
-        const off = shown[layer].map((value) => Math.abs(value - y));
-        choose(layer, off.indexOf(Math.min(...off)));
+        const off = shown[layer]?.map((value) => (Number.isFinite(value) ? Math.abs(value - y) : Infinity));
+        if (off?.some(Number.isFinite)) choose(layer, off.indexOf(Math.min(...off)));
     } });
     const whole = element("div", { class: "vit-dots" }, plot, element("p", { class: "vit-scale" }, `Dotted: ${name}.`));
     const across = (layer) => `left: ${(100 * (layer + 0.5)) / shown.length}%`;
@@ -315,6 +316,7 @@ export class PatchGrid {
     /** Cut the picture into other patches than it had at first; no map is laid over these. */
     cut(rows, columns) {
         Object.assign(this, { rows, columns });
+        this.move(Math.min(this.at, rows * columns - 1));
     }
 
     /** Put the cursor on a patch, where it stays, and returns to when the keyboard leaves. */

@@ -24,9 +24,13 @@ class Photo {
 
     build({ grid: [rows, columns], depth, heads }) {
         const ask = () => this.ask(), draw = () => this.draw();
-        const about = { rows, columns, choose: (patch) => this.chosen(patch), hover: (patch) => this.say(patch) };
+        const about = { rows, columns, choose: (place) => this.chosen(place), hover: (place) => this.say(place) };
+        const ofPhoto = {
+            ...about, choose: (patch) => this.chosen(this.placeOf(patch)),
+            hover: (patch) => this.say(patch === null ? null : this.placeOf(patch)),
+        };
         const keys = "Arrow keys go from patch to patch, Enter chooses one.";
-        this.left = new PatchGrid({ ...about, label: `The photo, ${rows} by ${columns} patches. ${keys}` });
+        this.left = new PatchGrid({ ...ofPhoto, label: `The photo, ${rows} by ${columns} patches. ${keys}` });
         this.right = new PatchGrid({ ...about, label: `What the model sees, with the map over it. ${keys}` });
         this.status = element("p", { class: "vit-status", role: "status" });
         this.scaleBar = element("p", { class: "vit-scale" });
@@ -85,7 +89,7 @@ class Photo {
         view.set(this.view);
         does.set(this.does);
         this.showLeftOut();
-        const group = (name, ...children) => element("div", { class: `vit-group ${name}` }, ...children);
+        const group = (name, ...children) => element("div", { class: name }, ...children);
         return [
             ...photos,
             group("pictures", this.left.whole, this.right.whole),
@@ -148,7 +152,7 @@ class Photo {
             const told = words.parentElement, act = tries[words.textContent];
             if (!act) continue;
             const smooth = !matchMedia("(prefers-reduced-motion: reduce)").matches;
-            told.append(" ", element("button", { type: "button", class: "vit-try", click: () => {
+            told.append(" ", element("button", { type: "button", class: "vit-try", "aria-label": `Do it: ${words.textContent}`, click: () => {
                 [this.token, this.hidden] = [0, []];
                 this.looks.does.set(this.does = "look");
                 this.looks.view.set(this.view = "attention");
@@ -184,18 +188,44 @@ class Photo {
         }
         const answer = await this.model.forward(pixels, this.changes);
         if (!answer || pixels !== this.pixels) return;
-        this.answer = answer;
+        this.answered(answer);
         this.draw();
         this.place.removeAttribute("aria-busy");
     }
 
-    chosen(patch) {
+    /** Keep an answer, and what is made of it once. */
+    answered(answer) {
+        this.answer = answer;
+        this.far = allDistances(answer.attention, this.model.config); // a layer that was left out has none
+        const row = (kind, cells) => element("tr", {}, ...cells.map((cell) => element(kind, {}, cell)));
+        this.reach.replaceChildren(
+            row("th", ["layer", ...this.far[0].map((_, head) => `head ${head + 1}`)]),
+            ...this.far.map((heads, i) => row("td", [i + 1, ...heads.map((one) => (Number.isNaN(one) ? "–" : one.toFixed(1)))])),
+        );
+        this.lens.replaceChildren(...answer.lens.map((logits) => {
+            const most = logits.indexOf(Math.max(...logits));
+            const sum = logits.reduce((total, value) => total + Math.exp(value - logits[most]), 0);
+            return element("li", {}, `${this.model.classes[most]}, ${percent(1 / sum)}`);
+        }));
+    }
+
+    // Shuffled, a patch of the photo has another place in what the model sees.
+    placeOf(patch) {
+        return this.changes.shuffle?.indexOf(patch) ?? patch;
+    }
+
+    patchAt(place) {
+        return this.changes.shuffle?.[place] ?? place;
+    }
+
+    /** Let the patch at a place ask, or hide it. */
+    chosen(place) {
         if (this.does === "look") {
-            this.token = patch + 1;
+            this.token = place + 1;
             this.draw();
             return;
         }
-        const { erase } = this.changes;
+        const { erase } = this.changes, patch = this.patchAt(place);
         this.changes.erase = erase.includes(patch) ? erase.filter((one) => one !== patch) : [...erase, patch];
         this.ask();
     }
@@ -225,29 +255,18 @@ class Photo {
 
     draw() {
         if (!this.answer) return;
-        const { config, classes } = this.model, { probabilities, lens, attention } = this.answer;
+        const { config, classes } = this.model, { probabilities } = this.answer, { erase } = this.changes;
         this.shown = this.values();
         this.right.draw(asSeen(this.pixels, config, this.changes), config.image_size);
         this.right.map(this.shown);
         this.left.map(null);
-        const marks = { hidden: this.changes.erase, asks: this.token && this.view !== "tokens" ? [this.token - 1] : [] };
-        this.left.mark(marks);
-        this.right.mark(marks);
+        const asks = this.token && this.view !== "tokens" ? [this.token - 1] : [];
+        this.left.mark({ hidden: erase, asks: asks.map((place) => this.patchAt(place)) });
+        this.right.mark({ hidden: erase.map((patch) => this.placeOf(patch)), asks });
         this.whole.setAttribute("aria-pressed", this.token === 0);
         const order = likeliest(probabilities, 5);
         this.likely.show(order.map((k) => ({ name: classes[k], share: probabilities[k], before: this.before[k] })));
-        this.lens.replaceChildren(...lens.map((logits) => {
-            const most = logits.indexOf(Math.max(...logits));
-            const sum = logits.reduce((total, value) => total + Math.exp(value - logits[most]), 0);
-            return element("li", {}, `${classes[most]}, ${percent(1 / sum)}`);
-        }));
-        const row = (kind, cells) => element("tr", {}, ...cells.map((cell) => element(kind, {}, cell)));
-        const far = allDistances(attention, config); // a head that was left out has none
-        this.chart.show(far, [this.layer - 1, this.head - 1]);
-        this.reach.replaceChildren(
-            row("th", ["layer", ...far[0].map((_, head) => `head ${head + 1}`)]),
-            ...far.map((heads, i) => row("td", [i + 1, ...heads.map((one) => (Number.isNaN(one) ? "–" : one.toFixed(1)))])),
-        );
+        this.chart.show(this.far, [this.layer - 1, this.head - 1]);
         const colours = this.view === "tokens";
         this.scaleBar.hidden = colours;
         this.scaleBar.textContent = colours ? "" : `dim: 0 %, bright: ${percent(Math.max(...this.shown))}`;
@@ -264,6 +283,8 @@ class Photo {
             this.status.textContent = `${at(patch)}${share(patch)}`;
         } else if (this.view === "tokens") {
             this.status.textContent = `Patches of one colour have like tokens after layer ${this.layer}.`;
+        } else if (!this.shown.some(Boolean)) {
+            this.status.textContent = `Layer ${this.layer} is left out: nothing looks anywhere in it.`;
         } else {
             const who = this.token ? `the patch in ${at(this.token - 1)}` : "the class token";
             const where = this.view === "rollout" ? "Through all layers"

@@ -3,7 +3,7 @@
  * chosen one large. Every element of class `vit-similarity` becomes one.
  */
 import { gaussian } from "./looking.js";
-import { PatchGrid, choice, element, placeOf, whenNear } from "./parts.js";
+import { PatchGrid, choice, element, placeOf, signed, whenNear } from "./parts.js";
 
 const STOPS = [[179, 89, 0], [245, 176, 65], [232, 232, 232], [93, 173, 226], [26, 82, 118]]; // from -1 to 1, as in figures
 
@@ -96,7 +96,7 @@ class Similarity {
 
     say(other) {
         const patch = this.pointed ?? this.patch, { rows, columns } = this, column = patch % columns, row = Math.floor(patch / columns);
-        const at = (one) => placeOf(one, columns), value = (one) => this.alike[patch][one].toFixed(2).replace("-", "−");
+        const at = (one) => placeOf(one, columns), value = (one) => signed(this.alike[patch][one]);
         const aside = (row + 1) * columns - 1 - column, below = (rows - 1 - row) * columns + column;
         this.status.textContent = other !== null ? `${at(patch)}, and ${at(other)}: ${value(other)}`
             : `${at(patch)}: ${value(aside)} with its mirror image from left to right, ${at(aside)}; `

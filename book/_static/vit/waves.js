@@ -2,16 +2,16 @@
  * Positions made of sines and cosines, along one side of the grid: one wave, how alike each wave finds a place and all
  * others, and the mean of the waves. Every element of class `vit-waves` becomes one.
  */
-import { element, slider, whenNear } from "./parts.js";
+import { element, signed, slider, whenNear } from "./parts.js";
 
 const PLACES = 14, WAVES = 48; // of chapter 2: 14 patches along a side, 48 waves for each
 const WIDTH = 560, HEIGHT = 200, LOW = 90, STEPS = 8; // of the drawings; points from a place to the next
 
 /** How far wave number i (0 is the fastest) turns from a place to the next, in radians. */
-export const frequency = (i) => 10_000 ** -(i / (WAVES - 1));
+const frequency = (i) => 10_000 ** -(i / (WAVES - 1));
 
 /** How alike the first waves find places x and p: the mean of sin sin + cos cos, which is cos of the difference. */
-export function alike(x, p, waves) {
+function alike(x, p, waves) {
     let sum = 0;
     for (let i = 0; i < waves; i++) sum += Math.cos(frequency(i) * (x - p));
     return sum / waves;
@@ -62,16 +62,15 @@ class Waves {
             shape("path", { class: "axes", d: `M10 ${down(0)}H${WIDTH - 10}` }), ...single, line(likeness, "line-0"),
             ...[...Array(PLACES).keys()].map((x) => shape("circle", { class: "line-0", cx: across(x), cy: down(likeness(x)), r: x === p ? 7 : 3.5 })),
         );
-        const turn = (x) => frequency(waves - 1) * x, fixed = (value) => value.toFixed(2).replace("-", "−");
-        this.ofOne.textContent = `Wave ${waves} gives place ${p} two numbers: ${fixed(Math.sin(turn(p)))}, its sine, and `
-            + `${fixed(Math.cos(turn(p)))}, its cosine (dashed)`;
+        const turn = (x) => frequency(waves - 1) * x;
+        this.ofOne.textContent = `Wave ${waves} gives place ${p} two numbers: ${signed(Math.sin(turn(p)))}, its sine, and `
+            + `${signed(Math.cos(turn(p)))}, its cosine (dashed)`;
         this.one.replaceChildren(
             shape("path", { class: "axes", d: `M10 ${down(0, LOW)}H${WIDTH - 10}M${across(p)} 4V${LOW - 4}` }),
             line((x) => Math.sin(turn(x)), "line-0", LOW), line((x) => Math.cos(turn(x)), "line-1", LOW),
         );
-        const said = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: the most like it is place ${next}, ${likeness(next).toFixed(2)}; `
-            + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${likeness(p < PLACES / 2 ? PLACES - 1 : 0).toFixed(2)}.`;
-        this.status.textContent = said.replaceAll("-", "−");
+        this.status.textContent = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: the most like it is place ${next}, ${signed(likeness(next))}; `
+            + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${signed(likeness(p < PLACES / 2 ? PLACES - 1 : 0))}.`;
         this.picture.setAttribute("aria-label", `Likeness of 14 places to place ${p}, a line for each wave and for their mean.`);
     }
 }

@@ -17,9 +17,9 @@ new IntersectionObserver((entries, near) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
     near.disconnect();
     import("STATIC/NAME.js").catch((error) => {
+        document.querySelector(".vit-NAME figcaption").textContent = location.protocol === "file:"
+            ? "To touch this, serve the book: make serve." : "This cannot be fetched; load the page again.";
         if (location.protocol !== "file:") throw error;
-        const note = document.querySelector(".vit-NAME figcaption");
-        note.textContent = "To touch this, serve the book: make serve.";
     });
 }, { rootMargin: "600px" }).observe(document.querySelector(".vit-NAME"));
 </script>"""

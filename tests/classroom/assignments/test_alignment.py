@@ -46,7 +46,14 @@ def stripped(cells):
     return [replace(cell, about={}) for cell in cells]
 
 
+def become(cells, name, kind):
+    """The cells, of which one is of another kind."""
+    return [replace(cell, kind=kind) if cell.name == name else cell for cell in cells]
+
+
 DAMAGE = {
+    "a check became words": lambda cells: become(cells, "check-attention", "markdown"),
+    "a check became raw": lambda cells: become(cells, "check-attention", "raw"),
     "a cell doubled": lambda cells: doubled(cells, "check-attention"),
     "an answer doubled": lambda cells: doubled(cells, "attention"),
     "words doubled": lambda cells: doubled(cells, "ex-cost"),
@@ -86,7 +93,9 @@ def test_of_two_checks_the_first_below_the_answer_counts(chapter, whole, answers
     assert (place_of(again, "attention"), place_of(again, "check-attention")) == (place + 2, place + 3)
 
 
-@pytest.mark.parametrize("name", ["a cell doubled", "metadata stripped", "all checks deleted"])
+@pytest.mark.parametrize(
+    "name", ["a cell doubled", "metadata stripped", "all checks deleted", "a check became words"]
+)
 def test_right_answers_in_a_damaged_notebook_get_their_points(name, two_answers, cells, answers):
     marks = grade(two_answers, DAMAGE[name](cells(**answers)))
     assert {mark.task.name: mark.points for mark in marks.marks} == {

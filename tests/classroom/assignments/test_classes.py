@@ -16,7 +16,7 @@ import pytest
 from attacks import ATTACKS
 
 from vit_classroom import command
-from vit_classroom.assignments import classes
+from vit_classroom.assignments import classes, grading
 from vit_classroom.assignments.classes import grade_class, submissions
 from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.limits import Limits
@@ -322,6 +322,25 @@ def test_a_worker_that_is_ended_from_outside_stops_nobody(tmp_path, hand_in, han
     monkeypatch.setattr(classes, "grade_file", dies_in_a_pool)
     folder = hand_in({f"{name}.ipynb": handed_in() for name in ("ada", "bob", "eve")})
     assert [one["problem"] for one in grade_class(folder, tmp_path / "marks.csv", jobs=2)] == ["alone"] * 3
+
+
+def test_a_fault_of_grading_is_one_notebooks_alone_and_is_tried_again(
+    tmp_path, hand_in, handed_in, monkeypatch
+):
+    whole, faulty = grading.grade, []
+
+    def grade(chapter, cells, *given):
+        if not faulty:
+            faulty.append(cells)
+            raise KeyError("check-attention")
+        return whole(chapter, cells, *given)
+
+    monkeypatch.setattr(grading, "grade", grade)
+    folder = hand_in({f"{name}.ipynb": handed_in() for name in ("ada", "bob")})
+    found = grade_class(folder, tmp_path / "marks.csv", jobs=1)
+    said = "it could not be graded (KeyError: 'check-attention'): please report this."
+    assert [one.get("problem", "") for one in found] == [said, ""]
+    assert [one.get("problem", "") for one in grade_class(folder, tmp_path / "marks.csv", jobs=1)] == ["", ""]
 
 
 def test_no_page_or_record_stands_for_two_notebooks(tmp_path, hand_in, handed_in):

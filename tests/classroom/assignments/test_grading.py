@@ -14,6 +14,7 @@ from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
 
 from vit_classroom import checks
+from vit_classroom.assignments import wire
 from vit_classroom.assignments.grading import grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
 from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
@@ -258,6 +259,11 @@ HONEST = {
     ),
     "where am I": ("import os, sys\ncolab = 'google.colab' in sys.modules\nos.system('nvidia-smi')", 2),
     "magics and help": ("%timeit 1 + 1\nattention?\nget_ipython().run_line_magic('pinfo', 'F')\n!ls", 0),
+    "names of ones own": (
+        "def nearest(queries, means):\n    checks = sheet = 0\n    return queries\n\n"
+        "assignments = torch.cdist(torch.rand(3, 2), torch.rand(4, 2)).argmin(dim=1)",
+        0,
+    ),
     "an experiment that takes too long": ("import time\ntime.sleep(60)", 1),
     "an end of the process": ("import os\nos._exit(0)", 2),
 }
@@ -409,6 +415,37 @@ def process():
 def theirs(process, source):
     process.ask({"do": "run", "source": f"piece = {source}", "place": "bank"})
     return remote_piece(process, "piece")
+
+
+def test_a_students_defaults_change_no_mark(process):
+    source = "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)"
+    back = "torch.set_default_dtype(torch.float32)\ntorch.set_grad_enabled(True)"
+    process.ask({"do": "run", "source": source, "place": "cell"})
+    try:
+        for check in (checks.mlp, checks.attention):
+            check(theirs(process, f"RIGHT['{check.__name__}'][0]"), seed=0)
+    finally:
+        process.ask({"do": "run", "source": back, "place": "cell"})
+
+
+def test_no_graphics_card_changes_a_mark(process):
+    process.ask(
+        {"do": "run", "source": "import os\nseen = os.environ['CUDA_VISIBLE_DEVICES']", "place": "cell"}
+    )
+    assert remote_piece(process, "seen") == ""
+
+
+def test_a_layer_without_a_shape_ends_no_process(process):
+    lazy = "class Lazy(torch.nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n"
+    lazy += "        self.hidden = torch.nn.LazyLinear(3)"
+    process.ask({"do": "run", "source": lazy, "place": "cell"})
+    with pytest.raises(checks.CheckFailed, match=r"cannot be read|no shape yet"):
+        checks.mlp(theirs(process, "Lazy"), seed=0)
+    assert process.alive
+
+
+def test_a_list_comes_as_long_as_it_is():
+    assert len(wire.unpack(wire.pack([0] * 16, []), [])) == 16
 
 
 @pytest.mark.parametrize("check", RIGHT, ids=lambda check: check.__name__)

@@ -70,6 +70,7 @@ def test_code_that_is_no_python_asks_for_nothing():
         ("%%capture\nx = 1", "x = 1"),
         ("attention?\n?F.softmax\nnn.Linear??\nx = 1", "pass\npass\npass\nx = 1"),
         ("files = !ls\nx = 1", "pass\nx = 1"),
+        ("%matplotlib inline\nx = 1  # right?\n# why?", "pass\nx = 1  # right?\n# why?"),
         ("x = 7 \\\n% 3\ny = '''\n% done?\n'''", "x = 7 \\\n% 3\ny = '''\n% done?\n'''"),
     ],
 )

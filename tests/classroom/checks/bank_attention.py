@@ -392,6 +392,8 @@ WRONG = {
         (lambda q, k, v: attention_by_einsum(q.detach(), k, v), "input 1 receives no gradient"),
         (lambda q, k, v: attention_by_einsum(q, k, v.clone().data), "input 3 receives no gradient"),
         (lambda q, k, v: attention_by_einsum(q.div_(q.shape[-1] ** 0.5), k, v), "changes its input"),
+        (lambda q, k, v: attention_by_einsum(q.unsqueeze_(0), k, v)[0], "changes its input"),
+        (lambda q, k, v: q / q.shape(0), "a kind of value there that it cannot take"),
         (model.attention.explicit_attention, "the package's own"),
     ],
     checks.masked_attention: [

@@ -21,6 +21,12 @@ class Mlp(nn.Module):
         return self.output(F.gelu(self.hidden(tokens)))
 
 
+class MlpWithoutSizes(Mlp):
+    def __init__(self, dim, mlp_dim):
+        super().__init__(dim, mlp_dim)
+        self.hidden = nn.LazyLinear(mlp_dim)
+
+
 class MlpByFormula(Mlp):
     def forward(self, tokens):
         x = self.hidden(tokens)
@@ -749,6 +755,7 @@ WRONG = {
         (with_forward(Mlp, clamps_its_input), "changes its input"),
         (without_grad(Mlp), "no gradient can flow back"),
         (with_start(Mlp, lambda m: nn.init.zeros_(m.output.weight)), "output.weight begins as nothing"),
+        (MlpWithoutSizes, "has no shape yet|cannot be read"),
         (MlpOfOtherNames, r"missing +hidden.weight(.|\n)*unexpected fc1.weight"),
         (lambda dim, mlp_dim: Mlp(dim, 2 * mlp_dim), r"hidden.weight has shape \(20, 6\)"),
         (lambda dim, mlp_dim: "no module", "expected a subclass of nn.Module"),
