@@ -7,7 +7,7 @@ import export_notebooks
 import nbformat
 import pytest
 from chapter_export import ExportError, export_chapter
-from project_facts import TRAINING_CHAPTERS, chapter_number, chapters
+from project_facts import ROOT, TRAINING_CHAPTERS, chapter_number, chapters
 
 CHAPTERS = chapters()
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -29,16 +29,32 @@ def test_begins_with_what_it_is_about_and_the_set_up(notebook):
     address = (
         "https://colab.research.google.com/github/vit-from-scratch/vit_from_scratch/blob/main/notebooks/"
     )
-    title, about, badge, budget = opening.source.split("\n\n")
+    title, about, badge = opening.source.split("\n\n")
     assert title == "# 99. Everything"
     assert about.startswith("A chapter with every construct that chapters may use.")
     assert f"]({address}99_everything.ipynb)" in badge
-    assert budget == "Not yet run with the full budget on a GPU."
     assert rest.source.startswith("A token is one of many words.")
     assert setup.cell_type == "code"
     assert setup.source.startswith("#@title")
-    assert '#@param ["quick", "full"]' in setup.source
+    assert "BUDGET" not in setup.source, "nothing in it asks for one"
     assert setup.metadata == FOLDED
+
+
+def test_where_a_run_has_two_budgets_one_is_asked_for():
+    opening, setup = nbformat.read(ROOT / "notebooks/08_first_training_run.ipynb", 4).cells[:2]
+    budget = opening.source.split("\n\n")[-1]
+    assert budget.startswith("Not yet run with the full budget on a GPU. What is said of outputs is said of")
+    assert setup.source.splitlines()[1] == 'BUDGET = "quick" #@param ["quick", "full"]'
+
+
+def test_below_each_answer_of_the_books_there_is_a_cell_for_the_readers_own():
+    for path in sorted((ROOT / "notebooks").glob("[01]*.ipynb")):
+        cells = nbformat.read(path, 4).cells
+        ours = [place for place, cell in enumerate(cells) if cell.source.startswith("# @title Ours\n")]
+        for place in ours:
+            own, check = (cell.source for cell in cells[place + 1 : place + 3])
+            assert own == "# Yours. Left empty, the check below looks at ours."
+            assert check.startswith("checks."), path.name
 
 
 HOME = "https://github.com/vit-from-scratch/vit_from_scratch"

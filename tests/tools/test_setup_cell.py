@@ -9,6 +9,7 @@ import sys
 import types
 
 import pytest
+import torch
 from chapter_export.setup_cell import LEFT_ALONE, colab_requirements, oldest_torch, setup_source
 from IPython.core.interactiveshell import InteractiveShell
 from project_facts import ROOT, read_repository, read_version
@@ -21,7 +22,7 @@ RELEASE = f"v{read_version()}"
 
 @pytest.fixture
 def cell():
-    return setup_source(ROOT, REPOSITORY)
+    return setup_source(ROOT, REPOSITORY, "steps = by_budget(quick=1, full=2)")
 
 
 @pytest.fixture
@@ -119,7 +120,10 @@ def test_in_colab_it_installs_its_own_release_once_and_leaves_torch_alone(
     assert [word for word in requirements if "einops" in word]
     assert not [word for word in requirements if word.startswith(("torch", "numpy"))]
     assert package[-2:] == ["--no-deps", f"git+{REPOSITORY.url}@{RELEASE}"]
-    assert capsys.readouterr().out == f"Installed {RELEASE}.\n"
+    installed, device, *wanting = capsys.readouterr().out.splitlines()
+    assert installed == f"Installed {RELEASE}."
+    assert device.startswith(f"torch {torch.__version__} on ")
+    assert any("A full BUDGET wants a GPU" in line for line in wanting) != torch.cuda.is_available()
     missing.clear()
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("asked again"))
     exec(cell, {})
@@ -130,7 +134,7 @@ def test_before_there_is_a_release_it_takes_main_and_says_so(cell, calls, colab,
     missing.add("vit_from_scratch")
     exec(cell, {})
     assert calls == [["--quiet", "--no-deps", f"git+{REPOSITORY.url}@main"]]
-    assert capsys.readouterr().out == f"Installed main, for there is no release {RELEASE} yet.\n"
+    assert f"Installed main, for there is no release {RELEASE} yet.\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("version", ["2.8.0+cu126", "2.1.0", "1.13.1"])
@@ -184,5 +188,5 @@ def test_what_a_chapter_alone_imports_is_installed_for_that_chapter_only():
 
 def test_it_can_be_read_on_one_screen_and_a_grader_knows_its_beginning(cell):
     assert cell.startswith(SET_UP)
-    assert len(cell.splitlines()) <= 66
+    assert len(cell.splitlines()) <= 70
     assert max(map(len, cell.splitlines())) <= 110
