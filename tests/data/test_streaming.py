@@ -199,6 +199,6 @@ def test_flowers_join_train_and_val(tmp_path, monkeypatch):
     thirds = np.arange(1, 307).reshape(3, 102)
     scipy.io.savemat(base / "setid.mat", dict(zip(("trnid", "valid", "tstid"), thirds, strict=True)))
     monkeypatch.setattr("torchvision.datasets.flowers102.check_integrity", lambda *arguments: True)
-    source = read_flowers(tmp_path)
+    source = read_flowers(tmp_path, 224)
     assert (len(source.train), len(source.train.labels), len(source.test.labels)) == (204, 204, 102)
     assert len(source.class_names) == 102

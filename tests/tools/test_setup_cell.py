@@ -14,7 +14,7 @@ from chapter_export.setup_cell import LEFT_ALONE, colab_requirements, oldest_tor
 from IPython.core.interactiveshell import InteractiveShell
 from project_facts import ROOT, read_repository, read_version
 
-from vit_classroom.assignments.notebooks import SET_UP
+from vit_classroom.assignments.notebooks import SET_UP, bound_by, statements_of
 
 REPOSITORY = read_repository()
 RELEASE = f"v{read_version()}"
@@ -186,7 +186,13 @@ def test_what_a_chapter_alone_imports_is_installed_for_that_chapter_only():
     assert not {"timm", "jupytext"} & set(colab_requirements(ROOT, "import torch\n"))
 
 
+def test_it_gives_no_name_that_a_chapter_uses(cell):
+    """Grading runs of given cells what an answer needs, and would run this one for it."""
+    bound = set().union(*(bound_by(statement) for statement in statements_of(cell)))
+    assert bound.isdisjoint({"torch", "device", "np", "plt", "nn", "F"})
+
+
 def test_it_can_be_read_on_one_screen_and_a_grader_knows_its_beginning(cell):
     assert cell.startswith(SET_UP)
-    assert len(cell.splitlines()) <= 70
+    assert len(cell.splitlines()) <= 72
     assert max(map(len, cell.splitlines())) <= 110
