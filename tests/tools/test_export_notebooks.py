@@ -48,6 +48,7 @@ def test_where_a_run_has_two_budgets_one_is_asked_for():
 
 
 def test_below_each_answer_of_the_books_there_is_a_cell_for_the_readers_own():
+    found = 0
     for path in sorted((ROOT / "notebooks").glob("[01]*.ipynb")):
         cells = nbformat.read(path, 4).cells
         ours = [place for place, cell in enumerate(cells) if cell.source.startswith("# @title Ours\n")]
@@ -55,6 +56,8 @@ def test_below_each_answer_of_the_books_there_is_a_cell_for_the_readers_own():
             own, check = (cell.source for cell in cells[place + 1 : place + 3])
             assert own == "# Yours. Left empty, the check below looks at ours."
             assert check.startswith("checks."), path.name
+        found += len(ours)
+    assert found > 40
 
 
 HOME = "https://github.com/vit-from-scratch/vit_from_scratch"

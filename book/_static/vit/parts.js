@@ -33,7 +33,7 @@ async function fetchFor(place, begin) {
     try {
         await started(model && await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; }));
     } catch (error) {
-        note.textContent = error instanceof TypeError ? "This cannot be fetched; load the page again." : error.message;
+        note.textContent = error instanceof TypeError ? "This does not work here; load the page again." : error.message;
         place.append(note);
         console.error(error);
         return;
