@@ -40,7 +40,7 @@ FAULTS = [
      part_3.test_cosines_are_the_packages_in_all_tables),
     ("filters", " / std[i % 3]", "", part_3.test_values_are_those_of_the_patch_embedding_at_each_step),
     ("digit", "[right, down][i]", "[down, right][i]", digits.test_a_digit_is_moved_thickened_and_put_back),
-    ("photo", "this.token = patch + 1", "this.token = patch", playground.test_the_keyboard_does_all_of_it),
+    ("photo", "this.token = place + 1", "this.token = place", playground.test_the_keyboard_does_all_of_it),
     ("looking", "(i % (T + 1) === 0)) / whole", "(i % (T + 1) === 0)) / 3",
      playground.test_rollout_and_distances_are_the_packages),
     ("parts", "ArrowRight: [0, 1]", "ArrowRight: [0, -1]", chapters.test_keys_choose_a_patch_and_read_shares),
