@@ -5,7 +5,6 @@
 import { asSeen, meanOfHeads, pixelsOf } from "./looking.js";
 import { PatchGrid, element, percent, picker, placeOf, slider } from "./parts.js";
 
-const KEYS = "Arrow keys choose the patch that asks.";
 export const ASKS = "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point to read a share.";
 
 /** What has a `build()`, which returns more controls. */
@@ -19,7 +18,7 @@ export class Heads {
         Object.assign(this, { model, layer, head, token, columns, heads, N, pointed: null });
         this.left = new PatchGrid({
             rows, columns, drag: true, choose: (patch) => this.ask(patch + 1), hover: (patch) => this.point(patch),
-            label: `The photo, ${rows} by ${columns} patches. ${KEYS}`,
+            label: `The photo, ${rows} by ${columns} patches. Arrow keys choose the patch that asks.`,
         });
         this.right = new PatchGrid({
             rows, columns, choose: (patch) => this.ask(patch + 1), hover: (patch) => this.say(patch),
