@@ -1,12 +1,14 @@
 """Write a model for the pages: one file that book/_static/vit/vit.js reads, its weights in a byte each.
 
-    python tools/export_page_model.py tiny-imagenet mnist --data-dir DEST
+    python tools/export_page_model.py --data-dir DEST    # all that the pages have
     python tools/export_page_model.py runs/x --data mnist --data-dir DEST
-    python tools/export_page_model.py --check    # fails when a file is stale: of all that the pages have
+    python tools/export_page_model.py --check    # fails when a file is stale
 
 writes book/_static/vit/DATA.bin from a model that ships or from a run, and DATA.json: what these weights do
-on all test images beside those in full precision. A row of a matrix becomes whole numbers from -127 to 127
-times a scale; everything else stays in single precision. It takes minutes.
+on all test images beside those in full precision. The model of masked patches is one whose classes are
+colours, for each patch, and its mask token; it is measured on held-out photos, corrupted as in its training.
+A row of a matrix becomes whole numbers from -127 to 127 times a scale; everything else stays in single
+precision. It takes minutes.
 
 The file: MAGIC, VERSION, its length and that of its header, each four bytes, lowest first; the header in JSON
 (config, classes, and name, shape and type of each tensor); the tensors in that order, each beginning at a
@@ -14,6 +16,7 @@ multiple of four bytes, rows of "int8" after one scale each; zlib's crc32 of eve
 """
 
 import argparse
+import copy
 import dataclasses
 import json
 import struct
@@ -24,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from measure_masked import answers
 
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import DataConfig, open_dataset
@@ -31,16 +35,37 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_atomically, write_json
 from vit_from_scratch.model.checkpoints import built_around
 from vit_from_scratch.model.cost import count_parameters
+from vit_from_scratch.pretrained import load_self_supervised
+from vit_from_scratch.training import MaskedPatchPrediction
 from vit_from_scratch.training.evaluation import measure
+from vit_from_scratch.training.masked_patches import COLOURS, target_colours
+from vit_lab import load_recipe
 from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import TrainedModel, open_model
 
 FOLDER = Path(__file__).resolve().parent.parent / "book/_static/vit"
-PAGES = ("tiny-imagenet", "mnist")  # the models that pages have
+MASKED = "tiny-imagenet-masked-patches"
+PAGES = ("tiny-imagenet", "mnist", MASKED)  # the models that pages have
 MAGIC, VERSION = b"ViTP", 1
 PLAIN = {"pool": "cls", "norm": "final", "gelu": "erf", "mlp": "dense", "qkv_bias": True, "qk_norm": False}
 PLAIN |= {"representation_size": None, "stem": "patch", "objective": "classes"}  # what vit.js computes
-LARGEST_LOSS = 0.003  # of the test accuracy, for a byte a weight
+LARGEST_LOSS = 0.003  # of the accuracy, for a byte a weight
+
+
+def page_model(weights: str) -> TrainedModel:
+    """Open a model as a page has it: with colours as its classes, and its mask token, if it names colours."""
+    trained = open_model(weights, "the weights")
+    if trained.objective != MaskedPatchPrediction.objective:
+        return trained
+    task = load_self_supervised(weights)
+    assert isinstance(task, MaskedPatchPrediction)
+    tensors = {name: values for name, values in task.vit.state_dict().items() if not name.startswith("head.")}
+    tensors |= {f"head.{name}": values for name, values in task.head.state_dict().items()}
+    model = built_around(dataclasses.replace(task.vit.config, num_classes=COLOURS), tensors)
+    model.tokens.register_buffer("mask", task.mask_token.detach())
+    middles = target_colours(torch.arange(COLOURS)).long().tolist()
+    colours = tuple(f"rgb({red} {green} {blue})" for red, green, blue in middles)
+    return TrainedModel(weights, model, colours, trained.normalisation)
 
 
 def packed(trained: TrainedModel) -> bytes:
@@ -75,11 +100,12 @@ def packed(trained: TrainedModel) -> bytes:
 
 
 def page_tensors(model: VisionTransformer) -> dict[str, torch.Tensor]:
-    """Return a plain model's weights by name, and of its tokens the class token (D) and positions (T, D)."""
+    """Return a plain model's weights by name, and the tokens' class token (D), positions (T, D), mask (D)."""
     weights = {name: values for name, values in model.state_dict().items() if not name.startswith("tokens.")}
     first, position = model.tokens.class_token[0, 0], model.tokens.position_embedding()
     table = torch.zeros(model.config.num_tokens, len(first)) if position is None else position[0]
-    return weights | {"tokens.class_token": first, "tokens.position": table}
+    masks = {f"tokens.{name}": values for name, values in model.tokens.named_buffers() if name == "mask"}
+    return weights | {"tokens.class_token": first, "tokens.position": table} | masks
 
 
 def unpacked(content: bytes) -> tuple[VisionTransformer, dict[str, Any]]:
@@ -105,24 +131,42 @@ def unpacked(content: bytes) -> tuple[VisionTransformer, dict[str, Any]]:
     config = ViTConfig.from_dict(fields | {"position": "learned"})
     tensors["tokens.class_token"] = tensors["tokens.class_token"][None, None]
     tensors["tokens.position"] = tensors["tokens.position"][None]
-    return built_around(config, tensors), header
+    mask = tensors.pop("tokens.mask", None)
+    model = built_around(config, tensors)
+    if mask is not None:
+        model.tokens.register_buffer("mask", mask)
+    return model, header
+
+
+def colours_right(model: VisionTransformer, data_dir: str | None) -> dict[str, Any]:
+    """Return how many corrupted patches of the held-out photos a model of masked patches names right."""
+    data = open_dataset(load_recipe(MASKED).data, data_dir)
+    task = MaskedPatchPrediction(copy.deepcopy(model)).eval()
+    task.head.load_state_dict(model.head.state_dict())
+    task.mask_token.data = model.get_buffer("tokens.mask")
+    found = answers(task, data)
+    right = (found["model"] == found["target"]).double().mean().item()
+    return {"accuracy": right, "patches": len(found["target"]), "images": data.size_of("validation")}
 
 
 def measured(trained: TrainedModel, content: bytes, data: str, data_dir: str | None) -> dict[str, Any]:
     """Return how right a file's model is on all test images, and how right it was in full precision."""
-    test = open_dataset(DataConfig(data), data_dir)
-    models = {"page": unpacked(content)[0], "full_precision": trained.model}
-    found = {key: dataclasses.asdict(measure(model, test.batches("test"))) for key, model in models.items()}
+    models, part = {"page": unpacked(content)[0], "full_precision": trained.model}, "test"
+    if data == MASKED:
+        part, found = "validation", {key: colours_right(model, data_dir) for key, model in models.items()}
+    else:
+        test = open_dataset(DataConfig(data), data_dir)
+        found = {key: dataclasses.asdict(measure(model, test.batches(part))) for key, model in models.items()}
     lost = found["full_precision"]["accuracy"] - found["page"]["accuracy"]
     if lost > LARGEST_LOSS:
         raise InputError(f"a byte a weight costs {lost:.2%}: expected {LARGEST_LOSS:.1%} at most.")
-    return {"part": "test"} | found
+    return {"part": part} | found
 
 
 def check(weights: str, name: str) -> None:
     """Raise an `InputError` if a model's file, or what it tells of it, is not as it would be written now."""
     target, result = FOLDER / f"{name}.bin", FOLDER / f"{name}.json"
-    content = packed(open_model(weights, "the weights"))
+    content = packed(page_model(weights))
     fresh = target.exists() and result.exists() and target.read_bytes() == content
     if not (fresh and json.loads(result.read_text("utf-8"))["sha256"] == sha256(target)):
         raise InputError(f"{target.name} or {result.name} is stale: export it again.")
@@ -130,11 +174,11 @@ def check(weights: str, name: str) -> None:
 
 def export(weights: str, name: str, data_dir: str | None) -> None:
     """Write a model's file and what it tells of it, once it has been measured."""
-    target, trained = FOLDER / f"{name}.bin", open_model(weights, "the weights")
+    target, trained = FOLDER / f"{name}.bin", page_model(weights)
     content = packed(trained)
     summary = measured(trained, content, name, data_dir)
     write_atomically(target, content)
-    about = {"bytes": len(content), "sha256": sha256(target), "model_sha256": trained.sha256}
+    about = {"bytes": len(content), "sha256": sha256(target), "model_sha256": open_model(weights).sha256}
     about["parameters"] = count_parameters(trained.model)
     write_json(target.with_suffix(".json"), about | summary | environment(1, "cpu"))
     print(json.dumps(about | summary, indent=1))

@@ -85,7 +85,7 @@ def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["patches", "wirings"])
+@pytest.mark.parametrize("name", ["patches", "wirings", "cost"])
 def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))

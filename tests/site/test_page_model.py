@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from export_page_model import FOLDER, PAGES, VERSION, main, packed, unpacked
+from export_page_model import FOLDER, MASKED, PAGES, VERSION, main, packed, page_model, unpacked
 from serve import served
 from sklearn.datasets import load_digits
 from torch.nn import functional as F
@@ -21,13 +21,19 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.examples import PHOTOS, photo
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.patches import patchify, unpatchify
+from vit_from_scratch.pretrained import load_self_supervised
+from vit_from_scratch.training.masked_patches import Corruption
 from vit_lab.runs.trained_models import TrainedModel, open_model
 
 pytestmark = pytest.mark.site
 
 SIZE, PATCH, LAYERS, HEADS = 64, 8, 8, 6  # of the Tiny-ImageNet model
 NAME = "tiny-imagenet.bin"
-LARGEST = {"tiny-imagenet": 4_000_000, "mnist": 500_000}  # bytes that a page may have to fetch
+LARGEST = {
+    "tiny-imagenet": 4_000_000,
+    "mnist": 500_000,
+    MASKED: 4_000_000,
+}  # bytes that a page may have to fetch
 LOGITS, ATTENTION = 1e-4, 1e-5  # as far as page and PyTorch may be apart
 # In the page: ask `vit.js` or the worker, and hand the arrays over as the bytes of all, and their lengths.
 ASK = """async ([module, name, text, options]) => {
@@ -135,7 +141,7 @@ def assert_close(found, wanted):
 @pytest.mark.parametrize("name", PAGES)
 def test_the_file_is_fresh_and_fits_a_page(name):
     content = (FOLDER / f"{name}.bin").read_bytes()
-    assert packed(open_model(name)) == content, "run tools/export_page_model.py"
+    assert packed(page_model(name)) == content, "run tools/export_page_model.py"
     assert len(content) <= LARGEST[name]
 
 
@@ -155,7 +161,8 @@ def test_a_byte_a_weight_costs_at_most_three_tenths_of_a_point(name):
     told = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
     assert told["sha256"] == sha256(FOLDER / f"{name}.bin")
     assert told["bytes"] == (FOLDER / f"{name}.bin").stat().st_size
-    assert told["page"]["images"] == told["full_precision"]["images"] == 10_000
+    images = 5_000 if name == MASKED else 10_000
+    assert told["page"]["images"] == told["full_precision"]["images"] == images
     assert told["full_precision"]["accuracy"] - told["page"]["accuracy"] <= 0.003
 
 
@@ -300,6 +307,31 @@ def test_the_mean_of_the_patches_can_answer(live, model):
         assert_close(found, wanted)
 
 
+@torch.no_grad()
+def test_each_patch_answers_with_mask_tokens_as_in_pre_training(live):
+    """The page's weights, a byte each, in the package's task."""
+    model = page_model(MASKED).model
+    model.load_state_dict(unpacked((FOLDER / f"{MASKED}.bin").read_bytes())[0].state_dict())
+    task = load_self_supervised(MASKED)
+    own = model.state_dict()
+    task.vit.load_state_dict(
+        {k: v for k, v in own.items() if not k.startswith(("head.", "tokens.mask"))}, strict=False
+    )
+    task.head.load_state_dict(model.head.state_dict())
+    hidden = torch.randperm(64, generator=torch.Generator().manual_seed(2))[:40]
+    masked = torch.zeros(1, 64, dtype=torch.bool).index_fill_(1, hidden, True)
+    for pixels in some_photos(3):
+        corruption = Corruption(masked, masked, torch.arange(64)[None])
+        wanted = task.logits((pixels.permute(2, 0, 1)[None] - 0.5) / 0.5, corruption)[0]  # (64, 512)
+        options = {"masked": hidden.tolist(), "pool": "each"}
+        found = ask(live, pixels, options, name=f"{MASKED}.bin")
+        assert (found["logits"].view(64, 512) - wanted).abs().max() < LOGITS
+        shares = found["probabilities"].view(64, 512)
+        assert (shares - wanted.softmax(dim=1)).abs().max() < ATTENTION
+        unmasked = ask(live, pixels, {"pool": "each"}, name=f"{MASKED}.bin")["logits"]
+        assert (unmasked - found["logits"]).abs().max() > 1, "the masks matter"
+
+
 @pytest.mark.parametrize(
     ("what", "instead"),
     [
@@ -376,7 +408,9 @@ def test_no_file_and_no_network_are_refused_in_a_sentence(live):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"erase": [64]}, "expected patches to erase from 0 to 63, not 64"),
+        ({"erase": [64]}, "expected patches to erase or mask from 0 to 63, not 64"),
+        ({"masked": [64]}, "expected patches to erase or mask from 0 to 63, not 64"),
+        ({"masked": [3]}, "expected no masked patches, for this model has no mask token"),
         ({"shuffle": [0] * 64}, "expected a shuffle with each patch from 0 to 63 once"),
         ({"without": [[8, 0]]}, "expected layers from 0 to 7 and heads from 0 to 5 to be without, not 8,0"),
         ({"without": [[0, 6]]}, "expected layers from 0 to 7 and heads from 0 to 5 to be without, not 0,6"),

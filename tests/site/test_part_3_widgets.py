@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from playwright.sync_api import expect
-from widgets import FOLDER, SOON, come_near
+from widgets import FOLDER, SOON, come_near, swipe
 
 from vit_from_scratch.data.photos import load_photo
 from vit_from_scratch.inspection import attention_rollout, mean_attention_distance, position_similarity
@@ -53,17 +53,6 @@ def press(widget, name):
 
 def says(widget, text):
     expect(widget.whole.locator(".vit-status")).to_contain_text(text, timeout=SOON)
-
-
-def swipe(phone, start, end):
-    """Move a finger over the screen, and lift it."""
-    session = phone.context.new_cdp_session(phone)
-    places = [[a + (b - a) * step / 8 for a, b in zip(start, end, strict=True)] for step in range(9)]
-    for number, (x, y) in enumerate(places):
-        kind = "touchMove" if number else "touchStart"
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    phone.wait_for_timeout(500)  # what follows is no second tap
 
 
 # ---- Chapter 13: the attention explorer

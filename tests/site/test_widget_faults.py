@@ -5,7 +5,9 @@ from inspect import signature
 
 import pytest
 import test_chapter_widgets as chapters
+import test_cost_widget as costs
 import test_digit as digits
+import test_masked as masked
 import test_part_3_widgets as part_3
 import test_playground as playground
 from widgets import FOLDER, PAGES, come_near
@@ -30,6 +32,8 @@ FAULTS = [
      chapters.test_the_five_answers_are_the_packages),
     ("run", "shares.indexOf(Math.max", "shares.indexOf(Math.min",
      chapters.test_each_epoch_is_told_as_it_was_kept),
+    ("masked", "column)) === 1", "column)) <= 2", masked.test_colours_and_neighbours_are_the_packages),
+    ("cost", "depth * inBlock + end", "depth * inBlock", costs.test_every_number_is_the_packages),
     ("explorer", "if (!many) this.before", "this.before",
      part_3.test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer),
     ("heads", "forward(pixels, { erase })", "forward(pixels)",

@@ -15,12 +15,14 @@ PAGES = {
     "wirings": "notebooks/04_encoder.html",
     "answers": "notebooks/05_vision_transformer.html",
     "run": "notebooks/08_first_training_run.html",
+    "cost": "notebooks/12_scaling.html",
+    "masked": "notebooks/11_masked_patches.html",
     "explorer": "notebooks/13_attention_maps.html",
     "reach": "notebooks/14_attention_distance.html",
     "similarity": "notebooks/15_position_similarity.html",
     "filters": "notebooks/16_embedding_filters.html",
 }
-WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "waves", "wirings", "run")]
+WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "waves", "wirings", "run", "cost")]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}
 
@@ -56,3 +58,14 @@ def come_near(page, book, name):
     page.locator(f"#vit-{name}").scroll_into_view_if_needed()
     expect(page.locator(f"#vit-{name} .vit-status")).to_have_text(re.compile(r"\w"), timeout=SOON)
     return Widget(page, f"#vit-{name}")
+
+
+def swipe(phone, start, end):
+    """Move a finger over the screen, and lift it."""
+    session = phone.context.new_cdp_session(phone)
+    places = [[a + (b - a) * step / 8 for a, b in zip(start, end, strict=True)] for step in range(9)]
+    for number, (x, y) in enumerate(places):
+        kind = "touchMove" if number else "touchStart"
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    phone.wait_for_timeout(500)  # what follows is no second tap

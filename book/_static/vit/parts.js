@@ -53,6 +53,13 @@ export function element(tag, attributes = {}, ...children) {
     return made;
 }
 
+/** Make an element of a drawing: `shape("svg", { viewBox: "0 0 9 9" })`. */
+export function shape(tag, attributes) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+}
+
 // After widgets.css, which stands in the body, too.
 document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href }));
 
@@ -273,7 +280,8 @@ export class PatchGrid {
     /**
      * @param {{rows?: number, columns?: number, label: string, choose: Function, hover?: Function}} about
      *     `choose(patch)`; `hover(patch)`, with null when the pointer leaves; with `drag` a pointer that is down, a
-     *     finger (sideways, for a page must scroll) and the arrow keys choose each patch that they come to
+     *     finger (sideways, for a page must scroll) and the arrow keys choose each patch that they come to, and with
+     *     drag "pointer" the keys do not
      */
     constructor({ rows = 1, columns = 1, label, choose, hover = () => {}, drag = false }) {
         Object.assign(this, { rows, columns, choose, hover, drag, at: 0 });
@@ -378,7 +386,7 @@ export class PatchGrid {
             const within = (value, count) => Math.min(count - 1, Math.max(0, value));
             const row = within(Math.floor(this.at / this.columns) + step[0], this.rows);
             const to = row * this.columns + within((this.at % this.columns) + step[1], this.columns);
-            (this.drag ? this.choose : this.hover)(this.move(to));
+            (this.drag === true ? this.choose : this.hover)(this.move(to));
             this.cursor.hidden = false;
         } else return;
         event.preventDefault();

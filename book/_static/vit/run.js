@@ -2,22 +2,17 @@
  * Chapter 8: a training run epoch by epoch, as tools/export_run.py kept it: curves, and what the model says of twelve
  * test digits. Every element of class `vit-run` becomes one; `data-run` is the file.
  */
-import { element, paint, percent, player, whenNear } from "./parts.js";
+import { element, paint, percent, player, shape, whenNear } from "./parts.js";
 
-const SVG = "http://www.w3.org/2000/svg", WIDE = 320, HIGH = 150;
+const WIDE = 320, HIGH = 150;
 
 /** Lines over epochs, {name: values} with the largest value at the top; `show(epoch)` draws them up to there. */
 function lines(title, series, top) {
-    const draw = (name, attributes) => {
-        const made = document.createElementNS(SVG, name);
-        Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-        return made;
-    };
     const names = Object.keys(series), count = series[names[0]].length;
     const place = (value, i) => [8 + ((WIDE - 16) * i) / (count - 1), 8 + (HIGH - 16) * (1 - value / top)];
-    const svg = draw("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${title}, by epoch. The text says the values.` });
-    const parts = names.map((name, n) => [series[name], draw("polyline", { class: `line-${n}` }), draw("circle", { r: 5, class: `line-${n}` })]);
-    svg.append(draw("path", { d: `M8 8V${HIGH - 8}H${WIDE - 8}`, class: "axes" }), ...parts.flatMap(([, line, dot]) => [line, dot]));
+    const svg = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${title}, by epoch. The text says the values.` });
+    const parts = names.map((name, n) => [series[name], shape("polyline", { class: `line-${n}` }), shape("circle", { r: 5, class: `line-${n}` })]);
+    svg.append(shape("path", { d: `M8 8V${HIGH - 8}H${WIDE - 8}`, class: "axes" }), ...parts.flatMap(([, line, dot]) => [line, dot]));
     const legend = names.map((name, n) => element("span", { class: `key line-${n}` }, name));
     const whole = element("div", { class: "vit-lines" }, element("p", { class: "vit-title" }, title, ...legend), svg);
     whole.show = (epoch) => parts.forEach(([values, line, dot]) => {

@@ -38,15 +38,16 @@ function paintOver(patches, chosen, { patch_size: P, channels: C }) {
 
 // ---- Chapter 2: patches become tokens, with a class token in front and a position each
 /**
- * Equation 1: z_0 = [x_class; x_p^1 E; ...; x_p^N E] + E_pos.
+ * Equation 1: z_0 = [x_class; x_p^1 E; ...; x_p^N E] + E_pos, with the mask token for some x_p E (chapter 11).
  * @param {Float32Array} patches (N, P²C)
  * @returns {Float32Array} (T, D)
  */
-export function tokens(patches, weights, positions = true) {
-    const { class_token: first, position } = weights.tokens; // (D), (T, D)
-    const z = new Float32Array(position.length); // (T, D)
+export function tokens(patches, weights, { positions = true, masked = [] } = {}) {
+    const { class_token: first, position, mask } = weights.tokens; // (D), (T, D), (D)
+    const z = new Float32Array(position.length), D = first.length; // (T, D)
     z.set(first);
-    z.set(linear(patches, weights.patch_embedding.projection), first.length);
+    z.set(linear(patches, weights.patch_embedding.projection), D);
+    masked.forEach((patch) => z.set(mask, (patch + 1) * D));
     return positions ? add(z, position) : z;
 }
 
@@ -146,10 +147,12 @@ export class VisionTransformer {
      * @param {object} [options] all of them to try what happens; everything is counted from 0
      * @param {number[]} [options.erase] patches to paint in the image's mean colour
      * @param {boolean} [options.positions] whether tokens get their positions
+     * @param {number[]} [options.masked] patches in whose place the mask token stands, in a model that has one
      * @param {?number[]} [options.shuffle] which patch (of N) comes at each place
      * @param {number} [options.scale] a factor on all attention scores
      * @param {number[][]} [options.without] [layer, head] to leave out, or [layer], the whole of it
-     * @param {string} [options.pool] what the head reads: "cls", the class token, or "gap", the patches' mean
+     * @param {string} [options.pool] what the head reads: "cls", the class token; "gap", the patches' mean; or
+     *     "each", every patch for itself, and K is then N K
      * @returns {object} logits (K), probabilities (K), attention (L of (h, T, T)), tokens (z_0 to z_L,
      *     L + 1 of (T, D)), and lens (L of (K)): the logits that each layer's class token would give
      */
@@ -161,13 +164,15 @@ export class VisionTransformer {
     }
 
     /** `forward` with a pause after each layer: yields how many are done, and returns what `forward` does. */
-    * steps(pixels, { erase = [], positions = true, shuffle = null, scale = 1, without = [], pool = "cls" } = {}) {
+    * steps(pixels, options = {}) {
+        const { erase = [], positions = true, masked = [], shuffle = null, scale = 1, without = [], pool = "cls" } = options;
         const { mean, std, channels: C, dim: D, num_patches: N } = this.config;
-        refuseWrong(this.config, pixels, erase, shuffle, without);
+        refuseWrong(this.config, pixels, [...erase, ...masked], shuffle, without);
+        if (masked.length && !this.weights.tokens.mask) throw new RangeError("expected no masked patches, for this model has no mask token");
         const painted = paintOver(patchify(pixels, this.config), erase, this.config); // (N, P²C)
         const scaled = painted.map((value, i) => (value - mean[i % C]) / std[i % C]); // as in training
         const from = (n, i) => scaled[(shuffle ? shuffle[n] : n) * (scaled.length / N) + i];
-        const z0 = tokens(matrix(N, scaled.length / N, from), this.weights, positions);
+        const z0 = tokens(matrix(N, scaled.length / N, from), this.weights, { positions, masked });
         const found = { attention: [], tokens: [z0], lens: [] };
         for (const [z, weights] of encoder(z0, this.weights.encoder, this.config, { scale, without })) {
             found.attention.push(weights);
@@ -175,10 +180,11 @@ export class VisionTransformer {
             found.lens.push(this.answers(z.subarray(0, D)));
             yield found.lens.length;
         }
-        const each = pool === "gap" ? this.answers(found.tokens.at(-1).subarray(D)) : found.lens.at(-1); // (n, K)
-        const K = this.classes.length, logits = new Float32Array(K);
-        each.forEach((logit, i) => { logits[i % K] += logit / (each.length / K); });
-        return { logits, probabilities: softmax(logits, logits.length), ...found };
+        const each = pool === "cls" ? found.lens.at(-1) : this.answers(found.tokens.at(-1).subarray(D)); // (n, K)
+        const K = this.classes.length, pooled = new Float32Array(K);
+        each.forEach((logit, i) => { pooled[i % K] += logit / (each.length / K); });
+        const logits = pool === "each" ? each : pooled;
+        return { logits, probabilities: softmax(logits, K), ...found };
     }
 
     /** The logits (n, K) that tokens (n, D) of any layer give: last LayerNorm, then head (equation 4). */
@@ -194,7 +200,7 @@ function refuseWrong(config, pixels, erase, shuffle, without) {
     const among = (count) => (number) => Number.isInteger(number) && number >= 0 && number < count;
     const expect = (fits, what) => { if (!fits) throw new RangeError(`expected ${what}`); };
     expect(pixels.length === H * W * C, `${H} x ${W} x ${C} numbers as image, not ${pixels.length}`);
-    expect(erase.every(among(N)), `patches to erase from 0 to ${N - 1}, not ${erase}`);
+    expect(erase.every(among(N)), `patches to erase or mask from 0 to ${N - 1}, not ${erase}`);
     const each = !shuffle || (shuffle.length === N && new Set(shuffle).size === N && shuffle.every(among(N)));
     expect(each, `a shuffle with each patch from 0 to ${N - 1} once`);
     const known = without.every(([layer, head = 0]) => among(L)(layer) && among(h)(head));

@@ -2,7 +2,7 @@
  * Positions made of sines and cosines, along one side of the grid: one wave, how alike each wave finds a place and all
  * others, and the mean of the waves. Every element of class `vit-waves` becomes one.
  */
-import { element, signed, slider, whenNear } from "./parts.js";
+import { element, shape, signed, slider, whenNear } from "./parts.js";
 
 const PLACES = 14, WAVES = 48; // of chapter 2: 14 patches along a side, 48 waves for each
 const WIDTH = 560, HEIGHT = 200, LOW = 90, STEPS = 8; // of the drawings; points from a place to the next
@@ -15,14 +15,6 @@ function alike(x, p, waves) {
     let sum = 0;
     for (let i = 0; i < waves; i++) sum += Math.cos(frequency(i) * (x - p));
     return sum / waves;
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-
-function shape(tag, attributes) {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    return made;
 }
 
 const across = (x) => 10 + ((WIDTH - 20) * x) / (PLACES - 1);

@@ -1,0 +1,104 @@
+/**
+ * Chapter 12: what a ViT of any size costs, and whether a step of training fits into a GPU's memory. Every element of
+ * class `vit-cost` becomes one; it needs no model.
+ */
+import { bars, choice, element, shape, slider, toggle, whenNear } from "./parts.js";
+
+const SIZES = { // Table 1 of the paper, and two smaller ones
+    Ti: { depth: 12, D: 192, M: 768, heads: 3 },
+    S: { depth: 12, D: 384, M: 1536, heads: 6 },
+    B: { depth: 12, D: 768, M: 3072, heads: 12 },
+    L: { depth: 24, D: 1024, M: 4096, heads: 16 },
+    H: { depth: 32, D: 1280, M: 5120, heads: 16 },
+};
+const PATCHES = [8, 14, 16, 32], GIB = 2 ** 30, K = 1000; // classes
+const FIRST = { size: "L", P: 16, side: 384, batch: 32, explicit: true, half: false, again: false };
+
+/**
+ * What a step of training a ViT costs, as the chapter counts it.
+ * @param {{size: string, P: number, side: number, batch: number, explicit: boolean, half: boolean, again: boolean}} setting
+ *     explicit attention or a fused kernel, bfloat16 or float32, with activation checkpointing or without
+ * @returns {object} tokens, parameters, the operations of a block for an image (projections, pairs, MLP) and of an
+ *     image's forward pass, and the bytes of a step: { activations, weights, gradients, optimiser, copies }
+ */
+export function cost({ size, P, side, batch, explicit, half, again }) {
+    const { depth, D, M, heads } = SIZES[size], N = (side / P) ** 2, T = N + 1, values = 3 * P * P;
+    const matrices = depth * (4 * D * D + 2 * D * M) + D * K; // all but the patch embedding
+    const vectors = depth * (4 * D + M + D + 4 * D) + 2 * D + K + D + D + T * D; // biases, norms, class token, positions
+    const parameters = matrices + vectors + values * D, weights = 4 * parameters;
+    const block = [8 * T * D * D, 4 * T * T * D, 4 * T * D * M];
+    const forward = 2 * N * values * D + depth * (block[0] + block[1] + block[2]) + 2 * D * K;
+    // What the backward pass needs of the forward pass, in bytes an image.
+    const bytes = half ? 2 : 4, statistics = 4 * T + (explicit ? 0 : heads * T);
+    const inBlock = bytes * (T * (8 * D + 2 * M) + (explicit ? heads * T * T : 0)) + 4 * statistics;
+    const end = bytes * 2 * T * D + 8 * T + 4 * K + 8, edge = bytes * T * D;
+    const blocks = again ? (depth - 1) * edge + Math.max(inBlock, edge + end) : depth * inBlock + end;
+    const memory = {
+        activations: batch * (bytes * N * values + blocks),
+        weights, gradients: weights, optimiser: 2 * weights, // Adam's two moments
+        copies: half ? 2 * matrices : 0,
+    };
+    return { tokens: T, parameters, block, forward, memory };
+}
+
+class Cost {
+    constructor(place) {
+        this.setting = { ...FIRST };
+        this.room = 16;
+        const change = (name) => (value) => { this.setting[name] = value; this.draw(); };
+        const names = Object.keys(SIZES), { setting } = this;
+        this.image = slider("image", { min: 4, max: 64, value: FIRST.side / FIRST.P, words: (n) => `${n * setting.P} pixels` }, (n) => {
+            setting.side = n * setting.P;
+            this.draw();
+        });
+        const patch = slider("patch", { max: PATCHES.length - 1, value: PATCHES.indexOf(FIRST.P), words: (i) => `${PATCHES[i]} pixels` }, (i) => {
+            const n = Math.max(4, Math.min(64, Math.round(setting.side / PATCHES[i])));
+            Object.assign(setting, { P: PATCHES[i], side: n * PATCHES[i] }); // about the same image
+            this.image.set(n);
+            this.draw();
+        });
+        const remedy = (label, name, on) => toggle(label, (checked) => change(name)(checked === on));
+        const room = choice("On a GPU with", [16, 24, 80].map((size) => [size, `${size} GiB`]), (gib) => { this.room = gib; this.draw(); });
+        room.set(this.room);
+        this.memory = shape("svg", { viewBox: "0 0 340 60", role: "img" });
+        this.counts = element("p", { class: "vit-title" });
+        this.work = bars("Operations of a block");
+        this.status = element("p", { class: "vit-status", role: "status" });
+        const title = (text) => element("p", { class: "vit-title" }, text);
+        place.replaceChildren(
+            element("div", {},
+                slider("size", { max: names.length - 1, value: names.indexOf(FIRST.size), words: (i) => `ViT-${names[i]}` }, (i) => change("size")(names[i])),
+                patch, this.image,
+                slider("batch", { max: 10, value: Math.log2(FIRST.batch), words: (n) => `${2 ** n} images` }, (n) => change("batch")(2 ** n)),
+                remedy("fused attention", "explicit", false), remedy("bfloat16", "half", true),
+                remedy("activation checkpointing", "again", true), room),
+            element("div", { class: "vit-side" }, element("div", { class: "vit-lines" }, this.counts, this.memory), this.status,
+                title("Operations of a block"), this.work),
+        );
+        this.draw();
+    }
+
+    draw() {
+        const now = cost(this.setting), { P, side, size } = this.setting, { room } = this;
+        const { activations, weights, gradients, optimiser, copies } = now.memory;
+        const [held, rest] = [activations, weights + gradients + optimiser + copies].map((bytes) => bytes / GIB);
+        this.counts.textContent = `Activations ${held.toFixed(1)} GiB (blue), all else ${rest.toFixed(1)} GiB`;
+        const scale = 338 / Math.max(1.15 * room, held + rest), along = (gib) => (gib * scale).toFixed(1); // from 1 to 339
+        const bar = (from, much, fill) => shape("rect", { x: 1 + +along(from), y: 8, width: along(much), height: 30, fill });
+        const edge = shape("path", { d: `M${1 + +along(room)} 2V58`, class: "axes", "stroke-width": 2, "stroke-dasharray": "4 3" });
+        const name = shape("text", { x: along(room) - 4, y: 54, "text-anchor": "end", "font-size": 13, fill: "currentColor" });
+        name.textContent = room * scale > 80 ? `${room} GiB` : "";
+        this.memory.replaceChildren(bar(0, held, "var(--vit-blue)"), bar(held, rest, "#7d8a96"), edge, name);
+        this.memory.setAttribute("aria-label", `A bar of ${(held + rest).toFixed(1)} GiB, and a line at ${room}.`);
+        const all = now.block.reduce((sum, some) => sum + some), before = cost(FIRST).block, first = before.reduce((sum, some) => sum + some);
+        this.work.show(["projections", "pairs", "MLP"].map(
+            (part, i) => ({ name: part, share: now.block[i] / all, before: before[i] / first }),
+        ));
+        const short = (number, unit) => (number / unit).toFixed(number < 10 * unit ? 1 : 0);
+        this.status.textContent = `ViT-${size}/${P} at ${side} pixels: ${short(now.parameters, 1e6)} million parameters, ${now.tokens.toLocaleString("en")} tokens, `
+            + `${short(now.forward, 1e9)} billion operations an image. A step of training keeps ${(held + rest).toFixed(1)} GiB: `
+            + `${held + rest <= room ? "it fits" : "too much"}.`;
+    }
+}
+
+whenNear(".vit-cost", (place) => { new Cost(place); });

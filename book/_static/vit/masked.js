@@ -1,0 +1,138 @@
+/**
+ * Chapter 11: hide patches of a photo, and the model without labels names their colours. Every element of class
+ * `vit-masked` becomes one.
+ */
+import { pixelsOf, shuffled } from "./looking.js";
+import { PatchGrid, choice, element, percent, picker, placeOf, whenNear } from "./parts.js";
+
+const LEVELS = 8, BIN = 256 / LEVELS; // 3 bits a channel
+
+/** The mean colours of patches (N, 3), from 0 to 255, of an image (side side 3) from 0 to 1. */
+function meanColours(pixels, { image_size: side, patch_size: P, grid: [rows, columns] }) {
+    const means = Array.from({ length: rows * columns }, () => [0, 0, 0]);
+    pixels.forEach((value, i) => {
+        const [row, column] = [Math.floor(i / 3 / side), Math.floor(i / 3) % side];
+        means[Math.floor(row / P) * columns + Math.floor(column / P)][i % 3] += (255 * value) / P ** 2;
+    });
+    return means;
+}
+
+/** What a patch's visible neighbours would say, on the average; all visible patches where it has none, else grey. */
+function guessed(patch, means, hidden, columns) {
+    const [row, column] = [Math.floor(patch / columns), patch % columns];
+    const near = (other) => Math.max(Math.abs(Math.floor(other / columns) - row), Math.abs((other % columns) - column)) === 1;
+    const visible = [...means.keys()].filter((other) => !hidden.has(other)), around = visible.filter(near);
+    const asked = around.length ? around : visible;
+    return [0, 1, 2].map((c) => (asked.length ? asked.reduce((sum, other) => sum + means[other][c], 0) / asked.length : 128));
+}
+
+/** The number of a mean colour among 512, 64 r + 8 g + b. */
+const numberOf = (mean) => mean.reduce((sum, value) => LEVELS * sum + Math.min(LEVELS - 1, Math.floor(value / BIN)), 0);
+
+class Masked {
+    constructor(place, model) {
+        const { config: { grid: [rows, columns], num_patches: N } } = model;
+        Object.assign(this, { place, model, N, columns, hidden: new Set(), shows: "model" });
+        const about = {
+            rows, columns, drag: "pointer", choose: (patch) => this.chosen(patch), hover: (patch) => this.say(patch),
+        };
+        const keys = "Arrow keys go from patch to patch, Enter hides one, or shows it again.";
+        this.left = new PatchGrid({ ...about, label: `The photo, ${rows} by ${columns} patches. ${keys}` });
+        this.right = new PatchGrid({ ...about, label: `The photo with colours in place of what is hidden. ${keys}` });
+        for (const { whole } of [this.left, this.right]) { // a stroke hides, or shows, as its first patch
+            for (const begins of ["pointerdown", "keydown"]) whole.addEventListener(begins, () => { this.hides = null; }, true);
+        }
+        const shows = choice("A hidden patch is painted", [
+            ["model", "as the model says"], ["guess", "as the mean of its visible neighbours"], ["true", "as it truly is, on the average"],
+        ], (value) => { this.shows = value; this.draw(); });
+        shows.set(this.shows);
+        const hiding = {
+            "every second": (patch) => (Math.floor(patch / columns) + patch) % 2 === 1,
+            "half, at random": null,
+            "the upper half": (patch) => patch < N / 2,
+            all: () => true,
+            none: () => false,
+        };
+        const buttons = Object.entries(hiding).map(([name, which]) => element("button", { type: "button", click: () => {
+            this.hide(which ? [...Array(N).keys()].filter(which) : shuffled(N).slice(N / 2));
+        } }, name));
+        this.status = element("p", { class: "vit-status", role: "status" });
+        const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], (square) => {
+            this.pixels = pixelsOf(square, model.config.image_size);
+            this.means = meanColours(this.pixels, model.config);
+            this.left.draw(square);
+            this.ask();
+        }, (why) => { this.status.textContent = why; });
+        place.replaceChildren(
+            ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
+            element("div", { class: "below" },
+                element("div", { class: "photos" }, element("span", {}, "Hide: "), ...buttons), shows, this.status,
+                element("p", { class: "vit-help" }, "Click, or draw over patches, to hide them or to show them again.")),
+        );
+        this.hidden = new Set([...Array(N).keys()].filter(hiding["every second"]));
+    }
+
+    chosen(patch) {
+        this.hides ??= !this.hidden.has(patch);
+        if (this.hides === this.hidden.has(patch)) return;
+        this.hide(this.hides ? [...this.hidden, patch] : [...this.hidden].filter((one) => one !== patch));
+    }
+
+    hide(patches) {
+        this.hidden = new Set(patches);
+        this.ask();
+    }
+
+    /** Ask the model; an answer to an older question does not come. */
+    async ask() {
+        if (!this.pixels) return;
+        const { pixels, means, hidden, model: { classes } } = this, masked = [...hidden];
+        this.left.mark({ hidden: masked });
+        this.place.setAttribute("aria-busy", "true");
+        const answer = await this.model.forward(pixels, { masked, pool: "each" });
+        if (!answer) return;
+        const K = classes.length;
+        this.known = new Map(masked.map((patch) => { // of each hidden patch
+            const shares = answer.probabilities.subarray(patch * K, (patch + 1) * K);
+            const model = shares.indexOf(Math.max(...shares)), guess = numberOf(guessed(patch, means, hidden, this.columns));
+            return [patch, { model, guess, true: numberOf(means[patch]), share: shares[model] }];
+        }));
+        this.draw();
+        this.place.removeAttribute("aria-busy");
+    }
+
+    draw() {
+        if (!this.known) return;
+        const { pixels, known, columns, shows, model: { config: { image_size: side, patch_size: P } } } = this;
+        this.right.draw(pixels.map((value, i) => {
+            const patch = Math.floor(i / 3 / side / P) * columns + Math.floor((Math.floor(i / 3) % side) / P);
+            return known.has(patch) ? this.colour(known.get(patch)[shows])[i % 3] / 255 : value;
+        }), side);
+        this.say(null);
+    }
+
+    /** The middle of a numbered colour's bin: red, green and blue. */
+    colour(number) {
+        return this.model.classes[number].match(/\d+/g);
+    }
+
+    /** Say how many are right, or what is known of the patch under the pointer. */
+    say(patch) {
+        if (!this.known) return;
+        const all = [...this.known.values()], it = this.known.get(patch), words = (number) => this.colour(number).join(" ");
+        const right = (who) => all.filter((one) => one[who] === one.true).length;
+        if (it) {
+            this.status.textContent = `${placeOf(patch, this.columns)}, red green blue: the model says ${words(it.model)} `
+                + `(${percent(it.share)}), the neighbours ${words(it.guess)}; it is ${words(it.true)}.`;
+        } else if (patch !== null) {
+            this.status.textContent = `${placeOf(patch, this.columns)} is in plain view.`;
+        } else if (!all.length) {
+            this.status.textContent = "Nothing is hidden.";
+        } else {
+            this.status.textContent = `Of ${all.length} hidden patches, right among ${this.model.classes.length} colours: the model ${right("model")}, `
+                + `the mean of the neighbours ${right("guess")}.`;
+        }
+    }
+}
+
+whenNear(".vit-masked", (place, model) => new Masked(place, model));
