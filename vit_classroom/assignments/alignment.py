@@ -121,16 +121,16 @@ def own_answers(chapter: Chapter, cells: list[Cell]) -> dict[Task, str]:
 
 def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
     """Return the place of each cell with a name that is there, with or without its metadata."""
-    checks = {cell.source.strip(): cell.name for cell in chapter.cells if is_check(cell)}
+    checks = {cell.form: cell.name for cell in chapter.cells if is_check(cell)}
     copies: dict[str, list[int]] = {}
     for place, cell in enumerate(cells):
-        copies.setdefault(checks.get(cell.source.strip(), cell.name), []).append(place)
+        copies.setdefault(checks.get(cell.form, cell.name), []).append(place)
     chosen: dict[str, int] = {}
     for cell in chapter.cells:
         there = copies.get(cell.name, []) if cell.name else []
         if is_check(cell):
             there = [place for place in there if cells[place].kind == "code"]
-            exact = [place for place in there if cells[place].source.strip() == cell.source.strip()]
+            exact = [place for place in there if cells[place].form == cell.form]
             last = max(_binding(chapter, cells, cell.name.removeprefix("check-")), default=-1)
             below = [place for place in exact or there if place > last]
             there = below[:1] or (exact or there)[-1:]
@@ -148,7 +148,7 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
     taken = set(chosen.values())
     for name, (start, end) in _stretches(chapter, aligned(chapter, cells, chosen), len(cells)):
         words = [p for p in range(start + 1, end) if cells[p].kind == "markdown" and p not in taken]
-        words = [place for place in words if cells[place].source.strip() not in _given(chapter)]
+        words = [place for place in words if cells[place].form not in _given(chapter)]
         if name not in chosen and words:
             chosen[name] = next((place for place in words if not _is_blank(cells[place])), words[0])
             taken.add(chosen[name])
@@ -157,7 +157,7 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
 
 def _known_by(cell: Cell) -> str:
     heading = re.search(r"^#+ .+", cell.source, re.MULTILINE) if cell.kind == "markdown" else None
-    return heading[0] if heading else cell.source.strip()
+    return heading[0] if heading else cell.form
 
 
 def _stretches(chapter: Chapter, places: dict[int, int], count: int) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -189,7 +189,7 @@ def _binding(chapter: Chapter, cells: list[Cell], name: str) -> list[int]:
 
 
 def _given(chapter: Chapter) -> set[str]:
-    return {cell.source.strip() for cell in chapter.cells if not cell.name or is_check(cell)}
+    return {cell.form for cell in chapter.cells if not cell.name or is_check(cell)}
 
 
 def _is_blank(cell: Cell) -> bool:
@@ -198,4 +198,4 @@ def _is_blank(cell: Cell) -> bool:
 
 def _is_own(chapter: Chapter, cell: Cell) -> bool:
     """Say whether there is something of the student's in a cell."""
-    return not (_is_blank(cell) or is_check(cell) or cell.source.strip() in _given(chapter))
+    return not (_is_blank(cell) or is_check(cell) or cell.form in _given(chapter))

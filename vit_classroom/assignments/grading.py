@@ -17,6 +17,7 @@ from vit_classroom.assignments.notebooks import (
     Chapter,
     Task,
     brought_in,
+    form_of,
     needed,
     plain_python,
     statements_of,
@@ -266,8 +267,8 @@ def _judged(
 
 def _gone(chapter: Chapter, cells: list[Cell]) -> str:
     """Return what given cells that are gone import and define, as far as it is needed: it ran before."""
-    there = {cell.source.strip() for cell in cells}
-    gone = [brought_in(source) for source in chapter.given if source.strip() not in there]
+    there = {cell.form for cell in cells}
+    gone = [brought_in(source) for source in chapter.given if form_of(source) not in there]
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     kept = [one for source in gone for one in statements_of(plain_python(source)) if isinstance(one, kinds)]
     own = [plain_python(cell.source) for cell in cells if cell.kind == "code"]
@@ -280,10 +281,10 @@ def _plan(chapter: Chapter, cells: list[Cell]) -> list[tuple[int, str | None]]:
     Of a cell that checks an answer, that is what somebody wrote above the call, None, when it is judged,
     and what stands below.
     """
-    known = {cell.source.strip() for cell in chapter.cells if is_check(cell)}  # where one is doubled
-    known |= {source.strip() for source in chapter.given}
+    known = {cell.form for cell in chapter.cells if is_check(cell)}  # where one is doubled
+    known |= set(map(form_of, chapter.given))
     code = {place: cell for place, cell in enumerate(cells) if cell.kind == "code"}
-    given = [place for place, cell in code.items() if cell.source.strip() in known]
+    given = [place for place, cell in code.items() if cell.form in known]
     both = {place: own_code(cell) for place, cell in code.items() if place not in given}
     own = {place: plain_python("\n".join(filter(None, parts))) for place, parts in both.items()}
     answers = [task.answer for task in chapter.tasks if task.check]

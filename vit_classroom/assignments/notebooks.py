@@ -7,7 +7,7 @@ import re
 import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,11 @@ class Cell:
     def name(self) -> str:
         """Its name for nbgrader, "" if it has none."""
         return str(self.about.get("grade_id", ""))
+
+    @property
+    def form(self) -> str:
+        """What tells it from another: its text, and of code whatever a formatter leaves as it is."""
+        return form_of(self.source) if self.kind == "code" else self.source.strip()
 
 
 @dataclass(frozen=True)
@@ -299,6 +304,12 @@ def plain_python(source: str) -> str:
     measured = re.sub(r"^([^\S\n]*)%time[^\S\n]+", r"\1", source, flags=re.MULTILINE)
     for_ipython = r"^([^\S\n]*)(?:[%!?].*|[\w.]+\s*=\s*[%!].*|[\w.*()\[\]'\"]+\?{1,2}[^\S\n]*)$"
     return re.sub(for_ipython, r"\1pass", measured, flags=re.MULTILINE)
+
+
+@cache
+def form_of(source: str) -> str:
+    """Return a cell's code as it is whatever its layout and its comments; its text where it is not Python."""
+    return "\n".join(map(ast.unparse, statements_of(plain_python(source)))) or source.strip()
 
 
 def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:

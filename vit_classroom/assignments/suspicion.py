@@ -78,9 +78,9 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
         except (RecursionError, MemoryError):
             seen = {"cannot be read": False}
         found += [Suspicion(place, what, severe) for what, severe in seen.items()]
-    expected = {cell.name: cell.source.strip() for cell in chapter.cells if is_check(cell)}
+    expected = {cell.name: cell.form for cell in chapter.cells if is_check(cell)}
     for place, cell in enumerate(cells, start=1):
-        if cell.name in expected and (cell.assignment or cell.source.strip() != expected[cell.name]):
+        if cell.name in expected and (cell.assignment or cell.form != expected[cell.name]):
             state = "is gone" if cell.assignment else "was changed"
             found.append(Suspicion(place, f"the cell {cell.name} {state}"))
     return found

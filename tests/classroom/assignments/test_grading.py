@@ -1,5 +1,6 @@
 """Marks come from outside of the process in which a student's code runs."""
 
+import ast
 import dataclasses
 import os
 import re
@@ -15,9 +16,9 @@ from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.assignments import wire
-from vit_classroom.assignments.grading import grade
+from vit_classroom.assignments.grading import _plan, grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
-from vit_classroom.assignments.notebooks import Cell, chapter_names, read_chapter
+from vit_classroom.assignments.notebooks import Cell, chapter_names, form_of, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.variations import seeds_of
@@ -373,6 +374,22 @@ def test_a_changed_test_is_flagged_and_changes_nothing(two_answers, cells):
     marks = grade(two_answers, cells(**{"check-attention": "print('fine')"}))
     assert points(marks)["attention"] == 0
     assert any("check-attention was changed" in str(one) for one in marks.suspicions)
+
+
+def test_a_formatter_that_went_over_the_notebook_changes_nothing(two_answers, cells, answers):
+    """Other quotes and line breaks, comments gone: what was given is given all the same."""
+    whole = cells(**answers)
+    formatted = [
+        dataclasses.replace(cell, source=ast.unparse(ast.parse(cell.source))) if cell.kind == "code" else cell
+        for cell in whole
+    ]
+    given = {source.strip() for source in two_answers.given}
+    assert sum(cell.source.strip() not in given for cell in formatted if not cell.name) > 2
+    marks = grade(two_answers, formatted)
+    assert points(marks) == CHECKED
+    assert (marks.suspicions, marks.remarks) == ([], [])
+    parts = [[part for _, part in _plan(two_answers, each)] for each in (whole, formatted)]
+    assert [part and form_of(part) for part in parts[0]] == [part and form_of(part) for part in parts[1]]
 
 
 def test_each_year_and_each_answer_draws_other_inputs():
