@@ -93,18 +93,19 @@ def test_keys_change_the_size_and_a_patch_keeps_about_the_image(page, book):
 
 def test_bars_and_line_are_drawn_to_scale(page, book):
     cost = come_near(page, book, "cost")
-    for room, batch in ((16, 5), (80, 2)):
+    for room, batch in ((16, 5), (16, 7), (80, 2)):
         cost.whole.get_by_role("radio", name=f"{room} GiB").check()
         cost.slide("batch", batch)
         expect(cost.whole.locator("svg text")).to_have_text(f"{room} GiB")
         widths = "all => all.map((one) => +one.getAttribute('width'))"
         held, rest = cost.whole.locator("svg rect").evaluate_all(widths)
         told = re.findall(r"[\d.]+", cost.whole.locator(".vit-title").first.inner_text())
+        begins = "all => all.map((one) => +one.getAttribute('x'))"
+        first, second = cost.whole.locator("svg rect").evaluate_all(begins)
+        assert [first, second] == pytest.approx([1, 1 + held], abs=0.2)
         line = cost.whole.locator("svg path").get_attribute("d")
         edge = float(re.match(r"M([\d.]+) ", line)[1]) - 1
-        assert [held, rest, edge] == pytest.approx(
-            [edge / room * float(told[0]), edge / room * float(told[1]), edge], abs=1.5
-        )
+        assert [held, rest] == pytest.approx([edge / room * float(one) for one in told], abs=1.5)
         assert max(held + rest, edge) <= 338
         shares = cost.whole.locator(".vit-bars .value").all_inner_texts()
         assert sum(float(share.removesuffix(" %")) for share in shares) == pytest.approx(100, abs=1)

@@ -15,7 +15,7 @@ from vit_from_scratch.errors import InputError, reason, unknown_name
 
 CHAPTERS = Path(__file__).parent / "chapters"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-SET_UP = "#@title Set-up"
+SET_UP = re.compile(r"#\s*@title Set-up")
 """How the set-up cell of every notebook begins."""
 OPENING = re.compile(r"Worksheet\(\s*[\"'](\w+)[\"']")  # the line that says which chapter it is
 STUB = 'raise NotImplementedError("your turn")'
@@ -175,7 +175,7 @@ def earlier_answers(names: Iterable[str]) -> str:
 
 def brought_in(source: str) -> str:
     """Return the definitions that a cell `sheet.bring(...)` brings along; any other cell as it is."""
-    found = re.fullmatch(r"sheet\.bring\((.*)\)", source.strip())
+    found = re.fullmatch(r"sheet\.bring\((.*)\)", form_of(source))
     return earlier_answers(re.findall(r"'(\w+)'", found[1])) if found else source
 
 
@@ -260,10 +260,9 @@ def _printed(outputs: Any) -> str:
 
 def with_set_up(chapter: Chapter, cells: list[Cell]) -> list[Cell]:
     """Put the chapter's own set-up cell in place of a student's, with its budget or of another release."""
-    own = next(source for source in chapter.given if source.startswith(SET_UP))
+    (own,) = filter(SET_UP.match, chapter.given)
     return [
-        replace(cell, source=own) if cell.source.startswith(SET_UP) and not cell.about else cell
-        for cell in cells
+        replace(cell, source=own) if SET_UP.match(cell.source) and not cell.about else cell for cell in cells
     ]
 
 
@@ -309,7 +308,10 @@ def plain_python(source: str) -> str:
 @cache
 def form_of(source: str) -> str:
     """Return a cell's code as it is whatever its layout and its comments; its text where it is not Python."""
-    return "\n".join(map(ast.unparse, statements_of(plain_python(source)))) or source.strip()
+    try:
+        return "\n".join(map(ast.unparse, statements_of(plain_python(source)))) or source.strip()
+    except (AssertionError, *UNREADABLE):  # what Python reads, and cannot write again
+        return source.strip()
 
 
 def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:

@@ -44,16 +44,16 @@ export function cost({ size, P, side, batch, explicit, half, again }) {
 class Cost {
     constructor(place) {
         this.setting = { ...FIRST };
-        this.room = 16;
+        [this.room, this.wanted] = [16, FIRST.side];
         const change = (name) => (value) => { this.setting[name] = value; this.draw(); };
         const names = Object.keys(SIZES), { setting } = this;
         this.image = slider("image", { min: 4, max: 64, value: FIRST.side / FIRST.P, words: (n) => `${n * setting.P} pixels` }, (n) => {
-            setting.side = n * setting.P;
+            this.wanted = setting.side = n * setting.P;
             this.draw();
         });
         const patch = slider("patch", { max: PATCHES.length - 1, value: PATCHES.indexOf(FIRST.P), words: (i) => `${PATCHES[i]} pixels` }, (i) => {
-            const n = Math.max(4, Math.min(64, Math.round(setting.side / PATCHES[i])));
-            Object.assign(setting, { P: PATCHES[i], side: n * PATCHES[i] }); // about the same image
+            const n = Math.max(4, Math.min(64, Math.round(this.wanted / PATCHES[i]))); // about the same image
+            Object.assign(setting, { P: PATCHES[i], side: n * PATCHES[i] });
             this.image.set(n);
             this.draw();
         });
@@ -73,21 +73,23 @@ class Cost {
                 remedy("fused attention", "explicit", false), remedy("bfloat16", "half", true),
                 remedy("activation checkpointing", "again", true), room),
             element("div", { class: "vit-side" }, element("div", { class: "vit-lines" }, this.counts, this.memory), this.status,
-                title("Operations of a block"), this.work),
+                title("Operations of a block (dotted: at first)"), this.work,
+                element("p", { class: "vit-help" }, "Counted as in the figure above. A GPU keeps more with explicit attention in bfloat16, and needs some memory for itself.")),
         );
         this.draw();
     }
 
     draw() {
-        const now = cost(this.setting), { P, side, size } = this.setting, { room } = this;
+        const now = cost(this.setting), { P, side, size, batch } = this.setting, { room } = this;
         const { activations, weights, gradients, optimiser, copies } = now.memory;
         const [held, rest] = [activations, weights + gradients + optimiser + copies].map((bytes) => bytes / GIB);
         this.counts.textContent = `Activations ${held.toFixed(1)} GiB (blue), all else ${rest.toFixed(1)} GiB`;
         const scale = 338 / Math.max(1.15 * room, held + rest), along = (gib) => (gib * scale).toFixed(1); // from 1 to 339
         const bar = (from, much, fill) => shape("rect", { x: 1 + +along(from), y: 8, width: along(much), height: 30, fill });
         const edge = shape("path", { d: `M${1 + +along(room)} 2V58`, class: "axes", "stroke-width": 2, "stroke-dasharray": "4 3" });
-        const name = shape("text", { x: along(room) - 4, y: 54, "text-anchor": "end", "font-size": 13, fill: "currentColor" });
-        name.textContent = room * scale > 80 ? `${room} GiB` : "";
+        const left = room * scale > 80, at = left ? along(room) - 4 : +along(room) + 6;
+        const name = shape("text", { x: at, y: 54, "text-anchor": left ? "end" : "start", "font-size": 13, fill: "currentColor" });
+        name.textContent = `${room} GiB`;
         this.memory.replaceChildren(bar(0, held, "var(--vit-blue)"), bar(held, rest, "#7d8a96"), edge, name);
         this.memory.setAttribute("aria-label", `A bar of ${(held + rest).toFixed(1)} GiB, and a line at ${room}.`);
         const all = now.block.reduce((sum, some) => sum + some), before = cost(FIRST).block, first = before.reduce((sum, some) => sum + some);
@@ -96,7 +98,7 @@ class Cost {
         ));
         const short = (number, unit) => (number / unit).toFixed(number < 10 * unit ? 1 : 0);
         this.status.textContent = `ViT-${size}/${P} at ${side} pixels: ${short(now.parameters, 1e6)} million parameters, ${now.tokens.toLocaleString("en")} tokens, `
-            + `${short(now.forward, 1e9)} billion operations an image. A step of training keeps ${(held + rest).toFixed(1)} GiB: `
+            + `${short(now.forward, 1e9)} billion operations an image. A step with ${batch === 1 ? "one" : batch} of them keeps ${(held + rest).toFixed(1)} GiB: `
             + `${held + rest <= room ? "it fits" : "too much"}.`;
     }
 }

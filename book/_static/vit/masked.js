@@ -17,7 +17,7 @@ function meanColours(pixels, { image_size: side, patch_size: P, grid: [rows, col
     return means;
 }
 
-/** What a patch's visible neighbours would say, on the average; all visible patches where it has none, else grey. */
+/** The mean of a patch's visible neighbours; of all visible patches where it has none, else grey. */
 function guessed(patch, means, hidden, columns) {
     const [row, column] = [Math.floor(patch / columns), patch % columns];
     const near = (other) => Math.max(Math.abs(Math.floor(other / columns) - row), Math.abs((other % columns) - column)) === 1;
@@ -39,8 +39,11 @@ class Masked {
         const keys = "Arrow keys go from patch to patch, Enter hides one, or shows it again.";
         this.left = new PatchGrid({ ...about, label: `The photo, ${rows} by ${columns} patches. ${keys}` });
         this.right = new PatchGrid({ ...about, label: `The photo with colours in place of what is hidden. ${keys}` });
-        for (const { whole } of [this.left, this.right]) { // a stroke hides, or shows, as its first patch
-            for (const begins of ["pointerdown", "keydown"]) whole.addEventListener(begins, () => { this.hides = null; }, true);
+        for (const grid of [this.left, this.right]) { // a stroke hides, or shows, as its first patch
+            grid.whole.addEventListener("pointerdown", (event) => { [this.first, this.hides] = [grid.patchAt(event), null]; }, true);
+            for (const [kind, before] of [["keydown", true], ["click", false]]) {
+                grid.whole.addEventListener(kind, () => { this.first = this.hides = null; }, before);
+            }
         }
         const shows = choice("A hidden patch is painted", [
             ["model", "as the model says"], ["guess", "as the mean of its visible neighbours"], ["true", "as it truly is, on the average"],
@@ -61,25 +64,30 @@ class Masked {
             this.pixels = pixelsOf(square, model.config.image_size);
             this.means = meanColours(this.pixels, model.config);
             this.left.draw(square);
+            this.last = null;
             this.ask();
         }, (why) => { this.status.textContent = why; });
         place.replaceChildren(
             ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
             element("div", { class: "below" },
                 element("div", { class: "photos" }, element("span", {}, "Hide: "), ...buttons), shows, this.status,
-                element("p", { class: "vit-help" }, "Click, or draw over patches, to hide them or to show them again.")),
+                element("p", { class: "vit-help" }, "Click, or draw over patches, to hide them or to show them again. Each colour is the middle of one of "
+                    + `${model.classes.length}: ${LEVELS} levels of red, of green and of blue.`)),
         );
         this.hidden = new Set([...Array(N).keys()].filter(hiding["every second"]));
     }
 
+    /** Hide a patch, or show it again; the others of a stroke, until the click at its end, as its first. */
     chosen(patch) {
-        this.hides ??= !this.hidden.has(patch);
-        if (this.hides === this.hidden.has(patch)) return;
-        this.hide(this.hides ? [...this.hidden, patch] : [...this.hidden].filter((one) => one !== patch));
+        const first = this.first ?? patch, stroke = [first, patch];
+        this.hides ??= !this.hidden.has(first);
+        this.first = null;
+        const others = [...this.hidden].filter((one) => !stroke.includes(one));
+        this.hide(this.hides ? [...others, ...stroke] : others, patch);
     }
 
-    hide(patches) {
-        this.hidden = new Set(patches);
+    hide(patches, last = null) {
+        [this.hidden, this.last] = [new Set(patches), last];
         this.ask();
     }
 
@@ -87,6 +95,7 @@ class Masked {
     async ask() {
         if (!this.pixels) return;
         const { pixels, means, hidden, model: { classes } } = this, masked = [...hidden];
+        this.known = null;
         this.left.mark({ hidden: masked });
         this.place.setAttribute("aria-busy", "true");
         const answer = await this.model.forward(pixels, { masked, pool: "each" });
@@ -116,22 +125,18 @@ class Masked {
         return this.model.classes[number].match(/\d+/g);
     }
 
-    /** Say how many are right, or what is known of the patch under the pointer. */
+    /** Say what is known of the patch under the pointer, or of the last chosen, and how many are right. */
     say(patch) {
         if (!this.known) return;
-        const all = [...this.known.values()], it = this.known.get(patch), words = (number) => this.colour(number).join(" ");
+        const asked = patch ?? this.last; // the last that was hidden, or shown
+        const all = [...this.known.values()], it = this.known.get(asked), words = (number) => this.colour(number).join(" ");
         const right = (who) => all.filter((one) => one[who] === one.true).length;
-        if (it) {
-            this.status.textContent = `${placeOf(patch, this.columns)}, red green blue: the model says ${words(it.model)} `
-                + `(${percent(it.share)}), the neighbours ${words(it.guess)}; it is ${words(it.true)}.`;
-        } else if (patch !== null) {
-            this.status.textContent = `${placeOf(patch, this.columns)} is in plain view.`;
-        } else if (!all.length) {
-            this.status.textContent = "Nothing is hidden.";
-        } else {
-            this.status.textContent = `Of ${all.length} hidden patches, right among ${this.model.classes.length} colours: the model ${right("model")}, `
-                + `the mean of the neighbours ${right("guess")}.`;
-        }
+        const of = !it ? `${placeOf(asked, this.columns)} is in plain view. `
+            : `${placeOf(asked, this.columns)}, red green blue: the model says ${words(it.model)} (${percent(it.share)}), `
+                + `the neighbours ${words(it.guess)}; it is ${words(it.true)}. `;
+        this.status.textContent = (asked === null ? "" : of) + (all.length
+            ? `Of ${all.length} hidden patches, right among ${this.model.classes.length} colours: the model ${right("model")}, `
+                + `the mean of the neighbours ${right("guess")}.` : "Nothing is hidden.");
     }
 }
 

@@ -126,8 +126,9 @@ def test_code_in_the_cell_that_is_there_for_it_is_read(chapter, whole):
     cells = whole()
     place = place_of(cells, "ex-shift") - 1
     assert cells[place].source == "# Your code."
-    cells[place] = replace(cells[place], source="keys = 8 * torch.eye(6)")
-    assert states(chapter, cells) == {"ex-shift": [place], "ex-cost": [], "ex-explanation": []}
+    for source in ("keys = 8 * torch.eye(6)", "# Your code.\n# None: a shift of all scores changes nothing."):
+        cells[place] = replace(cells[place], source=source)
+        assert states(chapter, cells) == {"ex-shift": [place], "ex-cost": [], "ex-explanation": []}
 
 
 @pytest.mark.parametrize("above", ["check-streamed_attention", "ex-cost"])

@@ -224,6 +224,8 @@ echo = frame.f_locals["message"]["echo"]
 frame.f_globals["wire"].send(frame.f_locals["outgoing"], {}, [])"""
 ODD = {
     "far too deep": ("1", "q" + ".mT" * 450),
+    "far too deep above an answer": ("q" + ".mT" * 450, WRONG),
+    "what Python cannot write again": ("print(f\"{'\u00a0'.join('ab')}\")", WRONG),
     "half a character": ("1", "def attention(q, k, v):\n    raise ValueError('\\ud800\ud800')"),
     "a list for the judge": (WIRE.format("[1]"), WRONG),
     "a number for the judge": (WIRE.format("{'echo': echo, 'error': 5}"), WRONG),
@@ -241,6 +243,7 @@ def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
     folder = hand_in({"bob.ipynb": handed_in(add, attention=own)})
     for table in ("marks.csv", "marks.csv", "again.csv"):
         (record,) = grade_class(folder, tmp_path / table, limits=Limits(seconds=5))
+        assert "problem" not in record
         assert record["points"] <= 1
     assert (tmp_path / "marks_feedback" / "bob.html").exists()
 

@@ -18,7 +18,7 @@ from vit_classroom import checks
 from vit_classroom.assignments import wire
 from vit_classroom.assignments.grading import _plan, grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
-from vit_classroom.assignments.notebooks import Cell, chapter_names, form_of, read_chapter
+from vit_classroom.assignments.notebooks import Cell, brought_in, chapter_names, form_of, read_chapter
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.variations import seeds_of
@@ -390,6 +390,16 @@ def test_a_formatter_that_went_over_the_notebook_changes_nothing(two_answers, ce
     assert (marks.suspicions, marks.remarks) == ([], [])
     parts = [[part for _, part in _plan(two_answers, each)] for each in (whole, formatted)]
     assert [part and form_of(part) for part in parts[0]] == [part and form_of(part) for part in parts[1]]
+
+
+def test_what_earlier_chapters_bring_comes_whatever_the_layout():
+    """The cell `sheet.bring(...)`, as a formatter leaves it."""
+    cells = read_chapter("05_vision_transformer").cells
+    (given,) = [cell.source for cell in cells if cell.source.startswith("sheet.bring(")]
+    names = "".join(f'    "{name}",\n' for name in re.findall(r"'(\w+)'", given))
+    source = f"sheet.bring(\n{names})  # of chapters 1 to 4"
+    assert brought_in(source) == brought_in(given)
+    assert "class Encoder" in brought_in(source)
 
 
 def test_each_year_and_each_answer_draws_other_inputs():
