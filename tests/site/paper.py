@@ -10,10 +10,10 @@ MARGIN_MM, A4_MM = 15, 210
 FILLED = 0.5
 WIDER = """() => {
     const sheet = document.documentElement.clientWidth;
-    const found = [];
+    const found = []; // mjx-ext: a part of a brace, which MathJax repeats and clips
     for (const element of document.querySelectorAll("main *")) {
         const shown = element.checkVisibility({visibilityProperty: true});
-        if (!shown || element.closest("mjx-assistive-mml, svg *")) continue;
+        if (!shown || element.closest("mjx-assistive-mml, mjx-ext, svg *")) continue;
         const box = element.getBoundingClientRect();
         const hidden = getComputedStyle(element).overflowX !== "visible" &&
             element.clientWidth > 2 && element.scrollWidth > element.clientWidth + 1;

@@ -88,7 +88,7 @@ def test_keys_change_the_size_and_a_patch_keeps_about_the_image(page, book):
     assert cost.said().startswith("ViT-H/14 at 378 pixels: ")
     assert cost.whole.get_by_role("slider", name="image").get_attribute("aria-valuetext") == "378 pixels"
     patch.press("Home")
-    assert cost.said().startswith("ViT-H/8 at 376 pixels: ")
+    assert cost.said().startswith("ViT-H/8 at 384 pixels: "), "the image that was chosen"
 
 
 def test_bars_and_line_are_drawn_to_scale(page, book):
