@@ -193,6 +193,6 @@ def test_it_gives_no_name_that_a_chapter_uses(cell):
 
 
 def test_it_can_be_read_on_one_screen_and_a_grader_knows_its_beginning(cell):
-    assert cell.startswith(SET_UP)
+    assert SET_UP.match(cell)
     assert len(cell.splitlines()) <= 72
     assert max(map(len, cell.splitlines())) <= 110

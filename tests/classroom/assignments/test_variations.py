@@ -133,7 +133,7 @@ def test_it_earns_its_points_in_a_notebook_and_the_books_answer_none(name, seed)
     sources = [without_marks(brought_in(cell.source)) * (cell.kind == "code") for cell in chapter.cells]
     asked = [task.answer, as_the_book_has_it(chapter, one)]
     used = [
-        part or task.name in source or source.startswith(SET_UP)
+        part or task.name in source or SET_UP.match(source)
         for part, source in zip(needed(sources, asked), sources, strict=True)
     ]
     cells = [cell for cell, keep in zip(chapter.cells, used, strict=True) if keep]
