@@ -56,7 +56,10 @@ def test_a_lead_that_closes_is_the_difference_of_two_leads_paired_by_seed():
 
 OTHERS = [
     {"result": "transfer_adamw", "task": "500 photos", "row": "from scratch"},
-    {"result": "scratch_regularised", "row": "mixed photos and dropout"},  # a study without tasks
+    {
+        "result": "scratch_regularised",
+        "row": "mixed photos and dropout, four times as long",
+    },  # a study without tasks
 ]
 
 
