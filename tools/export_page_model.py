@@ -138,13 +138,18 @@ def unpacked(content: bytes) -> tuple[VisionTransformer, dict[str, Any]]:
     return model, header
 
 
-def colours_right(model: VisionTransformer, data_dir: str | None) -> dict[str, Any]:
-    """Return how many corrupted patches of the held-out photos a model of masked patches names right."""
-    data = open_dataset(load_recipe(MASKED).data, data_dir)
+def task_of(model: VisionTransformer) -> MaskedPatchPrediction:
+    """Return the task that a page's model of masked patches comes from, with the weights of the page."""
     task = MaskedPatchPrediction(copy.deepcopy(model)).eval()
     task.head.load_state_dict(model.head.state_dict())
     task.mask_token.data = model.get_buffer("tokens.mask")
-    found = answers(task, data)
+    return task
+
+
+def colours_right(model: VisionTransformer, data_dir: str | None) -> dict[str, Any]:
+    """Return how many corrupted patches of the held-out photos a model of masked patches names right."""
+    data = open_dataset(load_recipe(MASKED).data, data_dir)
+    found = answers(task_of(model), data)
     right = (found["model"] == found["target"]).double().mean().item()
     return {"accuracy": right, "patches": len(found["target"]), "images": data.size_of("validation")}
 

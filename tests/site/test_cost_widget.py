@@ -25,14 +25,14 @@ def settings():
     """Forty settings, with and without each remedy, and the first."""
     chance = random.Random(0)
     ways = itertools.cycle(itertools.product((False, True), repeat=3))
-    for _, (explicit, half, again) in zip(range(40), ways, strict=False):
+    for _, (fused, half, again) in zip(range(40), ways, strict=False):
         patch = chance.choice((8, 14, 16, 32))
         yield {
             "size": chance.choice(("Ti", "S", "B", "L", "H")),
             "P": patch,
             "side": patch * chance.randint(4, 64),
             "batch": 2 ** chance.randint(0, 10),
-            "explicit": explicit,
+            "fused": fused,
             "half": half,
             "again": again,
         }
@@ -44,7 +44,7 @@ def test_every_number_is_the_packages(page, book):
     for setting, found in zip(asked, page.evaluate(ASK, asked), strict=True):
         config = variant_config(f"{setting['size']}/{setting['P']}", image_size=setting["side"])
         attention, precision = (
-            ("fused", "explicit")[setting["explicit"]],
+            ("explicit", "fused")[setting["fused"]],
             ("float32", "bfloat16")[setting["half"]],
         )
         memory = training_memory(config, setting["batch"], precision, attention, setting["again"])

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from export_page_model import FOLDER, MASKED, PAGES, VERSION, main, packed, page_model, unpacked
+from export_page_model import FOLDER, MASKED, PAGES, VERSION, main, packed, page_model, task_of, unpacked
 from serve import served
 from sklearn.datasets import load_digits
 from torch.nn import functional as F
@@ -21,8 +21,8 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.examples import PHOTOS, photo
 from vit_from_scratch.files import sha256
 from vit_from_scratch.model.patches import patchify, unpatchify
-from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training.masked_patches import Corruption
+from vit_lab import load_result
 from vit_lab.runs.trained_models import TrainedModel, open_model
 
 pytestmark = pytest.mark.site
@@ -164,6 +164,13 @@ def test_a_byte_a_weight_costs_at_most_three_tenths_of_a_point(name):
     images = 5_000 if name == MASKED else 10_000
     assert told["page"]["images"] == told["full_precision"]["images"] == images
     assert told["full_precision"]["accuracy"] - told["page"]["accuracy"] <= 0.003
+
+
+def test_the_model_of_masked_patches_is_the_one_that_the_book_has_measured():
+    told = json.loads((FOLDER / f"{MASKED}.json").read_text("utf-8"))
+    measured = load_result("masked_tiny_imagenet")["colours"]
+    assert told["full_precision"]["patches"] == measured["patches"]
+    assert told["full_precision"]["accuracy"] == pytest.approx(measured["accuracy"]["model"][0], abs=1e-4)
 
 
 def test_each_weight_is_within_half_a_step_of_its_own(model):
@@ -310,14 +317,7 @@ def test_the_mean_of_the_patches_can_answer(live, model):
 @torch.no_grad()
 def test_each_patch_answers_with_mask_tokens_as_in_pre_training(live):
     """The page's weights, a byte each, in the package's task."""
-    model = page_model(MASKED).model
-    model.load_state_dict(unpacked((FOLDER / f"{MASKED}.bin").read_bytes())[0].state_dict())
-    task = load_self_supervised(MASKED)
-    own = model.state_dict()
-    task.vit.load_state_dict(
-        {k: v for k, v in own.items() if not k.startswith(("head.", "tokens.mask"))}, strict=False
-    )
-    task.head.load_state_dict(model.head.state_dict())
+    task = task_of(unpacked((FOLDER / f"{MASKED}.bin").read_bytes())[0])
     hidden = torch.randperm(64, generator=torch.Generator().manual_seed(2))[:40]
     masked = torch.zeros(1, 64, dtype=torch.bool).index_fill_(1, hidden, True)
     for pixels in some_photos(3):

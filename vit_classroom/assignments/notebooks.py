@@ -7,7 +7,7 @@ import re
 import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -305,7 +305,7 @@ def plain_python(source: str) -> str:
     return re.sub(for_ipython, r"\1pass", measured, flags=re.MULTILINE)
 
 
-@cache
+@lru_cache(maxsize=1000)
 def form_of(source: str) -> str:
     """Return a cell's code as it is whatever its layout and its comments; its text where it is not Python."""
     try:

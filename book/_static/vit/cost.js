@@ -12,16 +12,16 @@ const SIZES = { // Table 1 of the paper, and two smaller ones
     H: { depth: 32, D: 1280, M: 5120, heads: 16 },
 };
 const PATCHES = [8, 14, 16, 32], GIB = 2 ** 30, K = 1000; // classes
-const FIRST = { size: "L", P: 16, side: 384, batch: 32, explicit: true, half: false, again: false };
+const FIRST = { size: "L", P: 16, side: 384, batch: 32, fused: false, half: false, again: false };
 
 /**
  * What a step of training a ViT costs, as the chapter counts it.
- * @param {{size: string, P: number, side: number, batch: number, explicit: boolean, half: boolean, again: boolean}} setting
- *     explicit attention or a fused kernel, bfloat16 or float32, with activation checkpointing or without
+ * @param {{size: string, P: number, side: number, batch: number, fused: boolean, half: boolean, again: boolean}} setting
+ *     fused attention or explicit, bfloat16 or float32, with activation checkpointing or without
  * @returns {object} tokens, parameters, the operations of a block for an image (projections, pairs, MLP) and of an
  *     image's forward pass, and the bytes of a step: { activations, weights, gradients, optimiser, copies }
  */
-export function cost({ size, P, side, batch, explicit, half, again }) {
+export function cost({ size, P, side, batch, fused, half, again }) {
     const { depth, D, M, heads } = SIZES[size], N = (side / P) ** 2, T = N + 1, values = 3 * P * P;
     const matrices = depth * (4 * D * D + 2 * D * M) + D * K; // all but the patch embedding
     const vectors = depth * (4 * D + M + D + 4 * D) + 2 * D + K + D + D + T * D; // biases, norms, class token, positions
@@ -29,8 +29,8 @@ export function cost({ size, P, side, batch, explicit, half, again }) {
     const block = [8 * T * D * D, 4 * T * T * D, 4 * T * D * M];
     const forward = 2 * N * values * D + depth * (block[0] + block[1] + block[2]) + 2 * D * K;
     // What the backward pass needs of the forward pass, in bytes an image.
-    const bytes = half ? 2 : 4, statistics = 4 * T + (explicit ? 0 : heads * T);
-    const inBlock = bytes * (T * (8 * D + 2 * M) + (explicit ? heads * T * T : 0)) + 4 * statistics;
+    const bytes = half ? 2 : 4, statistics = 4 * T + (fused ? heads * T : 0);
+    const inBlock = bytes * (T * (8 * D + 2 * M) + (fused ? 0 : heads * T * T)) + 4 * statistics;
     const end = bytes * 2 * T * D + 8 * T + 4 * K + 8, edge = bytes * T * D;
     const blocks = again ? (depth - 1) * edge + Math.max(inBlock, edge + end) : depth * inBlock + end;
     const memory = {
@@ -45,8 +45,8 @@ class Cost {
     constructor(place) {
         this.setting = { ...FIRST };
         [this.room, this.wanted] = [16, FIRST.side];
-        const change = (name) => (value) => { this.setting[name] = value; this.draw(); };
         const names = Object.keys(SIZES), { setting } = this;
+        const change = (name, value) => { setting[name] = value; this.draw(); };
         this.image = slider("image", { min: 4, max: 64, value: FIRST.side / FIRST.P, words: (n) => `${n * setting.P} pixels` }, (n) => {
             this.wanted = setting.side = n * setting.P;
             this.draw();
@@ -57,23 +57,21 @@ class Cost {
             this.image.set(n);
             this.draw();
         });
-        const remedy = (label, name, on) => toggle(label, (checked) => change(name)(checked === on));
+        const remedy = (label, name) => toggle(label, (on) => change(name, on));
         const room = choice("On a GPU with", [16, 24, 80].map((size) => [size, `${size} GiB`]), (gib) => { this.room = gib; this.draw(); });
         room.set(this.room);
         this.memory = shape("svg", { viewBox: "0 0 340 60", role: "img" });
         this.counts = element("p", { class: "vit-title" });
         this.work = bars("Operations of a block");
         this.status = element("p", { class: "vit-status", role: "status" });
-        const title = (text) => element("p", { class: "vit-title" }, text);
         place.replaceChildren(
             element("div", {},
-                slider("size", { max: names.length - 1, value: names.indexOf(FIRST.size), words: (i) => `ViT-${names[i]}` }, (i) => change("size")(names[i])),
+                slider("size", { max: names.length - 1, value: names.indexOf(FIRST.size), words: (i) => `ViT-${names[i]}` }, (i) => change("size", names[i])),
                 patch, this.image,
-                slider("batch", { max: 10, value: Math.log2(FIRST.batch), words: (n) => `${2 ** n} images` }, (n) => change("batch")(2 ** n)),
-                remedy("fused attention", "explicit", false), remedy("bfloat16", "half", true),
-                remedy("activation checkpointing", "again", true), room),
+                slider("batch", { max: 10, value: Math.log2(FIRST.batch), words: (n) => `${2 ** n} images` }, (n) => change("batch", 2 ** n)),
+                remedy("fused attention", "fused"), remedy("bfloat16", "half"), remedy("activation checkpointing", "again"), room),
             element("div", { class: "vit-side" }, element("div", { class: "vit-lines" }, this.counts, this.memory), this.status,
-                title("Operations of a block (dotted: at first)"), this.work,
+                element("p", { class: "vit-title" }, "Operations of a block (dotted: at first)"), this.work,
                 element("p", { class: "vit-help" }, "Counted as in the figure above. A GPU keeps more with explicit attention in bfloat16, and needs some memory for itself.")),
         );
         this.draw();

@@ -7,13 +7,15 @@ import { PatchGrid, choice, element, percent, picker, placeOf, whenNear } from "
 
 const LEVELS = 8, BIN = 256 / LEVELS; // 3 bits a channel
 
+/** The patch in which the i-th number of an image (side side 3) lies. */
+const patchOf = (i, { image_size: side, patch_size: P, grid: [, columns] }) => (
+    Math.floor(i / 3 / side / P) * columns + Math.floor((Math.floor(i / 3) % side) / P)
+);
+
 /** The mean colours of patches (N, 3), from 0 to 255, of an image (side side 3) from 0 to 1. */
-function meanColours(pixels, { image_size: side, patch_size: P, grid: [rows, columns] }) {
-    const means = Array.from({ length: rows * columns }, () => [0, 0, 0]);
-    pixels.forEach((value, i) => {
-        const [row, column] = [Math.floor(i / 3 / side), Math.floor(i / 3) % side];
-        means[Math.floor(row / P) * columns + Math.floor(column / P)][i % 3] += (255 * value) / P ** 2;
-    });
+function meanColours(pixels, config) {
+    const means = Array.from({ length: config.num_patches }, () => [0, 0, 0]);
+    pixels.forEach((value, i) => { means[patchOf(i, config)][i % 3] += (255 * value) / config.patch_size ** 2; });
     return means;
 }
 
@@ -32,7 +34,7 @@ const numberOf = (mean) => mean.reduce((sum, value) => LEVELS * sum + Math.min(L
 class Masked {
     constructor(place, model) {
         const { config: { grid: [rows, columns], num_patches: N } } = model;
-        Object.assign(this, { place, model, N, columns, hidden: new Set(), shows: "model" });
+        Object.assign(this, { place, model, N, columns, shows: "model" });
         const about = {
             rows, columns, drag: "pointer", choose: (patch) => this.chosen(patch), hover: (patch) => this.say(patch),
         };
@@ -112,11 +114,11 @@ class Masked {
 
     draw() {
         if (!this.known) return;
-        const { pixels, known, columns, shows, model: { config: { image_size: side, patch_size: P } } } = this;
+        const { pixels, known, shows, model: { config } } = this;
         this.right.draw(pixels.map((value, i) => {
-            const patch = Math.floor(i / 3 / side / P) * columns + Math.floor((Math.floor(i / 3) % side) / P);
-            return known.has(patch) ? this.colour(known.get(patch)[shows])[i % 3] / 255 : value;
-        }), side);
+            const it = known.get(patchOf(i, config));
+            return it ? this.colour(it[shows])[i % 3] / 255 : value;
+        }), config.image_size);
         this.say(null);
     }
 
