@@ -8,7 +8,7 @@ import torch
 from looks import STILL, axe, find, invisible_focus, listening, switch_theme
 from paper import cut_on_paper, prepare
 from playwright.sync_api import expect
-from widgets import FOLDER, PAGES, PHONE, SOON, WITH_A_MODEL, come_near
+from widgets import FOLDER, MODULES, PAGES, PHONE, SOON, WITH_A_MODEL, come_near
 
 from vit_from_scratch import ViTConfig
 from vit_from_scratch.data import load_dataset
@@ -85,7 +85,7 @@ def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["patches", "wirings", "cost"])
+@pytest.mark.parametrize("name", ["patches", "wirings", "cost", "guess-photos"])
 def test_some_need_no_model(name, page, book):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -102,9 +102,9 @@ def test_a_model_that_does_not_come_leaves_the_figure(name, page, book):
     assert page.locator(f"#vit-{name} [role=img]").is_visible()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_its_own_code_is_light(name):
-    assert (FOLDER / f"{name}.js").stat().st_size < 8_000
+@pytest.mark.parametrize("module", sorted({*MODULES.values()}))
+def test_its_own_code_is_light(module):
+    assert (FOLDER / f"{module}.js").stat().st_size < 8_000
 
 
 # ---- Chapter 1: patches of any size

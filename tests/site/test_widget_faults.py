@@ -7,10 +7,11 @@ import pytest
 import test_chapter_widgets as chapters
 import test_cost_widget as costs
 import test_digit as digits
+import test_guess as guesses
 import test_masked as masked
 import test_part_3_widgets as part_3
 import test_playground as playground
-from widgets import FOLDER, PAGES, come_near
+from widgets import FOLDER, MODULES, come_near
 
 from vit_from_scratch.data.photos import load_photo
 from vit_lab.runs.trained_models import open_model
@@ -33,6 +34,8 @@ FAULTS = [
     ("run", "shares.indexOf(Math.max", "shares.indexOf(Math.min",
      chapters.test_each_epoch_is_told_as_it_was_kept),
     ("masked", "column)) === 1", "column)) <= 2", masked.test_colours_and_neighbours_are_the_packages),
+    ("guess", "mean(off).toFixed(1)", "Math.max(...off).toFixed(1)",
+     guesses.test_a_curve_is_drawn_and_told_how_far_it_is_off),
     ("cost", "depth * inBlock + end", "depth * inBlock", costs.test_every_number_is_the_packages),
     ("explorer", "if (!many) this.before", "this.before",
      part_3.test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer),
@@ -73,7 +76,7 @@ def given(test, page, book):
 
 
 def test_every_widget_has_a_fault():
-    assert {*PAGES, "digit", "photo"} <= {module for module, *_ in FAULTS}
+    assert {*MODULES.values(), "digit", "photo"} <= {module for module, *_ in FAULTS}
 
 
 @pytest.mark.parametrize(("module", "what", "instead", "test"), FAULTS, ids=[fault[0] for fault in FAULTS])

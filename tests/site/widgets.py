@@ -15,6 +15,9 @@ PAGES = {
     "wirings": "notebooks/04_encoder.html",
     "answers": "notebooks/05_vision_transformer.html",
     "run": "notebooks/08_first_training_run.html",
+    "guess-photos": "notebooks/09_small_data.html",
+    "guess-sizes": "notebooks/10_fine_tuning.html",
+    "guess-patches": "notebooks/17_ablations.html",
     "cost": "notebooks/12_scaling.html",
     "masked": "notebooks/11_masked_patches.html",
     "explorer": "notebooks/13_attention_maps.html",
@@ -22,7 +25,9 @@ PAGES = {
     "similarity": "notebooks/15_position_similarity.html",
     "filters": "notebooks/16_embedding_filters.html",
 }
-WITH_A_MODEL = [name for name in PAGES if name not in ("patches", "waves", "wirings", "run", "cost")]
+MODULES = {name: name.partition("-")[0] for name in PAGES}
+WITHOUT_A_MODEL = ("patches", "waves", "wirings", "run", "cost", "guess")
+WITH_A_MODEL = [name for name in PAGES if MODULES[name] not in WITHOUT_A_MODEL]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}
 

@@ -1,5 +1,7 @@
 """{widget} NAME: something to touch, made by book/_static/vit/NAME.js of what book/widgets/NAME.html holds.
 
+Several widgets may share a module: guess-photos is made by guess.js.
+
 The first paragraph of its text stands before the widget and says what to try, the rest after it. Notebooks,
 which run no scripts of the book, have the still figure and a link in its place.
 """
@@ -16,7 +18,7 @@ LOADER = """<script type="module">
 new IntersectionObserver((entries, near) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
     near.disconnect();
-    import("STATIC/NAME.js").catch((error) => {
+    import("STATIC/MODULE.js").catch((error) => {
         document.querySelector(".vit-NAME figcaption").textContent = location.protocol === "file:"
             ? "To touch this, serve the book: make serve." : "This cannot be fetched; load the page again.";
         if (location.protocol !== "file:") throw error;
@@ -41,7 +43,9 @@ class Widget(SphinxDirective):
         static = f"{'../' * self.env.docname.count('/')}_static/vit"
         html = path.read_text(encoding="utf-8").replace("STATIC", static)
         styles = f'<link rel="stylesheet" href="{static}/widgets.css">\n'
-        script = LOADER.replace("NAME", name).replace("STATIC", static)
+        script = (
+            LOADER.replace("NAME", name).replace("MODULE", name.partition("-")[0]).replace("STATIC", static)
+        )
         text = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, text)
         widget = nodes.raw("", f"{styles}{html}{script}", format="html")
