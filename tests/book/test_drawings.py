@@ -190,7 +190,7 @@ def test_notebooks_hold_each_widgets_picture_and_say_where_it_is_live(folder):
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         shown = re.findall(
             r"\*\*Try it\.\*\* .+\n\n!\[([^]]+)\]\(data:image/png;base64,([^)]+)\)\n\n\*(.+) It is "
-            rf"live in the book: \[.+\]\(https://.+/{chapter.stem}\.html#vit-(\w+)\)\.\*\n\n<details>\n"
+            rf"live in the book: \[.+\]\(https://.+/{chapter.stem}\.html#vit-([\w-]+)\)\.\*\n\n<details>\n"
             r"<summary>What to notice<",
             text,
         )
