@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from playwright.sync_api import expect
 from project_facts import ROOT
-from widgets import come_near, swipe
+from widgets import SOON, come_near, swipe
 
 from vit_lab import load_result
 
@@ -227,9 +227,12 @@ def test_a_finger_draws_and_after_that_scrolls(phone, book):
     assert len(drawn(widget, "yours")) == 4
     assert 85 <= max(values(widget)) <= 95
     widget.whole.get_by_role("button", name="Show what came out").tap()
+    expect(widget.whole.locator("svg")).to_have_css("touch-action", "auto")
+    places = [at(widget, 0.5, value, told) for value in (10, 90)]
     before = phone.evaluate("scrollY")
-    swipe(phone, *[at(widget, 0.5, value, told) for value in (10, 90)])
-    assert phone.evaluate("scrollY") != before
+    phone.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    swipe(phone, *places)
+    phone.wait_for_function("(before) => scrollY !== before", arg=before, timeout=SOON)
 
 
 def test_on_paper_there_is_nothing_to_press(page, book):

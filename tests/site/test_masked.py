@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from widgets import FOLDER, SOON, come_near, swipe
 
 from vit_from_scratch.data.photos import load_photo
-from vit_from_scratch.training.masked_patches import colour_numbers, mean_colours, target_colours
+from vit_from_scratch.training.masked_patches import BIN, colour_numbers, mean_colours, target_colours
 
 pytestmark = pytest.mark.site
 
@@ -88,8 +88,9 @@ def test_colours_and_neighbours_are_the_packages(page, book):
         )
         for choice, some in zip(shown, numbers, strict=True):
             widget.whole.get_by_role("radio", name=choice).check()
-            same = (painted(widget)[places] == target_colours(some)).all(dim=1)
-            assert same.sum() >= 31
+            apart = (painted(widget)[places] - target_colours(some)).abs().amax(dim=1)
+            assert (apart == 0).sum() >= 28, "a browser's pixels are not quite the package's"
+            assert choice == shown[0] or apart.max() <= BIN, "a mean at an edge falls into the next bin"
         widget.whole.get_by_role("radio", name=shown[0]).check()
 
 

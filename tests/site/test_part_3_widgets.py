@@ -187,6 +187,8 @@ def test_keys_hide_a_patch_and_no_other_that_they_pass(page, book):
     explorer = come_near(page, book, "explorer")
     answer = explorer.whole.get_by_text("The model says")
     explorer.whole.get_by_role("radio", name="asks from there").press("ArrowDown")
+    said = [grid.get_attribute("aria-label") for grid in explorer.grids.all()]
+    assert all(words.endswith("Enter hides it, or shows it again.") for words in said)
     explorer.grids.nth(0).focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
@@ -195,6 +197,9 @@ def test_keys_hide_a_patch_and_no_other_that_they_pass(page, book):
     expect(answer).to_contain_text("With one patch hidden, espresso went from ", timeout=SOON)
     page.keyboard.press("Enter")
     expect(answer).not_to_contain_text("hidden", timeout=SOON)
+    explorer.whole.get_by_role("radio", name="hides it").press("ArrowUp")
+    said = [grid.get_attribute("aria-label") for grid in explorer.grids.all()]
+    assert said[0].endswith("choose the patch that asks.") and said[1].endswith("Enter asks from there.")
 
 
 def likeness(explorer, asks=((1, 1), (3, 3), (4, 7), (6, 2), (7, 5), (8, 8))):

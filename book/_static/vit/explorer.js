@@ -7,6 +7,10 @@ import { rollout } from "./looking.js";
 import { choice, element, likeliest, percent, whenNear } from "./parts.js";
 
 const HIDES = "A click hides a patch, or shows it again. With keys: the arrows read a share, Enter hides.";
+const KEYS = [ // as the labels of the two pictures say it, of asking and of hiding
+    ["choose the patch that asks", "choose a patch, Enter hides it, or shows it again"],
+    ["Enter asks from there", "Enter hides it, or shows it again"],
+];
 
 class Explorer extends Heads {
     build() {
@@ -25,6 +29,10 @@ class Explorer extends Heads {
             this.hides = value === "hide";
             this.left.drag = !this.hides; // else the arrow keys would hide each patch that they come to
             this.help.textContent = this.hides ? HIDES : ASKS;
+            [this.left, this.right].forEach(({ whole }, i) => {
+                const [asks, hides] = KEYS[i];
+                whole.ariaLabel = whole.ariaLabel.replace(...(this.hides ? [asks, hides] : [hides, asks]));
+            });
             super.point(null);
         });
         does.set("ask");

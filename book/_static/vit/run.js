@@ -14,7 +14,7 @@ function lines(title, series, top) {
     const parts = names.map((name, n) => [series[name], shape("polyline", { class: `line-${n}` }), shape("circle", { r: 5, class: `line-${n}` })]);
     svg.append(shape("path", { d: `M8 8V${HIGH - 8}H${WIDE - 8}`, class: "axes" }), ...parts.flatMap(([, line, dot]) => [line, dot]));
     const legend = names.map((name, n) => element("span", { class: `key line-${n}` }, name));
-    const whole = element("div", { class: "vit-lines" }, element("p", { class: "vit-title" }, title, ...legend), svg);
+    const whole = element("div", { class: "vit-lines" }, element("p", { class: "vit-title" }, title, ...legend.flatMap((one) => [" ", one])), svg);
     whole.show = (epoch) => parts.forEach(([values, line, dot]) => {
         const points = values.slice(0, epoch + 1).map(place);
         line.setAttribute("points", points.map((point) => point.join(",")).join(" "));
