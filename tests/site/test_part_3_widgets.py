@@ -199,7 +199,8 @@ def test_keys_hide_a_patch_and_no_other_that_they_pass(page, book):
     expect(answer).not_to_contain_text("hidden", timeout=SOON)
     explorer.whole.get_by_role("radio", name="hides it").press("ArrowUp")
     said = [grid.get_attribute("aria-label") for grid in explorer.grids.all()]
-    assert said[0].endswith("choose the patch that asks.") and said[1].endswith("Enter asks from there.")
+    assert said[0].endswith("choose the patch that asks.")
+    assert said[1].endswith("Enter asks from there.")
 
 
 def likeness(explorer, asks=((1, 1), (3, 3), (4, 7), (6, 2), (7, 5), (8, 8))):
