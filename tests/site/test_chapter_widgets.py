@@ -56,7 +56,7 @@ def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
     expect(said).to_be_visible()
     assert caption.startswith(said.inner_text().removeprefix("At first: "))
     assert "JavaScript" not in said.inner_text()
-    assert widget.whole.locator("canvas, .vit-lines svg").first.is_visible()
+    assert widget.whole.locator("canvas, .vit-lines svg, .vit-parts").first.is_visible()
     assert widget.whole.locator(".vit-status").is_visible()
     assert not widget.whole.locator(".vit-help").is_visible()
     assert cut_on_paper(page) == []

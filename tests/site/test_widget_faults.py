@@ -8,6 +8,7 @@ import test_chapter_widgets as chapters
 import test_cost_widget as costs
 import test_digit as digits
 import test_guess as guesses
+import test_hunt as hunts
 import test_masked as masked
 import test_part_3_widgets as part_3
 import test_playground as playground
@@ -36,6 +37,7 @@ FAULTS = [
     ("masked", "column)) === 1", "column)) <= 2", masked.test_colours_and_neighbours_are_the_packages),
     ("guess", "(at - was) * (at - x) <= 0", "i === nearest",
      guesses.test_each_dot_lies_where_the_stroke_went_over_it),
+    ("hunt", "!by !== !is", "!by === !is", hunts.test_what_speaks_against_a_suspect_is_said),
     ("cost", "depth * inBlock + end", "depth * inBlock", costs.test_every_number_is_the_packages),
     ("explorer", "if (!many) this.before", "this.before",
      part_3.test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer),
@@ -70,8 +72,10 @@ def given(test, page, book):
         "back": lambda: False,
         "place": lambda: 1,
         "waves": lambda: 12,
+        "bugs": hunts.planted,
         **{
-            name: lambda name=name: come_near(page, book, name) for name in ("reach", "similarity", "filters")
+            name: lambda name=name: come_near(page, book, name)
+            for name in ("hunt", "reach", "similarity", "filters")
         },
     }
     return {name: whatever[name]() for name in signature(test).parameters}
