@@ -17,7 +17,7 @@ from vit_from_scratch.inspection.inputs import attention_layers
 FOLDER = Path(__file__).parent
 LEVELS = 7
 """A weight is kept as a share of the largest of its row, in sevenths: more would make pages heavy."""
-DARKEST = 0.85
+DARKEST = 0.66
 ENDINGS = ("css", "js", "html")
 PAGE_HEAD = """<!DOCTYPE html>
 <html lang="en">

@@ -35,7 +35,7 @@ def test_it_holds_every_row_as_shares_of_its_largest_weight(looked):
     photo, attentions = looked
     text, weights = explorer_page(photo, attentions, (2, 3)), torch.cat(attentions)  # (L, h, T, T)
     special = weights.shape[-1] - 6
-    assert json.loads(attribute(text, "shape")) == [3, 2, 2, 3, special, 7, 0.85]
+    assert json.loads(attribute(text, "shape")) == [3, 2, 2, 3, special, 7, 0.66]
     packed = np.frombuffer(base64.b64decode(attribute(text, "maps")), dtype=np.uint8)
     levels = np.stack([packed % 16, packed // 16], axis=1).ravel()
     among_patches = weights[..., special:]
@@ -51,7 +51,7 @@ def test_without_scripts_it_shows_a_map_of_the_last_layer_on_the_photo(looked):
     text, weights = explorer_page(photo, attentions, (2, 3)), attentions[-1][0, 0]
     row = weights[0, 1:] if len(weights) == 7 else weights[4]
     dark = [float(value) for value in re.findall(r'<i style="opacity:([\d.]+)">', text)]
-    assert dark == pytest.approx((0.85 * (1 - row / row.max())).tolist(), abs=0.85 / 7 + 0.006)
+    assert dark == pytest.approx((0.66 * (1 - row / row.max())).tolist(), abs=0.66 / 7 + 0.006)
     assert "Layer 3, head 1: where" in text
     png = re.search(r'data:image/png;base64,([^"]*)', text)[1]
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(png))))

@@ -15,7 +15,7 @@ BOOK = "the book"
 
 
 class Measure(NamedTuple):
-    """How answers of one kind are held against each other: by the runs of words, or signs, that they share.
+    """How answers of one kind are compared: by the runs of words, or signs, that they share.
 
     A `run` is so many words in a row. Two answers are alike from this `share` on, of runs in both among those
     in either, if each has the `least` number of runs.

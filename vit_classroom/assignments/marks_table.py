@@ -190,7 +190,7 @@ def number_of(text: str) -> float | None:
     """Return the number that a text is, with a point or a comma; None if it is none."""
     with contextlib.suppress(ValueError):
         number = float(text.replace(",", "."))
-        return number if math.isfinite(number) else None
+        return number if math.isfinite(number) and "_" not in text else None
     return None
 
 

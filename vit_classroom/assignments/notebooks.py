@@ -152,7 +152,7 @@ def read_chapter(name: str) -> Chapter:
         InputError: there is none.
     """
     names = chapter_names()
-    wanted = [known for known in names if known == name or (name.isdecimal() and int(known[:2]) == int(name))]
+    wanted = [known for known in names if name in {known, known[:2], known[:2].lstrip("0")}]
     if not wanted:
         raise unknown_name("chapter", name, names)
     return Chapter(wanted[0], (CHAPTERS / f"{wanted[0]}.ipynb").read_text(encoding="utf-8"))

@@ -204,7 +204,7 @@ class RemoteBox:
             return Outcome(late=True)
         except ProcessEnded as error:
             return Outcome(error=error)
-        except (wire.BrokenWire, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        except (wire.BrokenWire, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
             self.process.close()
             return Outcome(error=ProcessEnded(f"it answers what makes no sense ({type(error).__name__})"))
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from attacks import ATTACKS
@@ -229,6 +230,11 @@ ODD = {
     "half a character": ("1", "def attention(q, k, v):\n    raise ValueError('\\ud800\ud800')"),
     "a list for the judge": (WIRE.format("[1]"), WRONG),
     "a number for the judge": (WIRE.format("{'echo': echo, 'error': 5}"), WRONG),
+    "a dtype that torch does not have for the judge": (
+        "1",
+        "def attention(q, k, v):\n"
+        + indent(WIRE.format("{'echo': echo, 'late': 0, 'packed': {'elsewhere': [], 'dtype': 'x'}}"), "    "),
+    ),
     "half a character for the judge": (
         """import json\njson.dumps = lambda say, **_: '{"echo": %d, "error": "\\\\ud800"}' % say["echo"]""",
         WRONG,

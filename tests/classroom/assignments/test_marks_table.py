@@ -10,7 +10,7 @@ import pytest
 from stopping import Death, Killed
 
 from vit_classroom.assignments.exports import write_export
-from vit_classroom.assignments.marks_table import read_table, update_table
+from vit_classroom.assignments.marks_table import number_of, read_table, update_table
 from vit_from_scratch import InputError
 
 
@@ -32,6 +32,11 @@ def marks(tmp_path):
 
 def rows(path):
     return {row["student"]: row for row in read_table(path).rows}
+
+
+@pytest.mark.parametrize(("text", "number"), [("2,5", 2.5), ("1_0", None), ("see me", None), ("inf", None)])
+def test_what_counts_as_a_number(text, number):
+    assert number_of(text) == number
 
 
 def edit(path, change, delimiter=",", encoding="utf-8"):
