@@ -253,3 +253,9 @@ def test_where_the_cat_is_named_a_wrong_class_is_told_what_does_not_fit(capsys):
     shell.user_ns["VisionTransformer"] = ViT
     assert shell.run_cell(named).success
     plt.close("all")
+
+
+def test_no_drawn_matrix_stops_the_check_of_least_squares(monkeypatch):
+    """With fewer images than values a matrix of a planted mistake is singular, to the last bit by chance."""
+    monkeypatch.setattr(torch, "randn", lambda *shape, dtype: torch.ones(*shape, dtype=dtype))
+    checks.least_squares(RIGHT[checks.least_squares][0], seed=0)
