@@ -78,11 +78,10 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
         "the penalty acts on the mean of the errors; the equation has the sum": with_penalty(penalty * count),
         "the penalty is divided by the number of images": with_penalty(penalty / count),
         "the penalty is taken twice": with_penalty(2 * penalty),
-        # which is singular with fewer images than values
-        "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.pinv(
-            gram + penalty
-        )
-        @ mixed,
+        # with fewer images than values it is singular but for rounding, and `solve` may refuse it
+        "the penalty is added to every value of the matrix; it goes on the diagonal": torch.linalg.solve_ex(
+            gram + penalty, mixed
+        ).result,
         "the penalty is subtracted": torch.linalg.solve(gram - diagonal, mixed),
         "these are features' @ targets; the matrix is still to be divided by": mixed,
         "the matrix is not inverted: solve for W": (gram + diagonal) @ mixed,
