@@ -236,7 +236,7 @@ WRONG = {
         (lambda d, m, p: p * math.isqrt(2 * d + m), "rounded down"),
         (side_above(lambda d, m: m), "compared with the MLP alone"),
         (side_above(lambda d, m: 2 * d), "compared with the projections alone"),
-        (side_above(lambda d, m: m - 2 * d), "all of attention is held"),
+        (side_above(lambda d, m: m - 2 * d), "all of attention is compared"),
         (side_above(lambda d, m: 4 * d + 2 * m), "one of the two products between pairs"),
         (side_above(lambda d, m: 1.5 * d + m), "the output projection is missing"),
         (side_above(lambda d, m: d + m), "queries, keys and values are one product"),
