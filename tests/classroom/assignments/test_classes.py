@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from textwrap import indent
 
 import pytest
 from attacks import ATTACKS
@@ -231,9 +230,9 @@ ODD = {
     "a list for the judge": (WIRE.format("[1]"), WRONG),
     "a number for the judge": (WIRE.format("{'echo': echo, 'error': 5}"), WRONG),
     "a dtype that torch does not have for the judge": (
-        "1",
-        "def attention(q, k, v):\n"
-        + indent(WIRE.format("{'echo': echo, 'late': 0, 'packed': {'elsewhere': [], 'dtype': 'x'}}"), "    "),
+        """import json\nwrite = json.dumps\nodd = {"packed": {"elsewhere": [], "dtype": "x"}}
+json.dumps = lambda say, **how: write(say | odd if "packed" in say else say, **how)""",
+        WRONG,
     ),
     "half a character for the judge": (
         """import json\njson.dumps = lambda say, **_: '{"echo": %d, "error": "\\\\ud800"}' % say["echo"]""",
@@ -251,6 +250,7 @@ def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
         (record,) = grade_class(folder, tmp_path / table, limits=Limits(seconds=5))
         assert "problem" not in record
         assert record["points"] <= 1
+        assert not any("could not be judged" in mark["message"] for mark in record["marks"])
     assert (tmp_path / "marks_feedback" / "bob.html").exists()
 
 

@@ -58,6 +58,14 @@ def test_a_student_reads_the_total_that_was_typed_and_no_mark_that_was_taken_awa
     assert text.count("Up to 5 points; a person reads it.") == 4
 
 
+def test_who_was_not_right_reads_where_the_hints_are():
+    read = [
+        feedback_page({**record("ada", **states), "remarks": []}, {})
+        for states in ({}, {"attention": "not right"})
+    ]
+    assert [page.count(b"The hints are folded below this task") for page in read] == [0, 1]
+
+
 def test_mistakes_that_differ_in_numbers_are_of_one_kind():
     said = [VALUES.format("3%", "(0, 1)", -0.5), VALUES.format("12%", "(1, 0)", "2.5e-07")]
     said.append("Conv2d: it returned shape (2, 3).")
