@@ -20,7 +20,7 @@ def require_image_type(images: Tensor, weight: Tensor) -> None:
     if not images.is_floating_point():
         raise InputError(
             f"images of type {images.dtype}: expected {weight.dtype}, scaled and normalised; "
-            "for bytes try images.float() / 255."
+            "for bytes, images = data.normalise(images), or input_scaling(name)(images) of a trained model."
         )
     if images.dtype != weight.dtype and not torch.is_autocast_enabled(images.device.type):
         raise InputError(

@@ -75,6 +75,16 @@ def test_normalisation_has_a_mean_for_each_channel():
     assert torch.allclose(normalised[0, :, 0, 0], torch.tensor([0.0, 1.0, 1.0]), atol=1e-6)
 
 
+def test_floats_up_to_one_are_not_taken_for_bytes():
+    photo = torch.rand(2, 3, 4, 4)
+    with pytest.raises(InputError, match=r"floats up to 0\.9\d*: expected bytes, .*Multiply .* by 255"):
+        Normalisation()(photo)
+    black, empty = torch.zeros(2, 3, 4, 4), torch.empty(0, 3, 4, 4)
+    assert Normalisation()(black).eq(-1).all()
+    assert Normalisation()(empty).shape == empty.shape
+    assert torch.allclose(Normalisation()(255 * photo), 2 * photo - 1, atol=1e-6)
+
+
 def test_an_unknown_data_set_is_refused_with_the_known_ones():
     with pytest.raises(
         InputError, match=r"unknown data set 'cifar'.*'digits', 'mnist', 'cifar10'.*did you mean 'cifar10'"

@@ -111,14 +111,30 @@ def test_a_tenth_is_for_validation_unless_told_otherwise(flat):
     assert (none.training_size, none.size_of("validation")) == (16, 0)
 
 
-def test_val_beside_test_is_the_validation_part(tmp_path, save_photo):
-    for part, count in (("train", 4), ("val", 3), ("test", 2)):
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_val_alone_is_the_test_part(name, tmp_path, save_photo):
+    for part, count in (("train", 4), (name, 3)):
+        for kind in ("cat", "dog"):
+            for number in range(count):
+                save_photo(tmp_path / part / kind / f"{number}.png")
+    source = open_folder(tmp_path)
+    assert (len(source.train), {path.parts[-3] for path in source.test.files}) == (8, {name})
+    assert (len(source.test), source.note) == (6, "")
+    (tmp_path / "val").mkdir(exist_ok=True)
+    (tmp_path / "valid").mkdir(exist_ok=True)
+    with pytest.raises(InputError, match=r"it has both val and valid"):
+        open_folder(tmp_path)
+
+
+@pytest.mark.parametrize("called", ["val", "valid", "validation"])
+def test_val_beside_test_is_the_validation_part(called, tmp_path, save_photo):
+    for part, count in (("train", 4), (called, 3), ("test", 2)):
         for name in ("cat", "dog"):
             for number in range(count):
                 save_photo(tmp_path / part / name / f"{number}.png")
     data = open_dataset(DataConfig(f"folder:{tmp_path}", image_size=8))
     parts = {data.source.train.files[number].parts[-3] for number in data.validation.tolist()}
-    assert parts == {"val"}
+    assert parts == {called}
     assert (data.training_size, data.size_of("validation"), data.size_of("test")) == (8, 6, 4)
     assert data.config.validation_size == 6
     drawn = open_dataset(DataConfig(f"folder:{tmp_path}", image_size=8, validation_size=2))

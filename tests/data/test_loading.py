@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
-from vit_from_scratch.data import Augmentation, DataConfig, ImageData, PhotoData, open_dataset
+from vit_from_scratch.data import Augmentation, DataConfig, ImageData, PhotoData, loading, open_dataset
 from vit_from_scratch.data.loading import PhotoJobs, PhotoWorkers
 from vit_from_scratch.data.streaming import shrunk
 from vit_from_scratch.training import Callback, TrainConfig, train
@@ -73,6 +73,17 @@ def test_a_photo_is_decoded_once(mixed, monkeypatch):
         list(data.training_batches(4, CROPS, epoch))
         list(data.batches("validation", workers=0))
     assert sorted(read) == list(range(16))
+
+
+@pytest.mark.skipif(not loading.FORKS, reason="elsewhere workers are sent what is decoded")
+def test_workers_share_the_decoded_photos_whatever_python_starts_by_default(mixed, monkeypatch):
+    before = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("forkserver", force=True)  # as Python 3.14 does
+    monkeypatch.setattr(PhotoJobs, "__reduce__", lambda jobs: pytest.fail("the photos were sent"))
+    try:
+        list(opened(mixed).training_batches(4, CROPS, 1, workers=1))
+    finally:
+        multiprocessing.set_start_method(before, force=True)
 
 
 def _array(photo):

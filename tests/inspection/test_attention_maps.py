@@ -1,7 +1,9 @@
+import dataclasses
+
 import pytest
 import torch
 
-from vit_from_scratch import InputError
+from vit_from_scratch import InputError, VisionTransformer
 from vit_from_scratch.inspection import (
     attention_distances,
     attention_rollout,
@@ -130,6 +132,19 @@ def test_a_rollout_does_not_mind_layers_of_other_numbers_of_heads_and_maps_of_he
     assert attention_rollout(layers).shape == (2, 7, 7)
     with pytest.raises(InputError, match=r"layers of shapes \(2, 2, 7, 7\), \(2, 3, 7, 7\)"):
         class_token_maps(layers, (2, 3))
+
+
+def test_a_head_that_reads_the_patches_mean_has_the_mean_of_their_rows(small_config):
+    model = VisionTransformer(dataclasses.replace(small_config, pool="gap"))
+    images = torch.randn(2, small_config.channels, *small_config.image_shape)
+    rows, columns = small_config.grid
+    rollout = attention_rollout(layer_attention(model, images))
+    assert rollout.shape[1] == 1 + rows * columns, "it has a class token, and its head does not read it"
+    expected = sum(rollout[:, row, 1:] for row in range(1, 1 + rows * columns)) / (rows * columns)
+    assert torch.allclose(attention_scores(model, images).flatten(1), expected, atol=1e-6)
+    assert not torch.allclose(rollout_maps(rollout, (rows, columns)).flatten(1), expected, atol=1e-3)
+    with pytest.raises(InputError, match="unknown pool 'mean': expected one of 'cls', 'gap'"):
+        rollout_maps(rollout, (rows, columns), "mean")
 
 
 @pytest.mark.parametrize("rollout", [None, torch.rand(7, 7), torch.rand(1, 7, 6), torch.rand(3, 1, 7, 7)])

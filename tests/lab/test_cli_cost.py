@@ -50,6 +50,12 @@ def test_every_option_of_the_step_reaches_the_count(capsys):
     assert not any("bfloat16" in line for line in lines)
 
 
+def test_a_hybrid_is_counted_but_for_its_memory(capsys):
+    lines = printed(capsys, "R50+B/16", "--batch", "2")
+    assert value(lines, "forward pass, FLOPs") == forward_flops(variant_config("R50+B/16"))
+    assert lines[-1] == "  memory               not worked out for a ResNet in front"
+
+
 def test_the_choices_are_those_that_can_be_counted():
     (commands,) = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
     choices = {action.dest: action.choices for action in commands.choices["cost"]._actions}

@@ -215,6 +215,11 @@ def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
     kept = [{path.name: path.read_bytes() for path in (f / "epochs").iterdir()} for f in (whole, stopped)]
     assert kept[0] == kept[1]
 
+    end, untrained = (whole / "epochs" / names[i] for i in (2, 0))  # the finished model may be an earlier one
+    end.write_bytes(untrained.read_bytes())
+    run(two, whole, keep=[0, 2, 3])
+    assert end.read_bytes() == untrained.read_bytes(), "a finished run keeps nothing anew"
+
 
 def test_an_epoch_that_never_comes_cannot_be_kept(tmp_path):
     with pytest.raises(InputError, match="epochs to keep: 4, and the run has 1: expected 0 to 1"):

@@ -10,6 +10,7 @@ from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.hybrid import ResNetStem, StandardisedConv, same_padding
 from vit_from_scratch.model.stem_config import ResNetConfig, StemConfig
+from vit_from_scratch.training.fine_tuning import adapted
 
 SMALL = ViTConfig(
     32,
@@ -53,6 +54,25 @@ def test_standardised_filters_have_mean_zero_and_standard_deviation_one():
     filters = layer.standardised().flatten(1)
     assert torch.allclose(filters.mean(dim=1), torch.zeros(6), atol=1e-5)
     assert torch.allclose(filters.std(dim=1, correction=0), torch.ones(6), atol=1e-4)
+
+
+def test_filters_are_drawn_anew_wherever_their_channels_lie_in_memory():
+    layer = StandardisedConv(ResNetConfig(), 8, 6, 3)
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        layer.reset_parameters()
+        drawn.append(layer.weight.detach().clone())
+        layer.to(memory_format=torch.channels_last)
+    assert torch.equal(*drawn)
+    torch.manual_seed(2)
+    layer.reset_parameters()
+    assert not torch.equal(layer.weight, drawn[0])
+
+
+def test_a_stem_is_not_given_another_eps_than_it_was_trained_with():
+    with pytest.raises(InputError, match=r"weights do not fit model\.stem = .*with which they were learnt"):
+        adapted(VisionTransformer(SMALL), 32, 3, stem=replace(SMALL.stem, norm_eps=1.0))
 
 
 def test_the_two_places_of_eps():

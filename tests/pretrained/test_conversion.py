@@ -78,7 +78,7 @@ def test_timm(options, dtype, tolerance):
         ({"pre_norm": True}, "a norm before the blocks"),
         ({"global_pool": "map"}, "'map' pooling"),
         ({"global_pool": "avg", "pool_include_prefix": True}, "pooling over the class token too"),
-        ({"num_classes": 0}, "no head"),
+        ({"num_classes": 0}, r"no head \(model\.reset_classifier\(1\) gives it one\)"),
         ({"patch_size": (8, 16)}, "patches of 8 x 16 pixels"),
         ({"act_layer": "relu"}, "the activation ReLU"),
         ({"scale_mlp_norm": True}, "weights that ours has no place for"),
@@ -95,6 +95,14 @@ def test_a_model_that_looks_alike_and_works_otherwise_is_refused():
     theirs.blocks[1].attn.fused_attn = False
     with pytest.raises(InputError, match=r"parts that look alike and work otherwise \(logits differ"):
         from_timm(theirs)
+
+
+def test_rates_for_training_are_taken_over_where_ours_has_them():
+    rates = {"drop_path_rate": 0.3, "proj_drop_rate": 0.2}
+    other = from_timm(timm_model(**rates, pos_drop_rate=0.4)).config
+    assert other.dropout == 0, "timm's has another after the positions"
+    ours = from_timm(timm_model(**rates, pos_drop_rate=0.2)).config
+    assert (ours.dropout, ours.stochastic_depth) == (0.2, pytest.approx(0.3))
 
 
 def test_conversion_copies_and_leaves_the_source_as_it_was():

@@ -145,11 +145,20 @@ def test_the_weights_that_do_not_fit_are_named(pretrained, changes, said):
     assert "state_dict" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("changes", [{"heads": 4}, {"heads": 5}, {"position": "none"}, {"qk_norm": True}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"heads": 4},
+        {"heads": 5},
+        {"position": "none"},
+        {"qk_norm": True},
+        {"layer_norm_eps": 1.0},
+    ],
+)
 def test_changes_that_leave_the_weights_no_meaning_are_refused(changes):
     """Every weight would keep its shape."""
     config = ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="sincos_2d")
-    (key, given), learnt = *changes.items(), {"heads": 2, "position": "sincos_2d", "qk_norm": False}
+    (key, given), learnt = *changes.items(), vars(config)
     message = rf"do not fit model\.{key} = {given!r}: expected {learnt[key]!r}, .*were learnt\. Leave it out"
     with pytest.raises(InputError, match=message):
         adapted(VisionTransformer(config), 16, 10, **changes)

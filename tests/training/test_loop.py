@@ -233,6 +233,17 @@ def test_of_shares_of_the_classes_the_largest_is_right():
     assert share_right(logits, shares) == share_right(logits, torch.tensor([2, 0, 0, 1])) == 0.75
 
 
+def test_of_mixed_images_the_class_with_the_largest_share_is_the_right_answer(
+    make_model, few_digits, short, monkeypatch
+):
+    def to_class_0(images, labels, *_):
+        return images, F.one_hot(0 * labels, 10).float()
+
+    monkeypatch.setattr(loop, "blend", to_class_0)
+    (first, *_) = train(make_model(), few_digits, replace(short, learning_rate=1e-12))
+    assert first.train_accuracy == 1, "equal logits, of which the first is taken, whatever the digits are"
+
+
 def test_a_shift_past_the_image_is_refused(make_model, few_digits, short):
     far = replace(short, augmentation=Augmentation(shift=8))
     with pytest.raises(InputError, match=r"shift = 8: expected fewer pixels than the images' side, 8"):

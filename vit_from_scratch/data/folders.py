@@ -15,14 +15,17 @@ from vit_from_scratch.errors import InputError
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """What the names of photos end in; other files are left out."""
 
+VALIDATION = ("val", "valid", "validation")
+"""What a part for validation may be called; without a test part it is that."""
+
 
 def open_folder(root: Path) -> PhotoSource:
     """List the photos of a folder, in an order that does not depend on the disk; none is opened.
 
-    Three layouts are known: `train/CLASS/*` with `test/CLASS/*` (or `val`, or both), `train/CLASS/*` alone,
-    and `CLASS/*`. Photos may be deeper in a class's folder. Where there is no test part, a fifth of each
-    class is held out by `draw`. Hidden files, and those whose ending is not a picture's, are left out; links
-    to folders deeper than a class are not followed.
+    Three layouts are known: `train/CLASS/*` with `test/CLASS/*` (or one of `VALIDATION`, or both),
+    `train/CLASS/*` alone, and `CLASS/*`. Photos may be deeper in a class's folder. Where there is no test
+    part, a fifth of each class is held out by `draw`. Hidden files, and those whose ending is not a
+    picture's, are left out; links to folders deeper than a class are not followed.
 
     Raises:
         InputError: no such layout, a class without photos, one class alone, other classes for the test, or a
@@ -86,11 +89,14 @@ def _parts(root: Path) -> dict[str, Path]:
     """Return the folders that hold classes, by part."""
     inside = set(_class_names(root))
     if "train" in inside and _class_names(root / "train"):
-        folders = {"train": "train", "test": "test", "validation": "val"}
-        if "test" not in inside:
-            folders = {"train": "train", "test": "val"}
-        return {part: root / name for part, name in folders.items() if name in inside}
-    if inside & {"test", "val"}:
+        held_out = [name for name in VALIDATION if name in inside]
+        if len(held_out) > 1:
+            raise _no_folder(root, f"it has both {held_out[0]} and {held_out[1]}")
+        parts = {"train": "train"} | ({"test": "test"} if "test" in inside else {})
+        for name in held_out:
+            parts["validation" if "test" in parts else "test"] = name
+        return {part: root / name for part, name in parts.items()}
+    if inside & {"test", *VALIDATION}:
         raise _no_folder(root, "it has no folder train with classes in it")
     if not inside:
         raise _no_folder(root, "it has no folders in it")

@@ -7,6 +7,7 @@ the same photos come out however many workers there are, and workers can stay fr
 import contextlib
 import multiprocessing
 import signal
+import sys
 import traceback
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -22,6 +23,10 @@ from vit_from_scratch.errors import InputError, reason
 
 LOST = (RuntimeError, OSError, EOFError)
 """What torch raises where a worker is gone, or found no room for a batch."""
+
+
+FORKS = sys.platform == "linux"
+"""Whether workers are forks, which share what is decoded; to others it is sent, each photo as a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +119,7 @@ class PhotoWorkers:
             num_workers=count,
             pin_memory=pin,
             persistent_workers=keep,
+            multiprocessing_context="fork" if count and FORKS else None,
             generator=torch.Generator(),  # torch's global random numbers stay untouched
             worker_init_fn=_leave_interrupts_to_the_parent,
         )

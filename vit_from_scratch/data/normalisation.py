@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vit_from_scratch.errors import InputError
+
 
 @dataclass(frozen=True)
 class Normalisation:
@@ -17,7 +19,17 @@ class Normalisation:
     std: tuple[float, ...] = (0.5,)
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Normalise images (B, C, H, W), uint8 or floats from 0 to 255, to floats of the same shape."""
+        """Normalise images (B, C, H, W), uint8 or floats from 0 to 255, to floats of the same shape.
+
+        Raises:
+            InputError: on a CPU, floats from 0 to 1, as photos have them in a figure.
+        """
+        readable = images.device.type == "cpu" and images.numel() > 0  # a GPU would be waited for
+        if readable and images.is_floating_point() and 0 < (largest := images.max().item()) <= 1:
+            raise InputError(
+                f"images of floats up to {largest:.3g}: expected bytes, or floats from 0 to 255. Multiply "
+                "those from 0 to 1 by 255."
+            )
         mean, std = self._columns(images.device)
         return (images - mean * 255) / (std * 255)
 

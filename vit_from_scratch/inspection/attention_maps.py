@@ -7,12 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.inputs import holds, require_tensor
 from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
+
+POOLS = ("cls", "gap")
+"""What the head reads, as in `ViTConfig`: the class token, or the mean of the patches."""
 
 
 @torch.no_grad()
@@ -90,25 +93,30 @@ def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int
     return torch.stack([weights[:, :, 0, 1:].unflatten(-1, grid) for weights in layers])
 
 
-def rollout_maps(rollout: Tensor, grid: tuple[int, int]) -> Tensor:
+def rollout_maps(rollout: Tensor, grid: tuple[int, int], pool: str = "cls") -> Tensor:
     """Return how much of each patch is in what the head reads.
 
     Args:
         rollout: (B, T, T) of `attention_rollout`.
         grid: rows and columns (gh, gw) of the patch grid.
+        pool: one of `POOLS`; without a class token it is the mean in any case.
 
     Returns:
-        (B, gh, gw): with a class token its row, without one the mean over all tokens' rows (average pooling).
+        (B, gh, gw): the class token's row, or the mean over the patches' rows.
 
     Raises:
-        InputError: what is not a rollout, or does not fill the grid.
+        InputError: what is not a rollout, or does not fill the grid, or an unknown pool.
     """
     require_tensor(rollout, "rollout", "(B, T, T)")
     if rollout.ndim != 3 or rollout.shape[1] != rollout.shape[2]:
         raise InputError(
             f"rollout of shape {tuple(rollout.shape)}: expected (B, T, T), as attention_rollout returns it."
         )
-    row = rollout[:, 0, 1:] if class_tokens(rollout.shape[-1], grid) else rollout.mean(dim=1)
+    if pool not in POOLS:
+        raise unknown_name("pool", pool, POOLS)
+    first = class_tokens(rollout.shape[-1], grid)
+    by_patches = pool == "gap" or not first
+    row = rollout[:, first:, first:].mean(dim=1) if by_patches else rollout[:, 0, 1:]
     return row.unflatten(-1, grid)
 
 

@@ -15,7 +15,8 @@ from vit_from_scratch.settings import require
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
-    return rollout_maps(attention_rollout(layer_attention(model, images)), patch_grid(model))
+    rollout = attention_rollout(layer_attention(model, images))
+    return rollout_maps(rollout, patch_grid(model), model.config.pool)
 
 
 def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:

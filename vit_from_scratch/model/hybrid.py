@@ -48,7 +48,8 @@ class StandardisedConv(nn.Conv2d):
 
     def reset_parameters(self) -> None:
         """Draw LeCun-normal filters, as the reference code does."""
-        lecun_normal_(self.weight.detach().flatten(1))  # a view: the filters themselves are drawn
+        drawn = lecun_normal_(self.weight.detach().flatten(1))  # a copy, if channels come last in memory
+        self.weight.detach().copy_(drawn.view(self.weight.shape))
 
     def standardised(self) -> Tensor:
         """The filters as they are applied, (features, channels, kernel, kernel)."""

@@ -62,11 +62,11 @@ def unpatchify(patches: Tensor, patch_size: int, grid: tuple[int, int]) -> Tenso
     )
 
 
-def lecun_normal_(weight: Tensor) -> None:
-    """Fill (out, in) as Flax does: normal, of variance 1 / in, cut at two standard deviations."""
+def lecun_normal_(weight: Tensor) -> Tensor:
+    """Fill (out, in) as Flax does: normal, of variance 1 / in, cut at two standard deviations; return it."""
     # Cutting at two standard deviations shrinks a normal to 0.8796 of its spread; divide to restore it.
     std = math.sqrt(1 / weight.shape[1]) / 0.87962566103423978
-    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+    return nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
 
 
 class PatchEmbedding(nn.Module):

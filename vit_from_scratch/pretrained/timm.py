@@ -37,7 +37,8 @@ def from_timm(model: nn.Module) -> VisionTransformer:
 
     Class token or average pooling (the class token kept or left out, the norm before or after pooling), any
     size and patch, either GELU, with or without qkv bias, with a head. Ours is in evaluation mode, its
-    weights copied, in their type.
+    weights copied, in their type. For training it takes over stochastic depth, and dropout if timm's model
+    has one rate in all the places where ours has it.
 
     Raises:
         InputError: a model that ours cannot express, such as one with register tokens or layer scale.
@@ -91,13 +92,15 @@ def _stem(embed: Any) -> dict[str, Any]:
 def _config(vit: Any) -> ViTConfig:
     """Describe timm's model as one of ours, or refuse it."""
     block = vit.blocks[0]
+    rates = {vit.pos_drop.p, block.attn.proj_drop.p, block.mlp.drop1.p, block.mlp.drop2.p}
     sizes = {
         "image_size": tuple(vit.patch_embed.img_size),
         "dim": vit.embed_dim,
         "depth": len(vit.blocks),
         "heads": block.attn.num_heads,
         "mlp_dim": block.mlp.fc1.out_features,
-        "dropout": vit.pos_drop.p,
+        "dropout": rates.pop() if len(rates) == 1 else 0.0,
+        "stochastic_depth": round(getattr(vit.blocks[-1].drop_path1, "drop_prob", 0.0), 6),
         "class_token": vit.cls_token is not None,
         "position": "none" if vit.pos_embed is None else "learned",
         "qkv_bias": block.attn.qkv.bias is not None,
@@ -113,7 +116,7 @@ def _config(vit: Any) -> ViTConfig:
         "a norm after the patch embedding": isinstance(getattr(vit.patch_embed, "norm", None), nn.LayerNorm),
         f"{vit.global_pool!r} pooling": vit.global_pool not in ("token", "avg"),
         "pooling over the class token too": bool(vit.pool_include_prefix),
-        "no head": not isinstance(vit.head, nn.Linear),
+        "no head (model.reset_classifier(1) gives it one)": not isinstance(vit.head, nn.Linear),
         "layer scale": not isinstance(getattr(block, "ls1", nothing), nn.Identity),
         "a norm on queries and keys": not isinstance(getattr(block.attn, "q_norm", nothing), nn.Identity),
         "a norm before pooling and another one after it": final and pooled,

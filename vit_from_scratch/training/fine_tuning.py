@@ -13,7 +13,7 @@ from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
 
-SHAPELESS = ("heads", "position", "position_at", "qk_norm")
+SHAPELESS = ("heads", "position", "position_at", "qk_norm", "stem", "layer_norm_eps")
 """Fields of `ViTConfig` that may leave every weight its shape, and never its meaning. Others that change no
 shape, such as `dropout` or `gelu`, leave a trained model much as it is."""
 
@@ -30,9 +30,10 @@ def adapted(
     """Return a copy of a pre-trained model that is ready to be fine-tuned.
 
     The patch size stays, so larger images make a longer sequence; learned positions are interpolated over
-    the new grid. The hidden layer before the head goes, and the new head is zero. For grey images the weights
-    of each patch are summed over its colours: the model sees what a photo of three equal channels shows it.
-    The copy is on the CPU, in float32 and in training mode.
+    the new grid, and fixed ones are computed for it (`resize_input`, for a curriculum, interpolates those,
+    too). The hidden layer before the head goes, and the new head is zero. For grey images the weights of each
+    patch are summed over its colours: the model sees what a photo of three equal channels shows it. The copy
+    is on the CPU, in float32 and in training mode.
 
     Args:
         model: left as it is.

@@ -97,7 +97,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         images = data.normalise(shrink(state, images))
         output = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)
-        if (right := share_right(output, labels)) is not None:
+        if (right := share_right(output, targets)) is not None:
             hits.append(right)
         if len(losses) - read >= reading_interval(state.device):
             check_finite(state, losses[read:])

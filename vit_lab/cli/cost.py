@@ -5,6 +5,7 @@ from typing import Any
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.config import variant_config
+from vit_from_scratch.settings import require
 from vit_lab.cli.options import add_command
 
 
@@ -44,7 +45,12 @@ def run(options: argparse.Namespace) -> None:
     from vit_from_scratch.model.memory import training_memory
 
     batch, again = options.batch, options.checkpointing
-    memory = training_memory(config, batch, options.precision, options.attention, again, options.optimiser)
+    require(batch >= 1, "--batch", batch, "at least 1 image")
+    memory = None
+    if config.stem.kind == "patch":
+        memory = training_memory(
+            config, batch, options.precision, options.attention, again, options.optimiser
+        )
     flops = forward_flops(config)
     also = f"{options.optimiser}{', checkpointed blocks' if again else ''}"
     passes = f"3 forward passes{', and the blocks once more' if again else ''}"
@@ -57,6 +63,8 @@ def run(options: argparse.Namespace) -> None:
 A training step, {batch:,} at once: {options.precision}, {options.attention} attention, {also}
   forward pass         {batch * flops / 1e9:>15,.1f} GFLOPs
   training             {batch * training_flops(config, again) / 1e9:>15,.1f} GFLOPs  ({passes})""")
+    if memory is None:
+        return print("  memory               not worked out for a ResNet in front")
     rows = {"weights": memory.weights, "gradients": memory.gradients, "optimiser": memory.optimiser}
     rows |= {"weights in bfloat16": memory.copies} if memory.copies else {}
     for name, count in (rows | {"activations": memory.activations, "together": memory.total}).items():

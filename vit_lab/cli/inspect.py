@@ -87,7 +87,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     plots.use_style()
     _, axes = plt.subplots(1, 2, figsize=(6, 3.2))
     plots.image(photo, axes[0], "picture")
-    maps = rollout_maps(attention_rollout(attentions), config.grid)
+    maps = rollout_maps(attention_rollout(attentions), config.grid, config.pool)
     plots.attention_overlay(photo, maps[0], axes[1], "attention rollout")
     yield _save(folder / "rollout.png")
     if sum(weights.numel() for weights in attentions) <= LARGEST_PAGE:

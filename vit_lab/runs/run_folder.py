@@ -119,7 +119,8 @@ class RunFolder(Callback):
             self._begin_again(state)
         if self.here is not None and not state.finished:
             note_origin(self.path, self.here, state.epoch)
-        self.keep_epoch(state)
+        if not self.was_finished:  # what is kept at the end may be an earlier epoch
+            self.keep_epoch(state)
         if state.finished:
             self.say(f"{self.path} is finished.")
         elif state.epoch:
