@@ -183,7 +183,7 @@ def book(tmp_path, monkeypatch):
     cells = [
         "import os, pathlib",
         f"with open({str(runs)!r}, 'a') as file:\n    file.write('run ')",
-        "print('threads', os.environ['OMP_NUM_THREADS'], 'files', os.listdir())",
+        "print('threads', end=' ', flush=True)\nprint(os.environ['OMP_NUM_THREADS'], 'files', os.listdir())",
     ]
     (tmp_path / "conf.py").write_text(
         "extensions = ['myst_nb', 'vit_book.execution', 'vit_book.runner']\n"

@@ -106,9 +106,24 @@ async def run(chapter: Chapter, config: NbParserConfig, environment: dict[str, s
         )
         try:
             await client.async_execute(env=environment)
+            join_pieces(chapter.notebook)
         finally:
             if client.km is not None and client.km.has_kernel:  # Ctrl-C came while it was starting
                 await client.km.shutdown_kernel(now=True)
+
+
+def join_pieces(notebook: NotebookNode) -> None:
+    """Join what a cell printed in pieces, as a busy kernel sends it: myst-nb gives each a line of its own."""
+    for cell in notebook.cells:
+        outputs: list[NotebookNode] = []
+        for output in cell.get("outputs", []):
+            before = outputs[-1] if outputs else {}
+            if output["output_type"] == "stream" and before.get("name") == output["name"]:
+                before["text"] += output["text"]
+            else:
+                outputs.append(output)
+        if outputs:
+            cell["outputs"] = outputs
 
 
 async def run_all(
