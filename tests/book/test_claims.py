@@ -193,9 +193,17 @@ def test_components_are_compared_with_those_of_a_model_that_has_seen_nothing_and
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "above", "alike"), [(-1, 2, False, True), (0.1, 2, True, False), (-2, -0.1, False, False)]
+    ("low", "high", "above", "alike"),
+    [
+        (-0.9, 0.8, False, True),
+        (0.1, 0.9, True, True),
+        (-0.5, 2, False, False),
+        (-2, 0.5, False, False),
+        (0.1, 2, True, False),
+        (-2, -0.1, False, False),
+    ],
 )
-def test_what_is_said_to_be_alike_holds_zero_and_all_else_lies_above_it(low, high, above, alike):
+def test_what_is_said_to_be_alike_is_within_a_point_of_zero_and_all_else_above_it(low, high, above, alike):
     found = evidence.Difference("", (low + high) / 2, low, high)
     assert found.seen == above
     assert replace(found, alike=True).seen == alike

@@ -27,6 +27,8 @@ from vit_lab.experiments.study import label_of
 
 MODEL = "tiny-imagenet"
 LOOKED = "inspection_tiny_imagenet"
+MARGIN = 1.0
+"""Points of accuracy within which two things count as alike: a wide interval holds zero easily."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Difference:
 
     @property
     def seen(self) -> bool:
-        """Whether the whole interval lies above zero; of what is said to be alike, whether it holds zero."""
-        return self.low <= 0 <= self.high if self.alike else self.low > 0
+        """Whether the whole interval lies above zero; of what is said to be alike, within `MARGIN` of it."""
+        return -MARGIN <= self.low <= self.high <= MARGIN if self.alike else self.low > 0
 
     @property
     def words(self) -> str:
