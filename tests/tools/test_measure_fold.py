@@ -4,7 +4,9 @@ import math
 
 import pytest
 import torch
-from measure_fold import mirror_images, ruler, symmetry
+from measure_fold import PARTNERS, mean_attention, mirror_images, ruler, share_of_uniform, symmetry
+
+from vit_from_scratch.inspection import layer_attention
 
 GRID = (4, 6)
 
@@ -16,7 +18,7 @@ def partner(patch, axis):
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_patch_lies_where_the_nearer_of_itself_and_its_mirror_image_does(axis):
-    found = ruler(GRID, (axis,))
+    found = ruler(GRID, PARTNERS["left on right" if axis else "top on bottom"])
     for one in range(24):
         for other in range(24):
             places = [divmod(patch, 6) for patch in (other, partner(other, axis))]
@@ -24,13 +26,48 @@ def test_a_patch_lies_where_the_nearer_of_itself_and_its_mirror_image_does(axis)
             assert found[one, other].item() == pytest.approx(nearer, abs=1e-5)
 
 
+def test_uniform_attention_has_a_share_of_one_by_every_ruler_and_a_head_that_stays_has_none():
+    for partner in PARTNERS.values():
+        apart = ruler(GRID, partner)
+        heads = torch.stack([torch.full((24, 24), 1 / 24), torch.eye(24)])[None]  # (1, 2, N, N)
+        assert share_of_uniform(heads, apart)[0] == pytest.approx([1, 0])
+    assert ruler(GRID, PARTNERS["half a photo sideways"])[0, :6].tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_the_mean_attention_is_that_of_photos_one_by_one(small_model):
+    config = small_model.config
+    images = torch.randn(3, config.channels, *config.image_shape)
+    count, weights = config.num_patches, [layer_attention(small_model, one[None]) for one in images]
+    expected = sum(
+        among / among.sum(dim=-1, keepdim=True)
+        for among in (torch.stack(layers)[:, 0, :, -count:, -count:] for layers in weights)
+    )
+    assert torch.allclose(mean_attention(small_model, images), expected / 3, atol=1e-6)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
-def test_uniform_attention_to_mirror_images_counts_as_one(axis):
-    matrix = mirror_images(GRID, axis)
-    assert (matrix / 24 / 24).sum().item() == pytest.approx(1)
-    for one, other in matrix.nonzero().tolist():
-        assert other == partner(one, axis)
-        assert math.dist(divmod(one, 6), divmod(other, 6)) >= 3
+def test_a_mirror_image_stands_between_the_two_places_beside_it(axis):
+    there, beside = mirror_images((8, 8), axis)
+    assert there.sum() == beside.sum() == 4 * 8, "two columns on each side, or rows"
+    for one, other in there.nonzero().tolist():
+        place = list(divmod(one, 8))
+        place[axis] = 7 - place[axis]
+        assert other == 8 * place[0] + place[1]
+        assert math.dist(divmod(one, 8), place) >= 3
+        step = (8, 1)[axis]
+        assert beside[one].nonzero().flatten().tolist() == [other - step, other + step]
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_a_head_that_looks_along_its_row_gives_its_mirror_image_no_more_than_what_lies_beside(spread):
+    rows, columns = torch.arange(64) // 8, torch.arange(64) % 8
+    apart = (columns[:, None] - columns).abs() / spread
+    weights = torch.where(rows[:, None] == rows, (-apart).exp(), 0.0)
+    there, beside = ((weights * matrix).sum() for matrix in mirror_images((8, 8), 1))
+    assert there <= beside
+    mirrored = weights + weights.view(64, 8, 8).flip(2).flatten(1)  # and as much to what is mirrored
+    there, beside = ((mirrored * matrix).sum() for matrix in mirror_images((8, 8), 1))
+    assert there > 1.2 * beside or spread > 1
 
 
 def test_a_map_and_its_mirror_image_correlate_along_the_axis_of_its_symmetry():
