@@ -166,6 +166,12 @@ def test_each_photo_has_a_row_with_what_was_seen_and_answered():
     assert [ax.get_title() for ax in axes.flat] == ["photo", "seen", "answer", "", "", ""]
 
 
+def test_grey_pictures_in_a_row_are_as_dark_as_they_are():
+    photos = torch.rand(1, 1, 4, 4)
+    axes = plots.masked_rows(photos, photos, 0.5 + 0.01 * photos)
+    assert [ax.images[0].get_clim() for ax in axes[0]] == [(0, 1)] * 3
+
+
 @pytest.mark.parametrize("seen", [torch.zeros(1, 3, 4, 4), torch.zeros(2, 3, 4, 8)])
 def test_pictures_of_other_photos_are_refused(seen):
     photos = torch.zeros(2, 3, 4, 4)

@@ -86,6 +86,19 @@ def test_shear_moves_a_row_by_its_height():
     assert not matrix[:, 1, 0].any()
 
 
+@pytest.mark.parametrize("shear", [0.0, 0.8])
+def test_a_mirrored_sheared_and_turned_picture_keeps_its_area(shear):
+    amounts = Augmentation(flip=True, rotation=180.0, shear=shear)
+    matrix = random_affine(torch.zeros(200, 1, 6, 10), amounts, generator())[:, :, :2]
+    half_sides = torch.diag(torch.tensor([5.0, 3.0]))
+    in_pixels = half_sides @ matrix @ half_sides.inverse()
+    areas = torch.linalg.det(in_pixels)
+    assert torch.allclose(areas.abs(), torch.ones(200), atol=1e-5)
+    assert {round(area) for area in areas.tolist()} == {-1, 1}, "half of them are mirrored"
+    stretched = torch.linalg.svdvals(in_pixels)[:, 0]  # of a shear by s: (s + sqrt(s^2 + 4)) / 2 at most
+    assert stretched.max() <= (shear + (shear**2 + 4) ** 0.5) / 2 + 1e-5
+
+
 def test_reflection_fills_a_border_with_the_picture():
     grey = torch.full((8, 1, 6, 6), 7.0)
     assert torch.allclose(augment(grey, Augmentation(shift=2, fill="reflection"), generator()), grey)

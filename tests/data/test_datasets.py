@@ -79,6 +79,7 @@ def test_floats_up_to_one_are_not_taken_for_bytes():
     photo = torch.rand(2, 3, 4, 4)
     with pytest.raises(InputError, match=r"floats up to 0\.9\d*: expected bytes, .*Multiply .* by 255"):
         Normalisation()(photo)
+    assert Normalisation().scaled(torch.ones(1, 3, 4, 4)).max() < -0.9, "bytes, if dark ones"
     black, empty = torch.zeros(2, 3, 4, 4), torch.empty(0, 3, 4, 4)
     assert Normalisation()(black).eq(-1).all()
     assert Normalisation()(empty).shape == empty.shape

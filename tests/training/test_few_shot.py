@@ -14,6 +14,7 @@ from vit_from_scratch.training.few_shot import (
     draw_shots,
     few_shot_accuracy,
     ridge_classifier,
+    standardised,
 )
 
 
@@ -160,3 +161,10 @@ def test_wrong_input_is_refused(change, message):
     given = {"train": part, "test": part, "shots": 1} | change
     with pytest.raises(InputError, match=message):
         few_shot_accuracy(**given)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 1e6, 0.0])
+def test_a_feature_that_is_constant_but_for_rounding_becomes_zero(value):
+    found = standardised(torch.full((1000, 1), value), torch.tensor([[value + 1e-3]]))
+    assert not torch.cat(found).any()
+    assert standardised(torch.randn(1000, 1))[0].std() == pytest.approx(1)

@@ -316,3 +316,8 @@ def test_away_from_a_terminal_a_line_a_minute_says_how_far_it_is(make_model, few
 def test_settings_that_make_no_sense_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         TrainConfig(**options)
+
+
+def test_images_of_bytes_0_and_1_are_trained_on(make_model, few_digits, short):
+    dark = replace(few_digits, train_images=(few_digits.train_images > 100).to(torch.uint8))
+    assert len(train(make_model(), dark, replace(short, epochs=1))) == 1

@@ -52,6 +52,15 @@ def one_step(optimiser: str, gradient: float) -> float:
     return layer.weight.item()
 
 
+def test_no_norm_decays():
+    norms = [nn.LayerNorm(2), nn.GroupNorm(1, 2), nn.RMSNorm(2), nn.SyncBatchNorm(2)]
+    norms += [nn.BatchNorm1d(2), nn.BatchNorm2d(2), nn.BatchNorm3d(2), nn.InstanceNorm2d(2, affine=True)]
+    linear = nn.Linear(2, 2)
+    decaying, spared = decay_groups(nn.Sequential(linear, *norms), 0.1)
+    assert [id(one) for one in decaying["params"]] == [id(linear.weight)]
+    assert len(spared["params"]) == 1 + 2 * len(norms) - 1, "RMSNorm has no bias"
+
+
 def test_adamw_decays_apart_from_the_gradient():
     # Decay takes 0.01 * 0.1 * 2, and Adam's first step is the learning rate, whatever the gradient's size.
     assert one_step("adamw", 5.0) == pytest.approx(2 - 0.002 - 0.01, abs=1e-6)

@@ -16,6 +16,7 @@ from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
 from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
 from vit_from_scratch.training.loop import train_step
+from vit_from_scratch.training.pretraining import with_objective
 from vit_from_scratch.training.state import MovingAverage, TrainingState
 from vit_lab import runs
 
@@ -317,6 +318,16 @@ def test_each_layer_below_gets_a_share_of_the_rate_above():
     assert {name: rates[named[name]] for name in expected} == {
         name: pytest.approx(both) for name, both in expected.items()
     }
+
+
+def test_of_a_self_supervised_model_all_but_the_vit_has_the_whole_rate():
+    model = with_objective(build_model("Ti/4", image_size=8, num_classes=3, depth=2), "masked-pixels")
+    config = TrainConfig(optimiser="adamw", learning_rate=0.1, layer_decay=0.5)
+    rates = {p: group["lr"] for group in build_optimiser(model, config).param_groups for p in group["params"]}
+    ours = set(model.vit.parameters())
+    assert {rate for parameter, rate in rates.items() if parameter not in ours} == {0.1}
+    assert rates[model.vit.tokens.position] == 0.1 / 8
+    assert rates[model.vit.patch_embedding.projection.weight] == 0.1 / 8
 
 
 def test_a_hybrids_layers_are_its_blocks_and_not_its_stages():

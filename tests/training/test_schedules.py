@@ -35,6 +35,11 @@ def test_cosine_stays_above_the_line_in_the_first_half():
     assert schedule_factor(25, 100, 0, "cosine") > schedule_factor(25, 100, 0, "linear")
 
 
+@pytest.mark.parametrize("decay", ["cosine", "linear"])
+def test_beyond_the_last_step_the_rate_stays_at_zero(decay):
+    assert schedule_factor(150, 100, 10, decay) == pytest.approx(0)
+
+
 def test_constant_does_not_decay():
     assert set(factors(warmup_steps=10, decay="constant")[9:]) == {1.0}
 

@@ -152,7 +152,7 @@ class ImageData(DataSet):
         """Yield the images of a part in their order, normalised; see `DataSet`."""
         images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
         for batch in self.share.passes(len(labels), batch_size):
-            yield self.normalise(self.at_size(images[batch])), labels[batch]
+            yield self.normalise.scaled(self.at_size(images[batch])), labels[batch]
 
     def at_size(self, images: Tensor) -> Tensor:
         """Bring images (B, C, H, W) to `image_shape`, as floats unless they have it."""

@@ -30,6 +30,10 @@ class Normalisation:
                 f"images of floats up to {largest:.3g}: expected bytes, or floats from 0 to 255. Multiply "
                 "those from 0 to 1 by 255."
             )
+        return self.scaled(images)
+
+    def scaled(self, images: Tensor) -> Tensor:
+        """Normalise images that are known to be bytes, if changed ones: (B, C, H, W), uint8 or floats."""
         mean, std = self._columns(images.device)
         return (images - mean * 255) / (std * 255)
 

@@ -113,8 +113,9 @@ def _random_affine(
     mirror = torch.where(uniform(1.0) < 0, -1.0, 1.0) if augmentation.flip else torch.ones_like(angle)
     cos, sin = zoom * torch.cos(angle), zoom * torch.sin(angle)
     # Rows: the column that a pixel comes from, then its row; columns: per pixel across, per pixel down, move.
-    across = torch.stack([mirror * cos, mirror * (slant * zoom - sin) * height / width, move(width)], 1)
-    down = torch.stack([sin * width / height, cos, move(height)], 1)
+    # A pixel's place is sheared, then turned, then mirrored.
+    across = torch.stack([mirror * cos, mirror * (slant * cos - sin) * height / width, move(width)], 1)
+    down = torch.stack([sin * width / height, slant * sin + cos, move(height)], 1)
     if augmentation.crop != (1.0, 1.0):
         *sides, free = _crop_sides(batch, width / height, augmentation.crop, generator, device)
         for row, side in zip((across, down), sides, strict=True):  # read from a part of the side alone

@@ -102,7 +102,7 @@ class PhotoData(DataSet):
         else:
             jobs = partial(PhotoJobs, partial(opened, photos, self._square), photos.labels)
             loaded = self._loaded(part, jobs, [numbers[batch] for batch in passes], workers)
-        yield from ((self.normalise(images), labels) for images, labels in loaded)
+        yield from ((self.normalise.scaled(images), labels) for images, labels in loaded)
 
     def check(self, part: Part, workers: int = 2, first: int = 0, step: int = 1) -> None:
         """Open the photos of a part once, so that one that cannot be read stops a run before it begins.

@@ -202,5 +202,7 @@ def masked_rows(photos: Tensor, seen: Tensor, answer: Tensor) -> np.ndarray[Any,
     _, axes = plt.subplots(count, 3, figsize=(4.5, 1.5 * count + 0.3), squeeze=False)
     for column, (title, pictures) in enumerate(columns.items()):
         for row, picture in enumerate(pictures):
-            image(picture, axes[row, column], title if row == 0 else "")
+            _show(pixels_of(picture), axes[row, column], vmin=0, vmax=1)
+            bare(axes[row, column])
+            axes[row, column].set_title(title if row == 0 else "")
     return axes

@@ -175,7 +175,8 @@ def draw_shots(labels: Tensor, shots: int, generator: torch.Generator) -> Tensor
 def standardised(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     """Bring features (N, D) to mean 0 and standard deviation 1, by the first ones'; a constant becomes 0."""
     mean, std = train.mean(dim=0), train.std(dim=0)
-    scale = torch.where(std > 0, 1 / std, 0.0)
+    rounding = 16 * torch.finfo(std.dtype).eps * mean.abs()
+    scale = torch.where(std > rounding, 1 / std, 0.0)
     return tuple((features - mean) * scale for features in (train, *others))
 
 

@@ -94,7 +94,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         targets, shown = labels, len(images)
         if state.progress < config.mix_until:
             images, targets = blend(images, labels, config.augmentation, data.num_classes)
-        images = data.normalise(shrink(state, images))
+        images = data.normalise.scaled(shrink(state, images))
         output = train_step(state, images, targets)  # (B, K)
         losses.append(state.loss)
         if (right := share_right(output, targets)) is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.training.config import TrainConfig
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Optimiser = torch.optim.Optimizer | MuonBesideAdamW
 
-SPARED = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm2d, nn.RMSNorm, nn.Embedding)
+SPARED = (nn.LayerNorm, nn.GroupNorm, _NormBase, nn.RMSNorm, nn.Embedding)
 """Modules whose weights do not decay."""
 
 
@@ -46,8 +47,8 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_decay: float) -> list[dict]:
     """Split groups of parameters by layer, each layer with `layer_decay` times the rate of the one above.
 
-    What stands before the blocks is below the first; what stands after them has the whole rate (Clark et al.,
-    2020; BEiT and MAE fine-tune so).
+    What stands before the blocks is below the first; what stands after them, or around the ViT, has the whole
+    rate (Clark et al., 2020; BEiT and MAE fine-tune so).
 
     Raises:
         InputError: a model without blocks.
@@ -65,8 +66,9 @@ def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_deca
     top = len(blocks) + 1
     layer = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
     below = 0
-    for parameter in model.parameters():  # in the order in which a model uses them
+    for parameter in vit.parameters():  # in the order in which a model uses them
         below = layer.setdefault(parameter, top if below else 0)
+    layer |= {parameter: top for parameter in model.parameters() if parameter not in layer}
     split: dict[tuple[int, int], dict] = {}
     for place, group in enumerate(groups):
         for parameter in group["params"]:

@@ -16,7 +16,7 @@ def schedule_factor(step: int, total_steps: int, warmup_steps: int = 0, decay: D
     """Return what the base learning rate is multiplied by at a step.
 
     The factor climbs from 1 / warmup_steps to 1 during warm-up, so that no step is wasted on a rate of
-    zero; afterwards it falls from 1 towards 0 at `total_steps`, or stays at 1 with "constant".
+    zero; afterwards it falls from 1 to 0 at `total_steps`, and stays there, or at 1 with "constant".
 
     Args:
         step: steps already taken, 0 for the first one.
@@ -26,7 +26,7 @@ def schedule_factor(step: int, total_steps: int, warmup_steps: int = 0, decay: D
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
-    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
     factors = {"cosine": 0.5 * (1 + math.cos(math.pi * progress)), "linear": 1 - progress, "constant": 1.0}
     if decay not in factors:
         raise unknown_name("decay", decay, factors)
