@@ -2,13 +2,13 @@
 
     python tools/measure_fold.py --data-dir DEST [--images 2000] [--runs FOLDER ...]
 
-Its positions are folded left on right (chapter 15). Does its attention follow? Measured are: the attention that
-a patch pays to its mirror image, as a multiple of what the two places beside that get; every head's distance if
-a patch lies where the nearer of itself and its mirror image does, as a share of what uniform attention reaches
-by the same ruler; and how a rollout correlates with its own mirror image. The fold top on bottom, where
-positions are not mirrored, and an untrained model stand beside them. And since a left-right mirror image lies
-in the same row, which a head may prefer for itself, so does a ruler with another partner in the same row, half
-a photo away. Writes results/inspection_fold.json.
+Its positions are folded left on right (chapter 15). Does its attention follow? Measured are: the attention
+that a patch pays to its mirror image, as a multiple of what the two places beside that get; every head's
+distance if a patch lies where the nearer of itself and its mirror image does, as a share of what uniform
+attention reaches by the same ruler; and how a rollout correlates with its own mirror image. The fold top on
+bottom, where positions are not mirrored, and an untrained model stand beside them. And since a left-right
+mirror image lies in the same row, which a head may prefer for itself, so does a ruler with another partner
+in the same row, half a photo away. Writes results/inspection_fold.json.
 
 With --runs the same is measured of finished runs, such as those of the study fold_causes, each called by its
 path inside the folder that it was found in: results/inspection_fold_causes.json.

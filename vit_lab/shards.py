@@ -31,7 +31,9 @@ INDEX = "index.npz"
 ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
 """A photo in the index: its shard, its first byte there, its size in bytes, their CRC-32, its class."""
 
-PARTS = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "testing": 2}
+PARTS = {"train": 0, "training": 0}
+PARTS |= {"val": 1, "valid": 1, "validation": 1, "dev": 1}
+PARTS |= {"test": 2, "testing": 2, "eval": 2}
 """What a word of a shard's name says about the part that it belongs to; without one it is for training."""
 
 

@@ -83,6 +83,30 @@ def test_rows_of_two_studies_are_paired_by_seed(worse):
     assert worse["result"] in told
 
 
+def test_seeds_are_joined_by_their_number_and_one_that_diverged_is_left_out(monkeypatch):
+    before, rows = evidence.differences(STUDY), read_rows(load_result("depth_width"))
+    turned = [replace(row, runs=row.runs[:: (-1) ** place]) for place, row in enumerate(rows)]
+    monkeypatch.setattr(evidence, "read_rows", lambda result: turned)
+    for found, expected in zip(evidence.differences(STUDY), before, strict=True):
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    shorter = [replace(rows[0], runs=rows[0].runs[1:], diverged=[0]), *rows[1:]]
+    monkeypatch.setattr(evidence, "read_rows", lambda result: shorter)
+    (found,) = evidence.differences(STUDY)
+    ours, theirs = (next(row for row in rows if row.name == STUDY[side]) for side in ("better", "worse"))
+    gaps = [100 * (one - other) for one, other in zip(ours.values()[1:], theirs.values()[1:], strict=True)]
+    assert found.mean == pytest.approx(np.mean(gaps))
+
+
+def test_a_lead_is_joined_by_seed_too(monkeypatch):
+    line = {"kind": "lead", "result": "data_hunger", "better": "ResNet", "worse": "ViT"}
+    line |= {"first": "1,000 photos", "last": "45,000 photos"}
+    (before,), rows = evidence.differences(line), read_rows(load_result("data_hunger"))
+    turned = [replace(row, runs=row.runs[:: (-1) ** (row.name == "ViT")]) for row in rows]
+    monkeypatch.setattr(evidence, "read_rows", lambda result: turned)
+    (found,) = evidence.differences(line)
+    assert (found.low, found.high) == pytest.approx((before.low, before.high))
+
+
 def test_a_best_rate_at_an_end_is_told():
     assert "at an end" not in evidence.told(STUDY | {"result": "positions"})
     told = evidence.told(STUDY | {"result": "hybrids_by_cost"})

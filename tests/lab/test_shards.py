@@ -77,6 +77,24 @@ def test_a_part_is_a_whole_word_of_a_shards_name(packed):
     assert sizes() == expected
 
 
+@pytest.mark.parametrize(("val", "test"), [("dev", "test"), ("dev", "eval"), ("val", "eval"), ("dev", "")])
+def test_dev_is_validation_and_eval_is_the_test(packed, val, test):
+    """Without a test part both names of validation are that."""
+
+    def parts():
+        data = opened("shards", packed)
+        files = ([photo.read() for photo in part.files] for part in (data.source.train, data.source.test))
+        return data.size_of("validation"), *files
+
+    for shard in [] if test else packed.glob("test-*.tar"):
+        shard.unlink()
+    expected = parts()
+    for old, new in (("val", val), ("test", test)):
+        for shard in packed.glob(f"{old}-*.tar"):
+            shard.rename(packed / shard.name.replace(old, new))
+    assert parts() == expected
+
+
 def trained(data, out=None, callbacks=()):
     torch.manual_seed(0)
     model = VisionTransformer(ViTConfig(16, 8, dim=8, depth=1, heads=1, mlp_dim=16, num_classes=2))

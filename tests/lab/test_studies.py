@@ -19,9 +19,11 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import ImageData
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.cost import forward_flops
+from vit_from_scratch.training.schedules import schedule_factor
 from vit_lab import load_study, run_study, study_names
 from vit_lab.cli import main
 from vit_lab.experiments import study_runs
+from vit_lab.experiments.study import miniature
 from vit_lab.experiments.summaries import check_summary
 
 FOUR = [("few", "from scratch"), ("few", "same"), ("more", "from scratch"), ("more", "same")]
@@ -258,6 +260,19 @@ def test_rows_that_a_results_file_tells_of_are_taken_over_on_another_machine(pag
         assert one["test_accuracy_mean"] == other["test_accuracy_mean"]
 
 
+def test_rows_that_were_swept_over_fewer_rates_are_not_taken_over(page, tmp_path, capsys):
+    assert main(page.write(SWEPT).command("--add-to-results")) == 0
+    text = page.path.read_text().replace("rates = [0.1, 0.01]", "rates = [0.1, 0.01, 0.03]")
+    page.path.write_text(text.replace("rates = [0.003, 0.001]", "rates = [0.003, 0.001, 0.01]"))
+    out = done(capsys, *page.command("--add-to-results", out=tmp_path / "more"))
+    assert "taken over" not in out
+    swept = [[rate["rate"] for rate in row["rates"]] for row in json.loads(page.results.read_text())["rows"]]
+    assert swept == [[0.003, 0.001, 0.01], [0.1, 0.01, 0.03]] * 2
+    page.path.write_text(page.path.read_text().replace("[0.1, 0.01, 0.03]", "[0.01, 0.03, 0.1]"))
+    out = done(capsys, *page.command("--add-to-results", out=tmp_path / "again"))
+    assert out.count("taken over") == 4, "in whichever order"
+
+
 def test_a_summary_of_other_rows_is_never_replaced(page, tmp_path, capsys):
     assert main(page.write(TRIED).command()) == 0
     before = page.results.read_text()
@@ -317,6 +332,45 @@ def test_bfloat16_becomes_float32_where_a_processor_imitates_it(page, capsys, mo
     assert capsys.readouterr().err.count("no units for bfloat16") == 1 - int(units)
     found = {row["config"]["train"]["precision"] for row in json.loads(page.results.read_text())["rows"]}
     assert found == {"bfloat16" if units == "1" else "float32"}
+
+
+NAMED = 'train = { optimiser = "adamw", precision = "bfloat16" }'
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [
+            (f"[tasks.{name}]", f'[tasks.{name}]\ntrain = {{ precision = "bfloat16" }}')
+            for name in ("few", "more")
+        ],
+        [('train = { optimiser = "adamw" }', NAMED), ("[rows.same]", f"[rows.same]\n{NAMED}")],
+        [('train = { optimiser = "adamw" }', NAMED), ("epochs = 1", 'epochs = 1\nprecision = "bfloat16"')],
+    ],
+    ids=["tasks", "rows", "a row and the study"],
+)
+def test_bfloat16_becomes_float32_in_rows_and_tasks_that_name_it(page, capsys, monkeypatch, changes):
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", "0")
+    page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0]"), *changes)
+    assert {one.train.precision for one in page.load().recipes().values()} == {"bfloat16"}
+    assert main(page.command()) == 0
+    assert capsys.readouterr().err.count("so the run is in float32") == 1
+    found = [row["config"]["train"]["precision"] for row in json.loads(page.results.read_text())["rows"]]
+    assert found == ["float32"] * 4
+
+
+@pytest.mark.parametrize("units", ["0", "1"])
+def test_rows_that_differ_in_precision_are_left_alone(page, capsys, monkeypatch, units):
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
+    page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0]"), ('train = { optimiser = "adamw" }', NAMED))
+    assert main(page.command()) == 0
+    said = capsys.readouterr().err
+    assert "so the run is in float32" not in said
+    assert said.count("rows of the study differ in train.precision, so each stays in its own") == 1 - int(
+        units
+    )
+    found = [row["config"]["train"]["precision"] for row in json.loads(page.results.read_text())["rows"]]
+    assert found == ["bfloat16", "float32"] * 2
 
 
 @pytest.mark.parametrize(
@@ -401,3 +455,53 @@ def test_depth_is_held_against_width_at_equal_cost():
         VisionTransformer(configs[0]).to("meta")(torch.zeros(1, 3, 32, 32, device="meta"))
     assert counter.get_total_flops() == costs[0]
     assert all(not r.train.curriculum for r in recipes)  # smaller images would cost less
+
+
+def small_recipe(study, name, **cut):
+    (row,) = miniature(study, {name: 0.01}, **cut).variants()
+    return row.recipe
+
+
+@pytest.mark.parametrize("name", [name for name in study_names() if not load_study(name).cumulative])
+def test_a_miniature_warms_up_for_as_large_a_share_of_its_steps(name):
+    study = load_study(name)
+    whole = {row.name: row.recipe for row in reversed(study.variants())}
+    for row in study.rows:
+        small, train = small_recipe(study, row), whole[row].train
+        known = {"cifar10": 50_000, "digits": 1_437, "tiny-imagenet": 100_000, "imagenette": 9_469}
+        held = [known[one.data.name] - one.data.validation_size for one in (whole[row], small)]
+        photos = [one.data.train_size or rest for one, rest in zip((whole[row], small), held, strict=True)]
+        counts = [
+            one.steps or one.epochs * (number // min(one.batch_size, number))
+            for one, number in zip((train, small.train), photos, strict=True)
+        ]
+        assert small.train.warmup_steps == pytest.approx(train.warmup_steps * counts[1] / counts[0], abs=1)
+        factors = [schedule_factor(step, counts[1], small.train.warmup_steps) for step in range(counts[1])]
+        assert max(factors) == 1, "the rate that was handed in is reached"
+
+
+def test_a_miniature_of_counted_steps_has_no_more_passes_than_asked_for(page):
+    page.write(SWEPT, ("epochs = 1", "steps = 1000\nwarmup_steps = 100"), ("train_size = 40", ""))
+    train = small_recipe(page.load(), "same", images=400, epochs=2).train
+    assert (train.steps, train.epochs, train.warmup_steps) == (0, 2, 4)
+    train = small_recipe(page.load(), "same", images=400, epochs=0).train
+    assert (train.steps, train.warmup_steps) == (1000, 100)
+    train = small_recipe(page.load(), "same", images=400, epochs=100).train
+    assert (train.steps, train.warmup_steps) == (1000, 100), "these are fewer"
+
+
+def test_a_miniature_has_no_more_images_than_the_data_set(page):
+    study = page.write(SWEPT, ("train_size = 40", "")).load()
+    for images, kept in ((2000, None), (1200, None), (1195, None), (1190, 1190)):
+        recipe = small_recipe(study, "same", images=images)
+        assert recipe.data.train_size == kept
+        assert study_runs.open_dataset(recipe.data).training_size == (kept or 1200)
+
+
+def test_a_miniature_of_photos_that_nobody_has_counted_says_what_to_do(page, tmp_path):
+    page.write(SWEPT, ("train_size = 40", ""), ('"digits"', f'"folder:{tmp_path}"'))
+    with pytest.raises(InputError, match=r"without data.train_size: expected .*Set data.train_size"):
+        small_recipe(page.load(), "same")
+    assert small_recipe(page.load(), "same", images=0, epochs=0).data.train_size is None
+    page.write(SWEPT, ('"digits"', f'"folder:{tmp_path}"'))
+    assert small_recipe(page.load(), "same", images=30).data.train_size == 30

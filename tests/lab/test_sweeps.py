@@ -117,6 +117,21 @@ def test_a_sweep_chooses_on_held_out_images_and_tests_only_the_best(weights, tmp
     assert json.loads(results.read_text()) == summary
 
 
+def test_runs_at_another_rate_than_the_one_chosen_now_are_not_taken_over(weights, tmp_path, capsys):
+    results = tmp_path / "summary.json"
+    command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--seeds", "0", "1"]
+    command += ["--results", str(results), "--add-to-results", "--sweep"]
+    assert main([*command, "1e-6", "--out", str(tmp_path / "first")]) == 0
+    said = done(capsys, *command, "1e-6", "0.1", "--out", str(tmp_path / "second"))
+    told = json.loads(results.read_text())
+    assert (told["chosen"], told["seeds"]) == (0.1, [0, 1])
+    assert "taken over" not in said, "it was trained at 1e-6"
+    assert (tmp_path / "second" / "rate-0.1" / "seed-1" / "result.json").exists()
+    said = done(capsys, *command, "1e-6", "0.1", "1e-7", "--out", str(tmp_path / "third"))
+    assert "seed 1 was run before, and is taken over." in said, "the rate is the same"
+    assert json.loads(results.read_text())["runs"][1] == told["runs"][1]
+
+
 def test_the_summary_of_another_sweep_is_never_replaced(weights, saved, tmp_path, capsys):
     out, record = tmp_path / "swept", tmp_path / "swept" / "summary.json"
     command = ["finetune", "--weights", weights, "--data", "digits", *QUICK, "--out", str(out), "--sweep"]

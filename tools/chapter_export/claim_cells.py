@@ -30,7 +30,7 @@ RUN = """from pathlib import Path
 import torch
 
 from vit_lab import load_result
-from vit_lab.experiments.comparing import paired_interval
+from vit_lab.experiments.comparing import paired_interval, seed_by_seed
 from vit_lab.experiments.records import read_rows
 from vit_lab.experiments.study import load_study, miniature, slug
 from vit_lab.experiments.study_runs import Place, run_study
@@ -45,7 +45,7 @@ print(study.claim, *(row.label for row in reached), sep="\\n  ")"""
 
 SAY = """done = run_study(small, Path("runs") / slug(f"{CLAIM} {WHOLE}"), place)
 for label, rows in (("as we ran it", reached), ("here", read_rows(done))):
-    accuracies = [[100 * value for value in row.values()] for row in rows]
+    accuracies = [[100 * value for value in side] for side in seed_by_seed(*rows)]
     mean, low, high = paired_interval(*accuracies)
     print(f"{label:13} {mean:+5.1f} points, from {low:+.1f} to {high:+.1f}")"""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.settings import flattened, merged, require
 from vit_lab.cli.options import add_command, add_shared, chosen_device, parse_assignments, refuse_file
+from vit_lab.cli.streams import complain
 from vit_lab.cli.training import Results, add_places, affordable
 from vit_lab.experiments.study import Study, load_study, study_names
 
@@ -67,11 +68,38 @@ def decided_settings(study: Study) -> set[str]:
 
 
 def affordable_study(study: Study, options: argparse.Namespace, device: str) -> Study:
-    """Return a study in a precision that the device computes in; see `affordable`."""
-    recipe = next((one for one in study.recipes().values() if one.train.precision == "bfloat16"), None)
-    if recipe is None or affordable(recipe, options, device).train.precision == "bfloat16":
+    """Return a study in a precision that the device computes in, unless it compares several.
+
+    See `affordable`.
+    """
+    recipes = list(study.recipes().values())
+    precisions = {one.train.precision for one in recipes}
+    if len(precisions) > 1:
+        _say_if_imitated(options, device)
         return study
-    return replace(study, changes=merged(study.changes, {"train": {"precision": "float32"}}))
+    if affordable(recipes[0], options, device).train.precision in precisions:
+        return study
+    computed = {"train": {"precision": "float32"}}
+
+    def changed(tables: dict[str, Any]) -> dict[str, Any]:
+        named = {name for name, own in tables.items() if "precision" in own.get("train", {})}
+        return {name: merged(own, computed) if name in named else own for name, own in tables.items()}
+
+    tables = {"tasks": changed(study.tasks), "rows": changed(study.rows)}
+    return replace(study, changes=merged(study.changes, computed), **tables)
+
+
+def _say_if_imitated(options: argparse.Namespace, device: str) -> None:
+    """Say that rows which differ in precision stay as they are, where the device only imitates bfloat16."""
+    from vit_from_scratch.precisions import has_bfloat16_units
+    from vit_lab.runs.processes import Processes
+
+    insists = "precision" in parse_assignments(options.set).get("train", {})
+    if not insists and not has_bfloat16_units(device) and Processes.current().rank == 0:
+        complain(
+            "this processor has no units for bfloat16, which is slow on it; rows of the study differ in "
+            "train.precision, so each stays in its own."
+        )
 
 
 def report(row: "Row") -> None:

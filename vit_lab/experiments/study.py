@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vit_from_scratch.data.config import IN_MEMORY, DataConfig
 from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import load_table, packaged_names
 from vit_lab.experiments.recipes import Recipe, check_name_and_seeds, load_recipe, recipe_from_tables
+from vit_lab.experiments.suited import KNOWN, OWN_RECIPES
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ def check_folders(names: Iterable[str]) -> None:
 def miniature(study: Study, rates: Mapping[str, float], images: int = 2000, epochs: int = 3) -> Study:
     """Cut a study down to some of its rows, its first task and few images, to be tried in minutes.
 
+    The warm-up keeps its share of the steps.
+
     Args:
         study: the whole one.
         rates: names of rows, each with its learning rate, such as the one that a sweep chose.
@@ -167,7 +171,8 @@ def miniature(study: Study, rates: Mapping[str, float], images: int = 2000, epoc
         epochs: passes over them, where there are more; 0 for all.
 
     Raises:
-        InputError: no such row, or a study whose rows build upon each other.
+        InputError: no such row, a study whose rows build upon each other, or photos of your own without
+            data.train_size.
     """
     fits = bool(rates) and set(rates) <= set(study.rows)
     require(fits, "rates", list(rates), f"names of rows: {', '.join(study.rows)}")
@@ -176,13 +181,44 @@ def miniature(study: Study, rates: Mapping[str, float], images: int = 2000, epoc
     recipes = {one.name: one.recipe for one in study.variants() if one.task == task}
     rows = {}
     for name, rate in rates.items():
-        config = recipes[name]
-        short: dict[str, Any] = {"train": {"learning_rate": rate}}
-        if images:
-            short["data"] = {"train_size": min(images, config.data.train_size or images)}
-        if epochs:
-            short["train"]["epochs"] = min(epochs, config.train.epochs)
+        short = _shortened(recipes[name], images, epochs) if images or epochs else {}
         own = {key: value for key, value in study.rows[name].items() if key != "rates"}
-        rows[name] = merged(own, short)
+        rows[name] = merged(merged(own, short), {"train": {"learning_rate": rate}})
     tasks = {task: study.tasks[task]} if task else {}
     return replace(study, name=f"{study.name}-again", rows=rows, tasks=tasks, rates=())
+
+
+def _shortened(recipe: Recipe, images: int, epochs: int) -> dict[str, Any]:
+    """Return the tables that cut a recipe's images and epochs, and its warm-up as the steps."""
+    config, most = recipe.train, _training_images(recipe.data)
+    # of a whole data set each class leaves one behind
+    left = KNOWN[recipe.data.name].classes if recipe.data.train_size is None else 0
+    kept = images if 0 < images <= most - left else most
+
+    def steps(photos: int, passes: int) -> int:
+        return passes * (photos // min(config.batch_size, photos))
+
+    train: dict[str, Any] = {}
+    if epochs and not config.steps:
+        train = {"epochs": min(epochs, config.epochs)}
+    elif epochs and steps(kept, epochs) < config.steps:
+        train = {"steps": 0, "epochs": epochs}
+    short = replace(config, **train)
+    whole, fewer = (one.steps or steps(photos, one.epochs) for one, photos in ((config, most), (short, kept)))
+    if config.warmup_steps and fewer < whole:
+        train["warmup_steps"] = max(1, round(config.warmup_steps * fewer / whole))
+    return {"train": train} | ({"data": {"train_size": kept}} if kept < most else {})
+
+
+def _training_images(data: DataConfig) -> int:
+    """Return how many images are trained on, as far as that is known of a data set that is not opened."""
+    if data.train_size is not None:
+        return data.train_size
+    if data.name not in KNOWN:
+        raise InputError(
+            f"data.name = {data.name!r} without data.train_size: expected the number of its training images, "
+            "which is not known before they are opened. Set data.train_size in the study, or cut nothing "
+            "(images = 0, epochs = 0)."
+        )
+    held_out = IN_MEMORY[data.name] if data.name in OWN_RECIPES else 0  # which `KNOWN` leaves out
+    return max(1, KNOWN[data.name].photos + held_out - (data.validation_size or 0))

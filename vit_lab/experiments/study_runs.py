@@ -66,7 +66,8 @@ def run_seeds(
         place: where to compute.
         rates: base learning rates to choose from on held-out images; the runs are then in
             `out_dir/rate-R/seed-N`, and only those at the best one are tested.
-        known: the row of an earlier summary: its runs are taken over, if they have no folder here.
+        known: the row of an earlier summary: its runs are taken over, if they have no folder here and were
+            trained at the rate that is chosen now.
 
     Returns:
         What summary.json holds: the recipe's claim, and the table of its `Row`.
@@ -128,7 +129,8 @@ def run_study(
         out_dir: the folder over the rows' folders.
         place: where to compute.
         report: called with each row as it is known.
-        known: rows of an earlier summary: whole ones are taken over, if they have no folder here.
+        known: rows of an earlier summary: whole ones, of all seeds and rates, are taken over, if they have no
+            folder here.
 
     Returns:
         What summary.json holds.
@@ -152,7 +154,10 @@ def run_study(
 
         def taken_over(variant: Variant) -> bool:
             row, folder = told.get((variant.task, variant.name)), out_dir / variant.recipe.name
-            return row is not None and sorted(row.seeds) == sorted(study.seeds) and not folder.exists()
+            if row is None or folder.exists():
+                return False
+            tried = [rate.rate for rate in row.rates]
+            return sorted(row.seeds) == sorted(study.seeds) and sorted(tried) == sorted(variant.rates)
 
         if place.at_once > 1:
             missing = [one for one in variants if not taken_over(one)]
@@ -200,7 +205,9 @@ def run_row(
         chosen = best_rate(tried)
         recipe, folder = recipe.with_rate(chosen), folder / f"rate-{chosen:g}"
     runs, diverged, processes = [], [], Processes.current()
-    before = {run.seed: run for run in known.runs} if known else {}
+    before = {}
+    if known and (not tried or known.chosen == recipe.train.learning_rate):
+        before = {run.seed: run for run in known.runs}
     part = "test" if test and recipe.objective == "classes" else "validation"
     facts = {f"{part}_images": data.size_of(part)} | (known.facts if known else {})
     for seed in recipe.seeds:

@@ -20,7 +20,7 @@ from vit_from_scratch.inspection.position_similarity import position_similarity
 from vit_from_scratch.model.patches import patchify
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.pretrained import load_pretrained
-from vit_lab.experiments.comparing import inner_best, paired_interval
+from vit_lab.experiments.comparing import inner_best, paired_interval, seed_by_seed
 from vit_lab.experiments.packaged import load_result, packaged_names
 from vit_lab.experiments.records import Row, read_rows
 from vit_lab.experiments.study import label_of
@@ -77,10 +77,9 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
             ]
         case "lead":
             rows = read_rows(load_result(evidence["result"]))
-            leads = [
-                np.subtract(*(_named(rows, evidence[task], evidence[side]).values() for side in SIDES))
-                for task in ("first", "last")
-            ]
+            sides = [(evidence[task], evidence[side]) for task in ("first", "last") for side in SIDES]
+            reached = seed_by_seed(*(_named(rows, *side) for side in sides))
+            leads = [np.subtract(*reached[:2]), np.subtract(*reached[2:])]
             return [Difference(label, *paired_interval(*(100 * lead for lead in leads)))]
         case "tasks":
             rows = read_rows(load_result(evidence["result"]))
@@ -124,11 +123,14 @@ def _row_of(side: str | dict[str, str]) -> Row:
 
 def between_rows(label: str, better: Row, worse: Row) -> Difference:
     """Compare two rows: paired by seed where each has several, otherwise by counting the images measured."""
-    ours, others = ([100 * value for value in row.values()] for row in (better, worse))
-    if len(ours) == len(others) > 1:
+    rows = (better, worse)
+    paired = min(len(row.runs) for row in rows) > 1
+    each = seed_by_seed(*rows) if paired else [row.values() for row in rows]
+    ours, others = ([100 * value for value in values] for values in each)
+    if paired:
         return Difference(label, *paired_interval(ours, others))
     gap = fmean(ours) - fmean(others)
-    images = [row.facts[row.measure.replace("accuracy", "images")] for row in (better, worse)]
+    images = [row.facts[row.measure.replace("accuracy", "images")] for row in rows]
     error = sqrt(sum(p * (100 - p) / n for p, n in zip((ours[0], others[0]), images, strict=True)))
     return Difference(label, gap, gap - 1.96 * error, gap + 1.96 * error)
 
