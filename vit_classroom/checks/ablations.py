@@ -189,11 +189,9 @@ def _seeds_needed(spread: Tensor, margin: float) -> Tensor:
     return _first_enough(spread, margin)
 
 
-def _first_enough(spread: Tensor, margin: float, quantile: float = 0.975, normal: bool = False) -> Tensor:
+def _first_enough(spread: Tensor, margin: float, quantile: float = 0.975, spare: float = 1) -> Tensor:
     counts = torch.arange(2, 1001).double()
-    times = torch.tensor(stats.t.ppf(quantile, (counts - 1).numpy()))
-    if normal:
-        times = torch.full_like(counts, 1.96)
+    times = torch.tensor(stats.t.ppf(quantile, (counts - spare).numpy()))
     enough = spread.double()[:, None] * times / counts.sqrt() <= margin
     return counts[enough.int().argmax(1)]
 
@@ -202,10 +200,10 @@ def _first_enough(spread: Tensor, margin: float, quantile: float = 0.975, normal
     "(n,), whole numbers as floats",
     'chapter 17, exercise "How many seeds?"',
     _seeds_needed,
-    [4, 6, 5],
+    [(4, False), (6, True), (5, False), (5, True)],
     gradients=False,
 )
-def seeds_needed(count: int) -> Case:
+def seeds_needed(count: int, few: bool) -> Case:
     """Check a function that says how many seeds an interval of a given width takes.
 
     It is called as ``function(spread, margin)``, standard deviations (n,) and a number; it returns (n,), for
@@ -213,9 +211,19 @@ def seeds_needed(count: int) -> Case:
     """
     spread = 2 + 4 * torch.rand(count).double()
     margin = 0.5 + 0.5 * float(torch.rand(()))
+    if few:  # 2 seeds, 3, where the degrees of freedom tell most, and up to 12
+        low, high = torch.full((2, count), 0.4).double()
+        low[:2], high[:2], high[2:] = torch.tensor([0.05, 0.15]), torch.tensor([0.1, 0.3]), 1.5
+        spread = margin * (low + (high - low) * torch.rand(count).double())[torch.randperm(count)]
     right = _seeds_needed(spread, margin)
+    guess = (1.96 * spread / margin).square().ceil().clamp(min=2)
+    once = (torch.tensor(stats.t.ppf(0.975, guess - 1)) * spread / margin).square().ceil().clamp(min=2)
     mistakes = {
-        "1.96 is for very many seeds; take Student's t": _first_enough(spread, margin, normal=True),
+        "1.96 is for very many seeds; take Student's t": _first_enough(spread, margin, spare=-torch.inf),
+        "t has S degrees of freedom here; it has S - 1": _first_enough(spread, margin, spare=0),
+        "t has S - 2 degrees of freedom here; it has S - 1": _first_enough(spread, margin, spare=2),
+        "t is looked up once; it changes with S, so try 2, 3, 4, ...": once,
+        "the search begins with 3 seeds; 2 may be enough": right.clamp(min=3),
         "1.96 is for very many seeds, and no whole number comes out": (1.96 * spread / margin).square(),
         "5 % are left out on one side; leave out 2.5 % on each": _first_enough(spread, margin, quantile=0.95),
         "the whole width is held to the margin; it is that to each side": _first_enough(2 * spread, margin),

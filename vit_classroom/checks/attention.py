@@ -82,7 +82,7 @@ def attention(shape: tuple[int, ...]) -> Case:
     "(B, T, D)",
     'chapter 3, "Many heads"',
     lambda dim, heads: randomise(ours.MultiHeadSelfAttention(dim, heads)),
-    [(12, 3), (8, 2)],
+    [(12, 3), (12, 2), (8, 2)],
     [(2, 5), (1, 7)],
     pair=True,
 )

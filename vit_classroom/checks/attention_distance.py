@@ -150,7 +150,7 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     "(...), one number for each image and head",
     'chapter 14, "The class token lies nowhere"',
     inspected.mean_attention_distance,
-    [((2, 3), (3, 4), 1), ((2, 2), (4, 4), 1), ((3, 2), (2, 5), 0), ((1, 4), (3, 2), 1)],
+    [((2, 3), (3, 4), 1), ((2, 2), (3, 3), 1), ((3, 2), (3, 5), 0), ((1, 4), (3, 2), 1)],
     gradients=False,
     call="attention_distance(A, grid, patch_size)",
 )
@@ -244,7 +244,7 @@ def _reach(attentions: Tensor, grid: tuple[int, int], patch_size: int) -> Tensor
     "(L, B)",
     'chapter 14, exercise "How far has it come?"',
     _reach,
-    [(4, 2, 3, (3, 4), 1), (3, 3, 2, (4, 4), 1), (3, 2, 2, (2, 4), 0)],
+    [(4, 2, 3, (3, 4), 1), (3, 3, 2, (3, 3), 1), (3, 2, 2, (3, 5), 0)],
     gradients=False,
 )
 def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int) -> Case:

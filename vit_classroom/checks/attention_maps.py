@@ -95,19 +95,22 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
     "(B,)",
     'chapter 13, "Is it on the object?"',
     attention_maps.object_share,
-    [(1, 4, 4, 4), (2, 3, 5, 6), (4, 6, 3, 5)],
+    [(1, 4, 4, 4, 4), (2, 3, 5, 6, 6), (4, 6, 3, 5, 2)],
     gradients=False,
 )
-def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
+def share_on_object(batch: int, rows: int, columns: int, height: int, width: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.object_share`.
 
     It is called as ``function(maps, mask)``: maps (B, gh, gw) of any scale, mask (B, H, W) from 0 to 1, in
     whole patches; it returns (B,).
     """
     maps = 10 ** (2 * torch.rand(()) - 1) * torch.rand(batch, rows, columns)
-    mask = _boxes(batch, rows * size, columns * size)
-    covered, most = (reduce(mask, "b (r p) (c q) -> b r c", how, p=size, q=size) for how in ("mean", "max"))
-    rounded = reduce((mask > 0.5).float(), "b (r p) (c q) -> b r c", "mean", p=size, q=size)
+    mask = _boxes(batch, rows * height, columns * width)
+
+    def by_patch(mask: Tensor, how: str = "mean") -> Tensor:
+        return reduce(mask, "b (r p) (c q) -> b r c", how, r=rows, c=columns)
+
+    covered, most, rounded = by_patch(mask), by_patch(mask, "max"), by_patch((mask > 0.5).float())
     on_it, everything, area = (maps * covered).sum((1, 2)), maps.sum((1, 2)), mask.mean((1, 2))
     right = on_it / everything
 
@@ -116,7 +119,8 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
 
     soft = maps.flatten(1).softmax(1).view_as(maps)
     smooth = F.interpolate(mask[:, None], (rows, columns), mode="bilinear")[:, 0]
-    middle = mask[:, size // 2 :: size, size // 2 :: size]
+    middle = mask[:, height // 2 :: height, width // 2 :: width]
+    square = F.avg_pool2d(mask[:, None], height)[:, 0]
     one_pixel = "the mask is read at one pixel of each patch; take its mean over the patch"
     touched = "a patch that the object only touches counts in full; take the mean of the mask over it"
     half = "the mask is rounded, so a patch counts in full or not at all; take the mean of the mask"
@@ -125,10 +129,12 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
         "this is the mean attention on the object; the share divides by all attention, not by the "
         "object's size": on_it / covered.sum((1, 2)),
         "the share is divided by the part of the photo that the object covers": right / area,
-        "the mask is added up in a patch; take the mean, a full one counts 1": share(covered * size**2),
+        "the mask is added up in a patch; take the mean, a full one counts 1": share(
+            covered * height * width
+        ),
         touched: share(most),
         f"{touched} (a threshold at 0)": share((covered > 0).float()),
-        one_pixel: share(mask[:, ::size, ::size]),
+        one_pixel: share(mask[:, ::height, ::width]),
         f"{one_pixel} (the middle one)": share(middle),
         f"{one_pixel} (F.interpolate looks at four of them)": share(smooth),
         half: share((covered > 0.5).float()),
@@ -140,6 +146,8 @@ def share_on_object(batch: int, rows: int, columns: int, size: int) -> Case:
         "the photos are averaged: return one share for each": right.mean(),
         "the photos are added up: return one share for each": right.sum(),
     }
+    if width < height:  # one column of such patches is spread over the map
+        mistakes["patches are taken to be square; one has H / gh by W / gw pixels"] = share(square)
     return Case((maps, mask), right, mistakes)
 
 
@@ -150,17 +158,18 @@ TIES = "where two scores are equal, another number of patches is hidden than `co
     "(B, C, H, W)",
     'chapter 13, exercise "Hide what a map points at"',
     masking.mask_patches,
-    [(3, 4, 4, 3, 5), (2, 3, 5, 4, 4), (1, 5, 2, 2, 3), (2, 3, 3, 2, 0)],
+    [(3, 3, 4, 4, 3, 5), (2, 1, 3, 5, 4, 4), (1, 3, 5, 2, 2, 3), (2, 3, 3, 3, 2, 0)],
     gradients=False,
 )
-def hide_patches(batch: int, rows: int, columns: int, size: int, count: int) -> Case:
+def hide_patches(batch: int, channels: int, rows: int, columns: int, size: int, count: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.masking.mask_patches`.
 
     It is called as ``function(images, scores, count, patch_size)``: images (B, C, H, W), scores (B, gh, gw);
     it returns the images with the ``count`` patches of highest score in the image's mean colour. Of equal
     scores either may go.
     """
-    images = torch.randn(batch, 3, rows * size, columns * size) + torch.randn(batch, 3, 1, 1)
+    images = torch.randn(batch, channels, rows * size, columns * size)
+    images += torch.randn(batch, channels, 1, 1)
     scores = torch.randn(batch, rows, columns)
     order = scores.flatten(1).argsort(descending=True)
     if not count:

@@ -194,10 +194,10 @@ def _principal_angles(one: Tensor, other: Tensor) -> Tensor:
     "(k,), in degrees",
     'chapter 16, exercise "Angles between spaces"',
     _principal_angles,
-    [(3, 8), (2, 6), (4, 15)],
+    [(3, 8, False), (2, 6, False), (4, 15, False), (3, 9, True)],
     gradients=False,
 )
-def principal_angles(k: int, width: int) -> Case:
+def principal_angles(k: int, width: int, meet: bool) -> Case:
     """Check a function that finds the angles between two spaces.
 
     It is called as ``function(one, other)``, each (k, n) with orthonormal rows; it returns (k,), the
@@ -205,8 +205,11 @@ def principal_angles(k: int, width: int) -> Case:
     """
     while True:
         one, other = _rows_at_right_angles(2, k, width)
+        if meet:  # in one direction, whose cosine comes out above 1 as if by rounding
+            other = torch.linalg.qr(torch.cat([one[:1], other[1:]]).T)[0].T
+            one, other = ((1 + 1e-6) * _rows_at_right_angles(k, k) @ rows for rows in (one, other))
         angles = _principal_angles(one, other)
-        if angles.min() > 10 and angles.max() < 85:  # an angle near 0 or 90 is all rounding
+        if angles[int(meet) :].min() > 10 and angles.max() < 85:  # other angles near 0 or 90 are all rounding
             break
     products, right = one @ other.T, _principal_angles(one, other)
     cosines = torch.linalg.svdvals(products)
@@ -227,8 +230,11 @@ def principal_angles(k: int, width: int) -> Case:
         "only the best partner of each pattern counts; the angles lie between the spaces": partners.rad2deg(),
         "these are the angles of all pairs; k lie between the spaces": products.acos().rad2deg(),
         "the lengths of the rows stand for cosines; singular values do": lengths.rad2deg(),
+        "where the spaces share a direction rounding takes its cosine above 1, which is no angle's: clamp "
+        "them to 1": cosines.acos().rad2deg(),
     }
-    return Case((one, other), right, mistakes)
+    clamped = [cosines.clamp(max=1 - least).acos().rad2deg() for least in (1e-7, 1e-6) if meet]
+    return Case((one, other), right, mistakes, others=[Case((one, other), angles) for angles in clamped])
 
 
 def _redraw(patches: Tensor, patterns: Tensor) -> Tensor:

@@ -312,6 +312,7 @@ def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Bl
     judge_function(piece, everything, lambda z: z, [case], [])
     _judge_results_dropped(piece, cls, reference)
     _judge_hidden_dropped(piece, cls, reference)
+    _judge_default(piece, cls, reference)
 
 
 def _silenced(reference: ours.Block, attended: float, fed: float) -> ours.Block:
@@ -365,17 +366,31 @@ def _judge_hidden_dropped(piece: Piece, cls: Callable[..., Any], reference: ours
         raise piece.failed("what is not dropped after the GELU has to be divided by 1 - dropout, only once")
 
 
-def _added(cls: Callable[..., Any], reference: nn.Module, z: Tensor) -> Tensor:
+def _judge_default(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """Look at how many of the attention's results go where nobody says how many."""
+    try:
+        added = _added(cls, _silenced(reference, 1.0, 0.0), torch.zeros(4, 60, 12), None)
+    except TypeError as error:
+        said = f"it cannot be called as {piece.name}(dim, heads, mlp_dim): dropout has a default, 0.1"
+        raise piece.failed(f"{said} ({error})") from None
+    share = (added == 0).float().mean().item()
+    if abs(share - 0.1) > 0.04:
+        raise piece.failed(f"where it is not handed in dropout is 0.1; here {share:.0%} of the results go")
+
+
+def _added(
+    cls: Callable[..., Any], reference: nn.Module, z: Tensor, dropout: float | None = DROPPED
+) -> Tensor:
     """What a reader's block adds to z in training."""
     with torch.no_grad():
-        result = _in_training(cls, reference, DROPPED)(z)
+        result = _in_training(cls, reference, dropout)(z)
     return (result[0] if isinstance(result, tuple) else result) - z
 
 
-def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) -> nn.Module:
+def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float | None) -> nn.Module:
     """Return a reader's block that trains, with the reference's weights."""
-    theirs = cls(12, 3, 20, dropout)
-    theirs.load_state_dict(reference.state_dict())
+    theirs = cls(12, 3, 20) if dropout is None else cls(12, 3, 20, dropout)
+    theirs.load_state_dict(reference.state_dict(), strict=False)
     return theirs.train()
 
 
@@ -393,8 +408,8 @@ def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float) 
 def block_with_dropout(reference: ours.Block, count: int) -> Case:
     """Check a class like that of :func:`block` that drops values in three places while it trains.
 
-    It is called as ``cls(dim, heads, mlp_dim, dropout)``. Dropped are the attention's result, the values
-    after the GELU, and the MLP's result; in evaluation nothing is.
+    It is called as ``cls(dim, heads, mlp_dim, dropout)``; the default of dropout is 0.1. Dropped are the
+    attention's result, the values after the GELU, and the MLP's result; in evaluation nothing is.
     """
     z = torch.randn(2, count, 12)
     mistakes = functools.partial(_block_mistakes, reference, z)

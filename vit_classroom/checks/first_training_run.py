@@ -1,5 +1,7 @@
 """Checks of chapter 8: what a training step is made of."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -179,10 +181,10 @@ def _adam(
     gradients: Tensor,
     rate: float,
     decay: float,
-    *,
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
+    *,
     correct_m: bool = True,
     correct_s: bool = True,
     coupled: bool = False,
@@ -219,24 +221,30 @@ def _adam(
     "(n,)",
     'chapter 8, "AdamW, Adam, SGD"',
     _adam,
-    [(1, 4, 0.1, 0.3), (3, 5, 0.02, 0.5), (6, 3, 0.1, 0.1)],
+    [
+        (1, 4, 0.1, 0.3, {}),
+        (3, 5, 0.02, 0.5, {}),
+        (6, 3, 0.1, 0.1, {}),
+        (4, 4, 0.05, 0.2, {"beta1": 0.7, "beta2": 0.95, "eps": 1e-6}),
+    ],
     gradients=False,
+    call="adamw(weight, gradients, rate, decay, beta1, beta2, eps)",
 )
-def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
+def adamw(steps: int, size: int, rate: float, decay: float, options: dict[str, float]) -> Case:
     """Check a function ``(weight, gradients, rate, decay)`` that takes a step of AdamW for each gradient.
 
-    The weight is (n,), the gradients (S, n), one a step; it returns the weight after the last one, with betas
-    of 0.9 and 0.999 and an eps of 1e-8.
+    The weight is (n,), the gradients (S, n), one a step; it returns the weight after the last one. Also tried
+    is ``(weight, gradients, rate, decay, beta1, beta2, eps)``; without, they are 0.9, 0.999 and 1e-8.
     """
     weight = torch.randn(size)
     gradients = torch.randn(steps, size) * 10 ** torch.empty(size).uniform_(-3, 1)
     gradients[:, 0] *= 1e-6 / gradients[:, 0].abs().max()  # so small that eps and its place can be seen
-    right = _adam(weight, gradients, rate, decay)
 
     def variant(gradients: Tensor = gradients, decay: float = decay, **changes: object) -> Tensor:
+        changes = options | changes
         return _adam(weight, gradients, rate, decay, **changes)  # pyright: ignore[reportArgumentType]
 
-    first_only, descended = variant(always_first=True), weight
+    right, first_only, descended = variant(), variant(always_first=True), weight
     for gradient in gradients:  # SGD with L2
         descended = descended - rate * (gradient + decay * descended)
     mistakes = {
@@ -252,7 +260,9 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
         "the correction is always that of step 1; take beta to the power of the step": first_only,
         "the steps are counted from 0, and the first correction divides by 0; count from 1": variant(first=0),
         "the corrected means go on into the next step; go on with m and s": variant(carried=True),
-        "the betas have changed places: 0.9 for m, 0.999 for s": variant(beta1=0.999, beta2=0.9),
+        "the betas have changed places: 0.9 for m, 0.999 for s": variant(
+            beta1=options.get("beta2", 0.999), beta2=options.get("beta1", 0.9)
+        ),
         "eps stands under the root; it is added to the root": variant(eps_in_root=True),
         "eps is left out": variant(eps=0.0),
         "the root is missing: divide by sqrt(s) + eps": variant(root=False),
@@ -266,7 +276,15 @@ def adamw(steps: int, size: int, rate: float, decay: float) -> Case:
         "the gradients are used as they are, with the decay in them, like SGD; divide by sqrt(s)": descended,
         "that is the sum of the steps; return the weight after them": right - weight,
     }
-    return Case((weight, gradients, rate, decay), right, mistakes)
+    if options:
+        usual = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+        taken: dict[str, dict[str, Any]] = {
+            f"{name} is always {value:g}": {name: value} for name, value in usual.items()
+        }
+        taken["the betas are always 0.9 and 0.999"] = {name: usual[name] for name in ("beta1", "beta2")}
+        taken["the betas and eps are always 0.9, 0.999 and 1e-8"] = usual
+        mistakes |= {f"{said}; take what is handed in": variant(**given) for said, given in taken.items()}
+    return Case((weight, gradients, rate, decay, *options.values()), right, mistakes)
 
 
 def _clipped(gradient: Tensor, limit: float) -> Tensor:
@@ -300,6 +318,11 @@ def clipped(length: float, limit: float) -> Case:
         "the length lacks its root: that is the sum of squares": by(norm**2),
         "the length is the root of the mean square; add the squares": by(gradient.square().mean().sqrt()),
     }
+    if not length:  # a mistake that divides by 0 as well is known by the other inputs
+        mistakes = {said: wrong for said, wrong in mistakes.items() if wrong.isfinite().all()} | {
+            "0 / 0 for a gradient of zeros, which is no number: shorten it only where it is longer than "
+            "the limit": gradient / norm
+        }
     return Case((gradient, limit), _clipped(gradient, limit), mistakes)
 
 

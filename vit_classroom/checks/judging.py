@@ -295,7 +295,7 @@ def judge_module(
                 right["gradients"] = 1.0
             raise
         right["parameters"] = 1.0
-        theirs.load_state_dict(reference.state_dict())
+        theirs.load_state_dict(reference.state_dict(), strict=False)
         _judge_calls(piece, box, theirs, reference, cases(), may_drop, hint, right)
 
 
@@ -474,8 +474,8 @@ def _differ(one: object, other: object) -> bool:
 
 def _only_where(cases: Sequence[Case], wrong: Sequence[Case], names: Sequence[str]) -> list[str]:
     """Say what the inputs that came out right have in common, and no other input has."""
-    apart = [_facts(case, names) for case in wrong]
-    alike = [_facts(case, names) for case in cases if not any(case is one for one in wrong)]
+    apart = [_facts(case, names, cases) for case in wrong]
+    alike = [_facts(case, names, cases) for case in cases if not any(case is one for one in wrong)]
     if not alike:
         return []
     single = [fact for fact in set.intersection(*apart) - set.union(*alike) if fact.endswith("has length 1")]
@@ -486,14 +486,18 @@ def _only_where(cases: Sequence[Case], wrong: Sequence[Case], names: Sequence[st
     return [said] if facts else []
 
 
-def _facts(case: Case, names: Sequence[str]) -> set[str]:
+def _facts(case: Case, names: Sequence[str], cases: Sequence[Case]) -> set[str]:
+    """Describe an input; a float that no other input of the same place has was drawn, and says nothing."""
     facts = set()
-    for name, value in zip(names, case.inputs, strict=False):
+    for place, (name, value) in enumerate(zip(names, case.inputs, strict=False)):
         if isinstance(value, Tensor):
             facts |= {f"{name} has {value.ndim} axes"} if value.ndim else set()
             facts |= {f"axis {n} of {name} has length 1" for n, count in enumerate(value.shape) if count == 1}
             facts |= {f"{name} is square"} if value.ndim > 2 and value.shape[-1] == value.shape[-2] else set()
-        else:
+        elif (
+            not isinstance(value, float)
+            or sum(one.inputs[place : place + 1] == (value,) for one in cases) > 1
+        ):
             facts.add(f"{name} is {value}")
     return facts
 
@@ -545,8 +549,10 @@ def _judge_gradients(
 
 
 def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:
-    got = {key: tuple(value.shape) for key, value in theirs.state_dict().items()}
+    """See that a reader's module has our parameters, all of them trained; buffers of its own are free."""
     expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
+    own = {name for name, _ in theirs.named_buffers(remove_duplicate=False)} - set(expected)
+    got = {key: tuple(value.shape) for key, value in theirs.state_dict().items() if key not in own}
     if got != expected:
         lines = _first([f"  missing    {key} {expected[key]}" for key in expected if key not in got])
         lines += _first([f"  unexpected {key} {got[key]}" for key in got if key not in expected])

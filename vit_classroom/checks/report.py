@@ -133,11 +133,14 @@ def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
 
 
 def first_of(piece: Piece, value: object) -> object:
-    """Return the result of a piece that may return a pair which begins with it, or a plain number."""
+    """Return the result of a piece, which may stand first in a pair, or be one number in any shape."""
     if piece.number and isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return torch.tensor(float(value), dtype=torch.float64)
     if piece.number and isinstance(value, Tensor) and value.numel() == 1:
         return value.double().reshape(())
+    is_number = piece.result.startswith("()") and not piece.gradients
+    if is_number and isinstance(value, Tensor) and value.numel() == 1:
+        return value.reshape(())
     return value[0] if piece.pair and isinstance(value, tuple) and value else value
 
 
@@ -161,7 +164,9 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     if fitting:
         return Verdict(fitting, _numbers(got, expected))
     if got.shape != expected.shape:
-        shapes = f"it returned shape {tuple(got.shape)}: expected {tuple(expected.shape)}, {piece.result}"
+        wanted = str(tuple(expected.shape))
+        wanted = piece.result if piece.result.startswith(wanted) else f"{wanted}, {piece.result}"
+        shapes = f"it returned shape {tuple(got.shape)}: expected {wanted}"
         return Verdict(plain=shapes, hints=list(_of_shape(got, expected)))
     if not got.isfinite().all():
         count, kind = (~got.isfinite()).sum().item(), "NaN" if got.isnan().any() else "infinite"
@@ -235,7 +240,9 @@ def _likeness(got: Tensor, expected: Tensor, inputs: Sequence[object]) -> Iterat
     shift = (got - expected).mean()
     if not got.any():
         yield "all is 0"
-    elif same(got, expected.abs()):
+    elif same(got, expected) and not expected.frac().any():  # it would do, were these not whole numbers
+        yield "float32 holds about 7 digits only: count with Python's integers"
+    elif (expected < 0).any() and same(got, expected.abs()):
         yield "their signs are lost"
     elif same(got, -expected):
         yield "the sign is turned"

@@ -135,10 +135,10 @@ def roofline(count: int) -> Case:
     "or a plain number",
     'chapter 12, exercise "The crossover in pixels"',
     lambda dim, mlp_dim, patch_size: number(patch_size * math.ceil(math.sqrt(2 * dim + mlp_dim))),
-    [True, False, True, False],
+    [0, None, None, 1],
     number=True,
 )
-def crossover_side(exact: bool) -> Case:
+def crossover_side(more: int | None) -> Case:
     """Check a function ``(dim, mlp_dim, patch_size)``: from which image side on the pairs take over.
 
     It is the smallest side in pixels, a multiple of the patch size, at which the two products between pairs
@@ -146,17 +146,17 @@ def crossover_side(exact: bool) -> Case:
     """
     patch, root = draw(4, 16), draw(20, 60)
     dim = draw(root**2 // 8, root**2 // 5)
-    level = root**2 if exact else root**2 + draw(5, root)  # T > level
+    level = root**2 + (draw(5, root) if more is None else more)  # T > level
     hidden = level - 2 * dim
 
     def side(level: float) -> int:
         """Give the smallest multiple of the patch with that many patches, or more."""
         return patch * math.ceil(math.sqrt(level))
 
-    right = side(level)
+    right, down = side(level), "the side is rounded down; there the pairs still take less"
     mistakes = {
         "the class token is missing: T = N + 1": patch * (math.isqrt(level) + 1),
-        "the side is rounded down; there the pairs still take less": patch * math.isqrt(level - 1),
+        down: patch * math.isqrt(level - 1),
         "it is compared with the MLP alone; the projections belong to the rest as well": side(hidden),
         "it is compared with the projections alone; the MLP belongs to the rest as well": side(2 * dim),
         "all of attention is compared with the MLP; compare the pairs with all else": side(hidden - 2 * dim),
@@ -171,8 +171,10 @@ def crossover_side(exact: bool) -> Case:
         "the side is not rounded: images have whole patches": patch * math.sqrt(level),
         "the root is missing: N patches are sqrt(N) along a side": patch * level,
     }
-    if exact:  # nothing was to be rounded
-        mistakes = {sentence: value for sentence, value in mistakes.items() if value != right}
+    if more == 1:  # with one patch a side fewer the pairs take exactly as much; so it is rounded down, too
+        del mistakes[down]
+        mistakes["there the pairs take as much as all else; equal is not more"] = side(level - 1)
+    mistakes = {sentence: value for sentence, value in mistakes.items() if value != right}
     return Case((dim, hidden, patch), number(right), numbers(mistakes))
 
 
@@ -218,11 +220,11 @@ def checkpointed_bytes() -> Case:
     "or a plain number",
     'chapter 12, exercise "Equal cost"',
     lambda budget, tokens, dim: number(budget // (24 * tokens * dim**2 + 4 * tokens**2 * dim)),
-    [False, True, False, False],
+    [(25, 45), (0, 0), (55, 75), (55, 75)],
     answers=[cost.block_flops],
     number=True,
 )
-def deepest(whole: bool) -> Case:
+def deepest(least: int, most: int) -> Case:
     """Check a function ``(budget, tokens, dim)``: the most blocks, of M = 4 D, that a budget pays for.
 
     The budget is in operations for one image, a multiply-add as 2; blocks alone count.
@@ -230,7 +232,7 @@ def deepest(whole: bool) -> Case:
     tokens, dim, depth = draw(60, 300), 8 * draw(8, 30), draw(30, 90)
     dense, pairs = 24 * tokens * dim**2, 4 * tokens**2 * dim
     block = dense + pairs
-    budget = depth * block + (0 if whole else draw(block // 4, 3 * block // 4))
+    budget = depth * block + draw(least, most) * block // 100
     mistakes = {
         "the budget is used up to the last operation here, and more: round down": -(-budget // block),
         "one block more fits exactly: a budget may be spent in full": (budget - 1) // block,

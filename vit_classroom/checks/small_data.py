@@ -18,7 +18,13 @@ def _mixup(values: Tensor, partners: Tensor, share: Tensor) -> Tensor:
     return kept * values + (1 - kept) * values[partners]
 
 
-@function_check("(B, ...)", 'chapter 9, "Remedy 1: show it more"', _mixup, [(4, 3, 5, 6), (6, 10), (5, 2, 3)])
+@function_check(
+    "(B, ...)",
+    'chapter 9, "Remedy 1: show it more"',
+    _mixup,
+    [(4, 3, 5, 6), (6, 10), (5, 2, 3)],
+    gradients=False,
+)
 def mixup(shape: tuple[int, ...]) -> Case:
     """Check a function ``(values, partners, share)`` that blends each of a batch with its partner.
 
@@ -118,15 +124,20 @@ def _depthwise(image: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
 
 Polynomial = Callable[[Tensor, Tensor], Tensor]
 """The next X, of X and G = X X^T."""
-A, B, C = COEFFICIENTS
 
 
-def _polynomial(x: Tensor, gram: Tensor) -> Tensor:
-    return A * x + (B * gram + C * gram @ gram) @ x
+def _of_muon(a: float, b: float, c: float) -> Polynomial:
+    return lambda x, gram: a * x + (b * gram + c * gram @ gram) @ x
+
+
+MUON = _of_muon(*COEFFICIENTS)
 
 
 def _rounds(
-    gradient: Tensor, rounds: int, norm: Tensor | None = None, polynomial: Polynomial = _polynomial
+    gradient: Tensor,
+    rounds: int = ROUNDS,
+    norm: Tensor | None = None,
+    polynomial: Polynomial = MUON,
 ) -> Tensor:
     x = gradient / (gradient.norm() if norm is None else norm)
     for _ in range(rounds):
@@ -138,18 +149,24 @@ def _rounds(
     "(rows, columns)",
     'chapter 9, "Remedy 5: a better optimiser"',
     _rounds,
-    [(3, 5, 0.02, 1), (4, 4, 0.1, 2), (5, 3, 1e-3, ROUNDS)],
+    [(3, 5, 0.5, (1,)), (4, 4, 3.0, (2,)), (5, 3, 0.1, ()), (4, 3, 0.5, (3, 2.0, -1.5, 0.5))],
     answers=[orthogonalise],
     gradients=False,
+    call="orthogonalised(gradient, rounds, a, b, c)",
 )
-def orthogonalised(rows: int, columns: int, scale: float, rounds: int) -> Case:
+def orthogonalised(rows: int, columns: int, scale: float, options: tuple[int | float, ...]) -> Case:
     """Check a function ``(gradient, rounds)`` that takes a matrix through rounds of Muon's polynomial.
 
-    The matrix is (rows, columns), in float32; the package's own works in bfloat16.
+    The matrix is (rows, columns), in float32; the package's own works in bfloat16. Also tried are
+    ``(gradient)``, for five rounds, and ``(gradient, rounds, a, b, c)`` with other numbers than Muon's.
     """
     gradient = scale * _well_conditioned(rows, columns)
-    right, mistakes = _rounds(gradient, rounds), _wrong_rounds(gradient, rounds)
-    return Case((gradient, rounds), right, mistakes)
+    rounds, numbers = int((*options, ROUNDS)[0]), options[1:] or COEFFICIENTS
+    right, mistakes = (
+        _rounds(gradient, rounds, None, _of_muon(*numbers)),
+        _wrong_rounds(gradient, rounds, *numbers),
+    )
+    return Case((gradient, *options), right, mistakes)
 
 
 def _well_conditioned(rows: int, columns: int) -> Tensor:
@@ -158,7 +175,8 @@ def _well_conditioned(rows: int, columns: int) -> Tensor:
     return u * torch.linspace(1.0, 0.3, min(rows, columns)) @ v
 
 
-def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
+def _wrong_rounds(gradient: Tensor, rounds: int, a: float, b: float, c: float) -> dict[str, Tensor]:
+    usual = _of_muon(a, b, c)
     u, sizes, v = torch.linalg.svd(gradient, full_matrices=False)
     first = gradient / gradient.norm()
     gram = first @ first.T
@@ -171,27 +189,28 @@ def _wrong_rounds(gradient: Tensor, rounds: int) -> dict[str, Tensor]:
         "the matrix is divided by the square of its norm": gradient.square().sum(),
     }
     polynomials: dict[str, Polynomial] = {
-        "the powers are taken value by value; take matrix products": lambda x, _: A * x + B * x**3 + C * x**5,
-        "G is squared value by value, not G @ G": (lambda x, gram: A * x + (B * gram + C * gram**2) @ x),
-        "c multiplies G; it multiplies G^2": lambda x, gram: A * x + (B * gram + C * gram) @ x,
-        "b and c have changed places": lambda x, gram: A * x + (C * gram + B * gram @ gram) @ x,
-        "the minus sign of b is lost": lambda x, gram: A * x + (C * gram @ gram - B * gram) @ x,
-        "the last term is missing, c G^2 X": lambda x, gram: A * x + B * gram @ x,
-        "a X is missing from the sum": lambda x, gram: (B * gram + C * gram @ gram) @ x,
+        "the powers are taken value by value; take matrix products": lambda x, _: a * x + b * x**3 + c * x**5,
+        "G is squared value by value, not G @ G": (lambda x, gram: a * x + (b * gram + c * gram**2) @ x),
+        "c multiplies G; it multiplies G^2": lambda x, gram: a * x + (b * gram + c * gram) @ x,
+        "b and c have changed places": lambda x, gram: a * x + (c * gram + b * gram @ gram) @ x,
+        "the minus sign of b is lost": lambda x, gram: a * x + (c * gram @ gram - b * gram) @ x,
+        "the last term is missing, c G^2 X": lambda x, gram: a * x + b * gram @ x,
+        "a X is missing from the sum": lambda x, gram: (b * gram + c * gram @ gram) @ x,
         "that is Newton and Schulz, 1.5 X - 0.5 G X; Muon's polynomial has other numbers, and a third term": (
             lambda x, gram: 1.5 * x - 0.5 * gram @ x
         ),
-        "G is computed once; it is X X^T of each round's own X": lambda x, _: _polynomial(x, gram),
+        "G is computed once; it is X X^T of each round's own X": lambda x, _: usual(x, gram),
     }
     asked = "take as many as are asked for"
-    again = gradient.norm() * _rounds(gradient, rounds)
+    again = gradient.norm() * _rounds(gradient, rounds, None, usual)
     return {
-        **{said: _rounds(gradient, rounds, norm) for said, norm in norms.items()},
+        **{said: _rounds(gradient, rounds, norm, usual) for said, norm in norms.items()},
         **{said: _rounds(gradient, rounds, polynomial=wrong) for said, wrong in polynomials.items()},
-        "there is one round too few": _rounds(gradient, rounds - 1),
-        "there is one round too many": _rounds(gradient, rounds + 1),
-        f"there are always five rounds; {asked}": _rounds(gradient, 5),
-        f"there is always one round; {asked}": _rounds(gradient, 1),
+        "there is one round too few": _rounds(gradient, rounds - 1, None, usual),
+        "there is one round too many": _rounds(gradient, rounds + 1, None, usual),
+        f"there are always five rounds; {asked}": _rounds(gradient, 5, None, usual),
+        f"there is always one round; {asked}": _rounds(gradient, 1, None, usual),
+        "a, b and c are always Muon's; take those that are handed in": _rounds(gradient, rounds),
         "that is the exact U V^T; asked for are rounds of the polynomial, which come close": u @ v,
         "the matrix is only divided by its norm": first,
         "the result is multiplied by the norm again; its size does not matter to Muon": again,
@@ -264,7 +283,7 @@ def _erased(images: Tensor, centres: Tensor, share: float) -> Tensor:
     "(B, C, H, W)",
     'chapter 9, exercise "Cutout by hand"',
     _erased,
-    [(6, 3, 12, 0.4), (5, 1, 9, 0.5), (7, 2, 15, 0.25)],
+    [(6, 3, 12, 0.4), (5, 1, 9, 0.4), (7, 2, 15, 0.25)],
     exact=True,
     gradients=False,
 )

@@ -1,7 +1,7 @@
 """Checks of chapter 2: class token and positions."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -147,24 +147,34 @@ def _without_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, 
 def optional_class_token(cls: object) -> None:
     """Check a class like the one of :func:`token_sequence` that can leave its class token out.
 
-    It is called with the keywords ``num_patches, dim, class_token``. With ``class_token=True`` it is that
-    class; with False its only parameter is ``position`` (1, N, D), and it maps (B, N, D) to (B, N, D).
+    It is called with the keywords ``num_patches, dim, class_token``. With ``class_token=True``, which is
+    the default, it is that class; with False its only parameter is ``position`` (1, N, D), and it maps
+    (B, N, D) to (B, N, D).
     """
     starts = [starts_at_zero("class_token", why=ZERO), starts_normal("position")]
     size = {"image_size": 5, "dim": 128}
-    _judge_option(OPTION, cls, dataclasses.replace(CONFIG, **size), _with_class_token, starts)
+    with_token = dataclasses.replace(CONFIG, **size)
+    _judge_option(OPTION, cls, with_token, _with_class_token, starts, {"class_token": True})
     title = "TokenSequenceWithOption(..., class_token=False)"
     without = dataclasses.replace(OPTION, result="(B, N, D)", title=title)
     config = dataclasses.replace(CONFIG, **size, class_token=False, pool="gap")
+    short = "TokenSequenceWithOption(num_patches, dim)"
+    default = dataclasses.replace(OPTION, call=short, title=short)
     try:
-        _judge_option(without, cls, config, _without_class_token, starts[1:])
+        _judge_option(without, cls, config, _without_class_token, starts[1:], {"class_token": False})
+        _judge_option(default, cls, with_token, _with_class_token, starts, {})
     except CheckFailed as failure:  # with a class token it is right
         failure.parts = {name: (1 + share) / 2 for name, share in failure.parts.items()}
         raise
 
 
 def _judge_option(
-    piece: Piece, cls: object, config: ViTConfig, mistakes: Mistakes, starts: Sequence[Start]
+    piece: Piece,
+    cls: object,
+    config: ViTConfig,
+    mistakes: Mistakes,
+    starts: Sequence[Start],
+    named: Mapping[str, bool],
 ) -> None:
     reference = randomise(tokens.TokenSequence(config))
 
@@ -172,5 +182,5 @@ def _judge_option(
         drawn = [torch.randn(batch, config.num_patches, config.dim) for batch in (1, 3)]
         return [Case((z,), reference(z), mistakes(reference, z)) for z in drawn]
 
-    arguments = {"num_patches": config.num_patches, "dim": config.dim, "class_token": config.class_token}
+    arguments = {"num_patches": config.num_patches, "dim": config.dim, **named}
     judge_module(piece, cls, arguments, reference, cases, starts)

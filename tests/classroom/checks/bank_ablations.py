@@ -122,6 +122,12 @@ def seeds_by_table(spread, margin, quantile=0.975, first=2, spare=1):
     return counts[enough.int().argmax(1)]
 
 
+def seeds_in_one_step(spread, margin):
+    first = (1.96 * spread / margin).square().ceil().clamp(min=2)
+    quantiles = torch.tensor(stats.t.ppf(0.975, first - 1))
+    return (quantiles * spread / margin).square().ceil().clamp(min=2)
+
+
 def seeds_by_loop(spread, margin):
     def needed(sigma):
         count = 2
@@ -204,6 +210,11 @@ WRONG = {
     checks.seeds_needed: [
         (lambda s, m: (1.96 * s / m).square(), "1.96 is for very many seeds, and"),
         (variant(seeds_by_table, quantile=0.95), "left out on one side"),
+        (variant(seeds_by_table, spare=0), "t has S degrees of freedom here"),
+        (variant(seeds_by_table, spare=2), "t has S - 2 degrees of freedom here"),
+        (variant(seeds_by_table, spare=-math.inf), "1.96 is for very many seeds; take"),
+        (variant(seeds_by_table, first=3), "begins with 3 seeds"),
+        (seeds_in_one_step, "t is looked up once"),
         (lambda s, m: seeds_by_table(2 * s, m), "the whole width"),
         (lambda s, m: seeds_by_table(s, 2 * m), "half the margin"),
         (lambda s, m: seeds_by_table(s.square(), m), "squared"),

@@ -282,6 +282,22 @@ class AttentionOfThreeHeads(Attention):
         super().__init__(dim, 3 if dim % 3 == 0 else 4)
 
 
+class AttentionOfFourValues(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, dim // 4)
+
+
+class AttentionOfWidth12(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(12, heads)
+
+
+class AttentionWithABuffer(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.register_buffer("scale", torch.tensor((dim // heads) ** -0.5))
+
+
 class AttentionThatDrops(Attention):
     def __init__(self, dim, heads):
         super().__init__(dim, heads)
@@ -303,7 +319,13 @@ RIGHT = {
         attention_in_loops,
         F.scaled_dot_product_attention,
     ),
-    checks.multi_head_attention: (AttentionOfTheLayer, Attention, AttentionHeadByHead, AttentionOfTorch),
+    checks.multi_head_attention: (
+        AttentionOfTheLayer,
+        Attention,
+        AttentionHeadByHead,
+        AttentionOfTorch,
+        AttentionWithABuffer,
+    ),
     checks.masked_attention: (
         masked_by_minimum,
         masked_by_filling,
@@ -475,6 +497,8 @@ WRONG = {
             "a causal mask hides later tokens",
         ),
         (AttentionOfThreeHeads, "an argument is not used"),
+        (AttentionOfFourValues, r"right for \(12, 3\) and not for \(12, 2\), so an argument is not used"),
+        (AttentionOfWidth12, r"has shape \(36, 12\), expected \(24, 8\)"),
         (AttentionThatDrops, "while it trains it gives something else"),
         (AttentionWithANorm, "the input is normalised"),
         (

@@ -72,6 +72,12 @@ def distance_by_log(weights, grid, size):
     return mean_by_einsum(weights, grid, size)
 
 
+def distance_by_odd_length(weights, grid, size):
+    odd = weights.shape[-1] % 2  # taken for a class token's
+    weights = weights[..., odd:, odd:]
+    return mean_by_sums(weights / weights.sum(-1, keepdim=True), grid, size)
+
+
 def rings_of(grid, rule=lambda r, c: max(r, c)):
     places = [(r, c) for r in range(grid[0]) for c in range(grid[1])]
     return torch.tensor([[rule(abs(a - c), abs(b - d)) for c, d in places] for a, b in places])
@@ -186,6 +192,7 @@ WRONG = {
     checks.attention_distance: [
         (lambda a, g, p: mean_attention_distance(a, g, p), "the package's own"),
         (mean_by_sums, "stopped with RuntimeError"),
+        (distance_by_odd_length, "shapes do not fit"),
         (lambda a, g, p: mean_by_sums(cut(a, g), g, p), "do not sum to 1 any more"),
         (
             lambda a, g, p: (cut(a, g) * distances_by_norm(g, p)).sum((-1, -2)) / a.shape[-1],
@@ -269,6 +276,12 @@ WRONG = {
         (distances_with(lambda s, p: p * s), "two numbers for each pair"),
     ],
     checks.reach: [
+        (
+            lambda a, g, p: torch.stack(
+                [distance_by_odd_length(rollout(a[: n + 1]), g, p) for n in range(len(a))]
+            ),
+            "shapes do not fit",
+        ),
         (reach_by(lambda a, n: a[n].mean(1)), "each layer is measured by itself; roll"),
         (then(reach_by(lambda a, n: a[n]), lambda d: d.mean(-1)), "each head of each layer"),
         (reach_by(lambda a, n: (a[n].mean(1) + torch.eye(a.shape[-1])) / 2), "by itself, with its skip"),

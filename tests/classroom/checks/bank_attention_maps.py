@@ -67,17 +67,22 @@ def share_by_pixels(maps, mask):
 
 
 def share_by_pooling(maps, mask):
-    size = mask.shape[1] // maps.shape[1]
-    covered = F.avg_pool2d(mask[:, None], size).squeeze(1)
+    _, rows, columns = maps.shape
+    covered = F.avg_pool2d(mask[:, None], (mask.shape[1] // rows, mask.shape[2] // columns)).squeeze(1)
     return torch.einsum("bhw,bhw->b", maps / maps.sum((1, 2), keepdim=True), covered)
+
+
+def share_of_square_patches(maps, mask):
+    size = mask.shape[1] // maps.shape[1]
+    return (maps * F.avg_pool2d(mask[:, None], size)[:, 0]).sum((1, 2)) / maps.sum((1, 2))
 
 
 def share_in_loops(maps, mask):
     found = []
     for map_, one in zip(maps.tolist(), mask, strict=True):
-        size = one.shape[0] // len(map_)
+        up, across = one.shape[0] // len(map_), one.shape[1] // len(map_[0])
         on = sum(
-            weight * one[r * size : (r + 1) * size, c * size : (c + 1) * size].mean().item()
+            weight * one[r * up : (r + 1) * up, c * across : (c + 1) * across].mean().item()
             for r, row in enumerate(map_)
             for c, weight in enumerate(row)
         )
@@ -281,6 +286,7 @@ WRONG = {
         (lambda i, s, n, p: hide(i, s, n, p).squeeze(0), "wrong where axis 0 of images has length 1"),
         (lambda i, s, n, p: hide(i, s, n, p).flip(0), "right only where|turned round|along axis"),
         (mask_patches, "the package's own"),
+        (variant(hide, colour=lambda i: i.mean((2, 3)).view(-1, 3, 1, 1)), "shapes do not fit"),
         (lambda i, s, n, p: hide(i, -s, n, p), "of lowest score"),
         (variant(hide, choose=lambda s, n: ~chosen_by_topk(s, n)), "are kept, and all others"),
         (variant(hide, colour=lambda i: torch.zeros(())), "are set to 0"),
@@ -333,6 +339,7 @@ WRONG = {
         (lambda maps, mask: share_by_reduce(maps, mask).squeeze(), "one share for each"),
         (lambda maps, mask: share_by_reduce(maps, mask.mT), "right only where|values are not|shapes do not"),
         (object_share, "the package's own"),
+        (share_of_square_patches, "taken to be square"),
         (variant(share_by_reduce, whole=lambda maps: 1), "not divided by all of the attention"),
         (
             lambda maps, mask: (

@@ -79,7 +79,7 @@ def angles_by_svd(one, other, cosines=lambda products: torch.linalg.svdvals(prod
 
 def angles_by_eigenvalues(one, other):
     products = one.double() @ other.double().T
-    return torch.linalg.eigvalsh(products @ products.T).flip(0).sqrt().acos() * 180 / math.pi
+    return torch.linalg.eigvalsh(products @ products.T).flip(0).sqrt().clamp(max=1).acos() * 180 / math.pi
 
 
 def angles_by_sines(one, other):
@@ -149,10 +149,21 @@ RIGHT = {
         overlap_by_singular_values,
         overlap_by_projectors,
         overlap_in_loops,
+        then(overlap_by_products, lambda overlap: overlap[None]),
     ],
-    checks.principal_angles: [angles_by_svd, angles_by_eigenvalues, angles_by_sines],
+    checks.principal_angles: [
+        angles_by_svd,
+        angles_by_eigenvalues,
+        angles_by_sines,
+        variant(angles_by_svd, cosines=lambda products: torch.linalg.svdvals(products).clamp(max=1 - 1e-7)),
+    ],
     checks.redraw: [redraw_by_qr, redraw_by_pinv, redraw_by_least_squares, redraw_by_solving],
-    checks.half_overlap: [halves_by_parts, halves_by_package, halves_by_covariance],
+    checks.half_overlap: [
+        halves_by_parts,
+        halves_by_package,
+        halves_by_covariance,
+        then(halves_by_parts, lambda overlap: overlap[None, None]),
+    ],
 }
 
 WRONG = {
@@ -204,6 +215,11 @@ WRONG = {
         (variant(angles_by_svd, turn=lambda angle: angle), "in radians; turn"),
         (then(angles_by_svd, lambda a: a.flip(0)), "the largest comes first; begin"),
         (lambda a, b: torch.linalg.svdvals(a @ b.T), "these are the cosines"),
+        (lambda a, b: torch.linalg.svdvals(a @ b.T).acos().rad2deg(), "above 1, which is no angle's: clamp"),
+        (
+            lambda a, b: torch.linalg.svdvals(a @ b.T).clamp(max=0.999).acos().rad2deg(),
+            "along axis 0 only 1 of 3 are wrong",
+        ),
         (lambda a, b: torch.linalg.svdvals(a @ b.T).asin().rad2deg(), "taken for sines; they"),
         (
             lambda a, b: torch.linalg.eigvalsh(a @ b.T @ b @ a.T).flip(0).acos().rad2deg(),

@@ -399,6 +399,11 @@ class BlockOfThePackage(model.Block):
         super().__init__(model.ViTConfig(4, 2, dim=dim, heads=heads, mlp_dim=mlp_dim, dropout=dropout))
 
 
+class DropsByNoDefault(DroppingBlock):
+    def __init__(self, dim, heads, mlp_dim, dropout):
+        super().__init__(dim, heads, mlp_dim, dropout)
+
+
 def dropping(attended=True, hidden=True, output=True, share=lambda p: p):
     class Dropping(DroppingBlock):
         def __init__(self, dim, heads, mlp_dim, dropout=0.1):
@@ -618,6 +623,15 @@ WRONG = {
         (dropping(share=lambda p: p / 2 if p < 0.9 else p), "does the argument arrive"),
         (dropping(share=lambda p: 1 - p if p < 0.9 else p), "7[3-7]% of the attention's results go"),
         (dropping(share=lambda p: 0.1), "nothing|not|expected"),
+        (
+            dropping(share=lambda p: 0.5 if p == 0.1 else p),
+            "where it is not handed in dropout is 0.1; here 5",
+        ),
+        (dropping(share=lambda p: 0.0 if p == 0.1 else p), "where it is not handed in .* here 0% of the"),
+        (
+            DropsByNoDefault,
+            r"cannot be called as BlockWithDropout\(dim, heads, mlp_dim\): dropout has a default",
+        ),
         (dropping(attended=False), "the attention's result is not dropped"),
         (dropping(output=False), "the MLP's result is not dropped"),
         (dropping(hidden=False), "the values after the GELU are not dropped"),

@@ -132,7 +132,13 @@ def towards_by_lerp(weight, start, rate, decay):
 
 
 RIGHT = {
-    checks.grey_weight: (grey_by_view, grey_by_reduce, grey_by_slices, grey_by_product),
+    checks.grey_weight: (
+        grey_by_view,
+        grey_by_reduce,
+        grey_by_slices,
+        grey_by_product,
+        torch.no_grad()(grey_by_view),
+    ),
     checks.least_squares: (
         squares_by_inverse,
         squares_by_rows,
@@ -140,8 +146,13 @@ RIGHT = {
         squares_by_singular_values,
     ),
     checks.nearest_mean: (nearest_by_cdist, nearest_by_sums, nearest_in_loops, nearest_by_products),
-    checks.polyak: (polyak_by_loop, polyak_by_lerp, polyak_by_powers),
-    checks.decay_to_start: (towards_by_difference, towards_by_shares, towards_by_lerp),
+    checks.polyak: (polyak_by_loop, polyak_by_lerp, polyak_by_powers, torch.no_grad()(polyak_by_loop)),
+    checks.decay_to_start: (
+        towards_by_difference,
+        towards_by_shares,
+        towards_by_lerp,
+        torch.no_grad()(towards_by_difference),
+    ),
 }
 
 WRONG = {
@@ -181,7 +192,6 @@ WRONG = {
             "rows and columns of the patch",
         ),
         (lambda w, p: grey_by_view(w, p).T, "it is transposed"),
-        (lambda w, p: grey_by_view(w, p).detach(), "no gradient can flow back"),
         (lambda w, p: None, "is a return missing"),
     ],
     checks.least_squares: [
@@ -241,7 +251,6 @@ WRONG = {
         (lambda w, d: polyak_by_loop(w.flip(0), d), "backwards"),
         (lambda w, d: sum(d ** (len(w) - 1 - k) * w[k] for k in range(len(w))), "come in whole"),
         (lambda w, d: torch.stack([polyak_by_loop(w[: k + 1], d) for k in range(len(w))]), "after all steps"),
-        (lambda w, d: polyak_by_loop(w.detach(), d), "no gradient can flow back"),
     ],
 }
 """Each wrong answer, and a pattern of what is said about it."""

@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+from variations import right_with_options
 
 from vit_classroom import checks
 from vit_from_scratch import training
@@ -114,34 +115,35 @@ def adamw_by_formula(weight, gradients, rate, decay, beta1=0.9, beta2=0.999, eps
 
 
 @torch.no_grad()
-def adamw_in_place(weight, gradients, rate, decay):
+def adamw_in_place(weight, gradients, rate, decay, beta1=0.9, beta2=0.999, eps=1e-8):
     weight, m, s = weight.clone(), torch.zeros_like(weight), torch.zeros_like(weight)
     share1 = share2 = 1.0
     for gradient in gradients:
-        share1, share2 = 0.9 * share1, 0.999 * share2
-        m.lerp_(gradient, 0.1)
-        s.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        share1, share2 = beta1 * share1, beta2 * share2
+        m.lerp_(gradient, 1 - beta1)
+        s.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         weight.mul_(1 - rate * decay)
-        weight.addcdiv_(m, (s / (1 - share2)).sqrt().add_(1e-8), value=-rate / (1 - share1))
+        weight.addcdiv_(m, (s / (1 - share2)).sqrt().add_(eps), value=-rate / (1 - share1))
     return weight
 
 
-def adamw_by_weighted_sums(weight, gradients, rate, decay):
+def adamw_by_weighted_sums(weight, gradients, rate, decay, beta1=0.9, beta2=0.999, eps=1e-8):
     """The two means written out, with a weight for each gradient that came so far."""
     for last in range(1, len(gradients) + 1):
         age = torch.arange(last - 1, -1, -1.0, dtype=torch.float64)
-        first, second = 0.9**age, 0.999**age
+        first, second = beta1**age, beta2**age
         seen = gradients[:last].double()
         m = (first[:, None] * seen).sum(0) / first.sum()
         s = (second[:, None] * seen**2).sum(0) / second.sum()
-        weight = weight - rate * decay * weight - rate * (m / (s.sqrt() + 1e-8)).float()
+        weight = weight - rate * decay * weight - rate * (m / (s.sqrt() + eps)).float()
     return weight
 
 
 def by_optimiser(optimiser):
-    def function(weight, gradients, rate, decay):
+    def function(weight, gradients, rate, decay, beta1=0.9, beta2=0.999, eps=1e-8):
         moved = nn.Parameter(weight.clone())
-        steps = optimiser([moved], lr=rate, weight_decay=decay)
+        more = {"betas": (beta1, beta2), "eps": eps} if optimiser is torch.optim.AdamW else {}
+        steps = optimiser([moved], lr=rate, weight_decay=decay, **more)
         for gradient in gradients:
             moved.grad = gradient
             steps.step()
@@ -293,58 +295,87 @@ RIGHT = {
     checks.votes: (votes_by_cdist, votes_in_loops, votes_by_products),
 }
 
+WRONG_STEPS = [
+    (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, 0.01), "of them agree"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, eps=1e-6), "of them agree"),
+    (by_optimiser(torch.optim.Adam), "Adam with L2"),
+    (by_optimiser(torch.optim.SGD), "like SGD"),
+    (
+        adamw_with(move=lambda w, m, s, rate, decay: (1 - decay) * w - rate * m / (s.sqrt() + 1e-8)),
+        "not multiplied by the rate",
+    ),
+    (adamw_with(move=lambda w, m, s, rate, decay: w - rate * m / (s.sqrt() + 1e-8)), "there is no decay"),
+    (
+        adamw_with(move=lambda w, m, s, rate, decay: (1 + rate * decay) * w - rate * m / (s.sqrt() + 1e-8)),
+        "grows with the decay",
+    ),
+    (adamw_with(move=late_decay), "the decay comes after the step"),
+    (adamw_with(lambda m, s, step: (m, s)), "the means are not corrected"),
+    (adamw_with(lambda m, s, step: (m, s / (1 - 0.999**step))), "m is not corrected"),
+    (adamw_with(lambda m, s, step: (m / (1 - 0.9**step), s)), "s is not corrected"),
+    (adamw_with(lambda m, s, step: (m / 0.1, s / 0.001)), "always that of step 1"),
+    (adamw_with(carries=True), "go on into the next step"),
+    (
+        lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, 0.999, 0.9),
+        "betas have changed places",
+    ),
+    (
+        adamw_with(move=lambda w, m, s, rate, decay: (1 - rate * decay) * w - rate * m / (s + 1e-8).sqrt()),
+        "eps stands under the root",
+    ),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, eps=0.0), "eps is left out"),
+    (
+        adamw_with(move=lambda w, m, s, rate, decay: (1 - rate * decay) * w - rate * m / (s + 1e-8)),
+        "the root is missing",
+    ),
+    (adamw_with(share=1.0), "added to m whole"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, beta1=0.0), "m is left out"),
+    (adamw_that_forgets, "begin anew at each step"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g[:1], rate, decay), "only the first gradient"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g[-1:], rate, decay), "only the last gradient"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, -g, rate, decay), "climbs along the gradient"),
+    (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay) - w, "sum of the steps"),
+    (lambda w, g, rate, decay: w - rate * g.sum(0), "as in SGD"),
+    (adamw_with(first=0), "counted from 0"),
+    (adamw_on_the_callers_weight, "changes its input"),
+]
+"""Of AdamW, with the usual betas and eps."""
+
 WRONG = {
     checks.adamw: [
-        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, 0.01), "of them agree"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, eps=1e-6), "of them agree"),
-        (by_optimiser(torch.optim.Adam), "Adam with L2"),
-        (by_optimiser(torch.optim.SGD), "like SGD"),
         (
-            adamw_with(move=lambda w, m, s, rate, decay: (1 - decay) * w - rate * m / (s.sqrt() + 1e-8)),
-            "not multiplied by the rate",
+            lambda w, g, rate, decay, *_: adamw_by_formula(w, g, rate, decay),
+            "eps are always 0.9, 0.999 and 1e-8",
         ),
-        (adamw_with(move=lambda w, m, s, rate, decay: w - rate * m / (s.sqrt() + 1e-8)), "there is no decay"),
         (
-            adamw_with(
-                move=lambda w, m, s, rate, decay: (1 + rate * decay) * w - rate * m / (s.sqrt() + 1e-8)
+            lambda w, g, rate, decay, b1=0.9, b2=0.999, _=None: adamw_by_formula(w, g, rate, decay, b1, b2),
+            "eps is always 1e-08; take what is handed in",
+        ),
+        (
+            lambda w, g, rate, decay, b1=0.9, b2=0.99, eps=1e-8: adamw_by_formula(
+                w, g, rate, decay, b1, b2, eps
             ),
-            "grows with the decay",
+            "differ by more than rounding",
         ),
-        (adamw_with(move=late_decay), "the decay comes after the step"),
-        (adamw_with(lambda m, s, step: (m, s)), "the means are not corrected"),
-        (adamw_with(lambda m, s, step: (m, s / (1 - 0.999**step))), "m is not corrected"),
-        (adamw_with(lambda m, s, step: (m / (1 - 0.9**step), s)), "s is not corrected"),
-        (adamw_with(lambda m, s, step: (m / 0.1, s / 0.001)), "always that of step 1"),
-        (adamw_with(carries=True), "go on into the next step"),
         (
-            lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, 0.999, 0.9),
+            lambda w, g, rate, decay, b2=0.999, b1=0.9, eps=1e-8: adamw_by_formula(
+                w, g, rate, decay, b1, b2, eps
+            ),
             "betas have changed places",
         ),
         (
-            adamw_with(
-                move=lambda w, m, s, rate, decay: (1 - rate * decay) * w - rate * m / (s + 1e-8).sqrt()
-            ),
-            "eps stands under the root",
+            lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay),
+            r"cannot be called as adamw\(.*, eps\)",
         ),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, eps=0.0), "eps is left out"),
-        (
-            adamw_with(move=lambda w, m, s, rate, decay: (1 - rate * decay) * w - rate * m / (s + 1e-8)),
-            "the root is missing",
-        ),
-        (adamw_with(share=1.0), "added to m whole"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay, beta1=0.0), "m is left out"),
-        (adamw_that_forgets, "begin anew at each step"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g[:1], rate, decay), "only the first gradient"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g[-1:], rate, decay), "only the last gradient"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, -g, rate, decay), "climbs along the gradient"),
-        (lambda w, g, rate, decay: adamw_by_formula(w, g, rate, decay) - w, "sum of the steps"),
-        (lambda w, g, rate, decay: w - rate * g.sum(0), "as in SGD"),
-        (adamw_with(first=0), "counted from 0"),
-        (adamw_on_the_callers_weight, "changes its input"),
+        *[(right_with_options(wrong, adamw_by_formula, 4), said) for wrong, said in WRONG_STEPS],
     ],
     checks.clipped: [
         (lambda g, limit: F.normalize(g, dim=0) * limit, "is made longer"),
         (lambda g, limit: g * min(1.0, 1.0 / max(g.norm().item(), 1e-12)), "length 1|right only where"),
+        (
+            lambda g, limit: g / g.norm() * g.norm().clamp(max=limit),
+            r"clipped: 0 / 0 for a gradient of zeros",
+        ),
         (lambda g, limit: g.clamp(-limit, limit), "each value is cut off"),
         (lambda g, limit: g * limit / g.norm(), "shorter than the limit is made longer"),
         (lambda g, limit: g / g.norm(), "the result has length 1;"),

@@ -118,6 +118,11 @@ def patches_only(change):
     return resize
 
 
+def resized_by_odd_length(table, old, new):
+    extra = table.shape[1] % 2
+    return torch.cat([table[:, :extra], resized(table[:, extra:], old, new)], 1)
+
+
 def swapped_grid(table, old, new):
     return resized(table, old[::-1], new)
 
@@ -151,7 +156,12 @@ RIGHT = {
     checks.similarity_maps: [maps_by_unit, maps_by_cosine, maps_by_einsum],
     checks.resize_table: [resized, resized_by_matrices, resized_in_two_steps],
     checks.centred_similarity: [centred_by_unit, centred_by_cosine, centred_by_products],
-    checks.additive_share: [additive_by_means, additive_by_rest, additive_by_regression],
+    checks.additive_share: [
+        additive_by_means,
+        additive_by_rest,
+        additive_by_regression,
+        then(additive_by_means, lambda share: share[None, None]),
+    ],
 }
 
 WRONG = {
@@ -193,6 +203,7 @@ WRONG = {
         (swapped_grid, "old grid swap"),
         (columns_first, "column by column"),
         (along_one_line, "one long row"),
+        (resized_by_odd_length, "shapes do not fit"),
         (patches_only(lambda first, rest: rest), "row is lost"),
         (patches_only(lambda first, rest: torch.cat([rest, first], 1)), "stands last"),
         (patches_only(lambda first, rest: torch.cat([0 * first, rest], 1)), "row is 0"),

@@ -107,6 +107,13 @@ def side_by_search(dim, mlp_dim, patch_size):
     return side
 
 
+def side_from_where_they_are_equal(dim, mlp_dim, patch_size):
+    side = patch_size
+    while (side // patch_size) ** 2 + 1 < 2 * dim + mlp_dim:
+        side += patch_size
+    return side
+
+
 def side_by_counting(dim, mlp_dim, patch_size):
     for patches in range(1, 1000):
         tokens = patches**2 + 1
@@ -234,6 +241,8 @@ WRONG = {
     checks.crossover_side: [
         (lambda d, m, p: p * (math.isqrt(2 * d + m) + 1), "the class token is missing"),
         (lambda d, m, p: p * math.isqrt(2 * d + m), "rounded down"),
+        (lambda d, m, p: p * math.ceil(math.sqrt(2 * d + m - 1)), "equal is not more"),
+        (side_from_where_they_are_equal, "equal is not more"),
         (side_above(lambda d, m: m), "compared with the MLP alone"),
         (side_above(lambda d, m: 2 * d), "compared with the projections alone"),
         (side_above(lambda d, m: m - 2 * d), "all of attention is compared"),
@@ -251,6 +260,7 @@ WRONG = {
     ],
     checks.deepest: [
         (lambda b, t, d: -(-b // (24 * t * d * d + 4 * t * t * d)), "round down"),
+        (lambda b, t, d: round(b / (24 * t * d * d + 4 * t * t * d)), "round down"),
         (lambda b, t, d: (b - 1) // (24 * t * d * d + 4 * t * t * d), "one block more fits exactly"),
         (lambda b, t, d: b / (24 * t * d * d + 4 * t * t * d), "not a whole number of blocks"),
         (lambda b, t, d: b // (12 * t * d * d + 2 * t * t * d), "a multiply-add counts once"),

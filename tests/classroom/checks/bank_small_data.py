@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 from einops import rearrange
+from variations import right_with_options
 
 from vit_classroom import checks
 from vit_from_scratch.training.muon import orthogonalise
@@ -92,41 +93,39 @@ def padded_like(mode):
     return local_with(convolve=convolve)
 
 
-def orthogonal_by_loop(gradient, rounds=5):
+def orthogonal_by_loop(gradient, rounds=5, a=3.4445, b=-4.7750, c=2.0315):
     x = gradient / gradient.norm()
     for _ in range(rounds):
         gram = x @ x.T
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        x = a * x + (b * gram + c * gram @ gram) @ x
     return x
 
 
-def orthogonal_from_the_right(gradient, rounds=5):
+def orthogonal_from_the_right(gradient, rounds=5, a=3.4445, b=-4.7750, c=2.0315):
     x = gradient / (gradient**2).sum().sqrt()
     for _ in range(rounds):
         gram = x.T @ x
-        x = x @ (3.4445 * torch.eye(len(gram)) - 4.7750 * gram + 2.0315 * gram.matrix_power(2))
+        x = x @ (a * torch.eye(len(gram)) + b * gram + c * gram.matrix_power(2))
     return x
 
 
 @torch.no_grad()
-def orthogonal_by_singular_values(gradient, rounds=5):
+def orthogonal_by_singular_values(gradient, rounds=5, a=3.4445, b=-4.7750, c=2.0315):
     u, s, v = torch.linalg.svd(gradient, full_matrices=False)
     s = s / s.norm()
     for _ in range(rounds):
-        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+        s = a * s + b * s**3 + c * s**5
     return u * s @ v
 
 
 def orthogonal_with(
     step=None, count=lambda rounds: rounds, start=lambda gradient: gradient / gradient.norm()
 ):
-    def usual(x, gram):
-        return 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-
-    def function(gradient, rounds):
+    def function(gradient, rounds=5, a=3.4445, b=-4.7750, c=2.0315):
         x = start(gradient)
         for _ in range(count(rounds)):
-            x = (step or usual)(x, x @ x.T)
+            gram = x @ x.T
+            x = step(x, gram) if step else a * x + (b * gram + c * gram @ gram) @ x
         return x
 
     return function
@@ -257,12 +256,65 @@ def erases_one_channel(images, centres, share):
 
 
 RIGHT = {
-    checks.mixup: (mixup_by_view, mixup_flat, mixup_one_by_one, mixup_by_matrix),
+    checks.mixup: (
+        mixup_by_view,
+        mixup_flat,
+        mixup_one_by_one,
+        mixup_by_matrix,
+        torch.no_grad()(mixup_by_view),
+    ),
     checks.neighbours: (local_by_rearrange, local_by_shifts, local_by_unfold),
-    checks.orthogonalised: (orthogonal_by_loop, orthogonal_from_the_right, orthogonal_by_singular_values),
+    checks.orthogonalised: (
+        orthogonal_by_loop,
+        orthogonal_from_the_right,
+        orthogonal_by_singular_values,
+        orthogonal_with(start=lambda g: g / (g.norm() + 1e-7)),
+        orthogonal_with(start=lambda g: g / g.norm().clamp(min=1e-7)),
+    ),
     checks.muon_step: (muon_by_chunks, muon_part_by_part, muon_by_map),
     checks.erase: (erase_by_mask, erase_by_slices, erase_by_where),
 }
+
+WRONG_ROUNDS = [
+    (orthogonal_with(start=lambda g: g), "not divided by its norm"),
+    (orthogonal_with(start=lambda g: g / torch.linalg.matrix_norm(g, 2)), "largest singular value"),
+    (orthogonal_with(start=lambda g: F.normalize(g, dim=1)), "each row is divided"),
+    (orthogonal_with(start=lambda g: F.normalize(g, dim=0)), "each column is divided"),
+    (orthogonal_with(start=lambda g: g / g.abs().max()), "divided by its largest value"),
+    (orthogonal_with(count=lambda rounds: 1), "always one round"),
+    (orthogonal_with(count=lambda rounds: rounds - 1), "one round too few"),
+    (orthogonal_with(count=lambda rounds: rounds + 1), "one round too many"),
+    (orthogonal_with(count=lambda rounds: 5), "always five rounds"),
+    (orthogonal_with_one_gram, "G is computed once"),
+    (
+        orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5),
+        "value by value; take matrix",
+    ),
+    (
+        orthogonal_with(lambda x, gram: 3.4445 * x + (-4.7750 * gram + 2.0315 * gram**2) @ x),
+        "G is squared value",
+    ),
+    (
+        orthogonal_with(lambda x, gram: 3.4445 * x + (-4.7750 * gram + 2.0315 * gram) @ x),
+        r"c multiplies G;",
+    ),
+    (orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * gram @ x), "the last term is missing"),
+    (
+        orthogonal_with(lambda x, gram: 3.4445 * x + (2.0315 * gram - 4.7750 * gram @ gram) @ x),
+        "changed places",
+    ),
+    (orthogonal_with(lambda x, gram: (-4.7750 * gram + 2.0315 * gram @ gram) @ x), "a X is missing"),
+    (orthogonal_with(lambda x, gram: 1.5 * x - 0.5 * gram @ x), "Newton and Schulz"),
+    (
+        orthogonal_with(lambda x, gram: 3.4445 * x + (4.7750 * gram + 2.0315 * gram @ gram) @ x),
+        "minus sign of b",
+    ),
+    (exactly_orthogonal, "the exact U V"),
+    (orthogonal_with(count=lambda rounds: 0), "only divided by its norm"),
+    (lambda g, rounds=5: g.norm() * orthogonal_by_loop(g, rounds), "multiplied by the norm again"),
+    (lambda g, rounds=5: orthogonalise(g[None], rounds)[0], "the package's own"),
+]
+"""Of Muon, with its usual numbers."""
 
 WRONG = {
     checks.erase: [
@@ -374,44 +426,13 @@ WRONG = {
         ),
     ],
     checks.orthogonalised: [
-        (orthogonal_with(start=lambda g: g), "not divided by its norm"),
-        (orthogonal_with(start=lambda g: g / torch.linalg.matrix_norm(g, 2)), "largest singular value"),
-        (orthogonal_with(start=lambda g: F.normalize(g, dim=1)), "each row is divided"),
-        (orthogonal_with(start=lambda g: F.normalize(g, dim=0)), "each column is divided"),
-        (orthogonal_with(start=lambda g: g / g.abs().max()), "divided by its largest value"),
-        (orthogonal_with(count=lambda rounds: 1), "always one round"),
-        (orthogonal_with(count=lambda rounds: rounds - 1), "one round too few"),
-        (orthogonal_with(count=lambda rounds: rounds + 1), "one round too many"),
-        (orthogonal_with(count=lambda rounds: 5), "always five rounds"),
-        (orthogonal_with_one_gram, "G is computed once"),
-        (
-            orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5),
-            "value by value; take matrix",
-        ),
-        (
-            orthogonal_with(lambda x, gram: 3.4445 * x + (-4.7750 * gram + 2.0315 * gram**2) @ x),
-            "G is squared value",
-        ),
-        (
-            orthogonal_with(lambda x, gram: 3.4445 * x + (-4.7750 * gram + 2.0315 * gram) @ x),
-            r"c multiplies G;",
-        ),
-        (orthogonal_with(lambda x, gram: 3.4445 * x - 4.7750 * gram @ x), "the last term is missing"),
-        (
-            orthogonal_with(lambda x, gram: 3.4445 * x + (2.0315 * gram - 4.7750 * gram @ gram) @ x),
-            "changed places",
-        ),
-        (orthogonal_with(lambda x, gram: (-4.7750 * gram + 2.0315 * gram @ gram) @ x), "a X is missing"),
-        (orthogonal_with(lambda x, gram: 1.5 * x - 0.5 * gram @ x), "Newton and Schulz"),
-        (
-            orthogonal_with(lambda x, gram: 3.4445 * x + (4.7750 * gram + 2.0315 * gram @ gram) @ x),
-            "minus sign of b",
-        ),
-        (exactly_orthogonal, "the exact U V"),
-        (orthogonal_with(count=lambda rounds: 0), "only divided by its norm"),
-        (lambda g, rounds: g.norm() * orthogonal_by_loop(g, rounds), "multiplied by the norm again"),
-        (lambda g, rounds: orthogonal_by_loop(g.bfloat16(), rounds), "of them agree"),
-        (lambda g, rounds: orthogonalise(g[None], rounds)[0], "the package's own"),
+        (lambda g, rounds=5, *_: orthogonal_by_loop(g, rounds), "always Muon's; take those"),
+        (lambda g, rounds=10, *numbers: orthogonal_by_loop(g, rounds, *numbers), "of them agree"),
+        (lambda g, rounds=6, *numbers: orthogonal_by_loop(g, rounds, *numbers), "one round too many"),
+        (lambda g, rounds=5, *numbers: orthogonal_by_loop(g.bfloat16(), rounds, *numbers), "of them agree"),
+        (lambda g, _=5, *numbers: orthogonal_by_loop(g, 5, *numbers), "there are always five rounds"),
+        (lambda g, rounds: orthogonal_by_loop(g, rounds), "cannot be called as orthogonalised"),
+        *[(right_with_options(wrong, orthogonal_by_loop, 2), said) for wrong, said in WRONG_ROUNDS],
     ],
 }
 """Each wrong answer, and a pattern of what is said about it."""

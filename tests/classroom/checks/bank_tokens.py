@@ -140,7 +140,7 @@ class SequenceWithOption(nn.Module):
 
 
 class SequenceOfAList(nn.Module):
-    def __init__(self, num_patches, dim, class_token):
+    def __init__(self, num_patches, dim, class_token=True):
         super().__init__()
         self.wanted = class_token
         if class_token:
@@ -153,7 +153,7 @@ class SequenceOfAList(nn.Module):
 
 
 class SequenceWithAnEmptyToken(nn.Module):
-    def __init__(self, num_patches, dim, class_token):
+    def __init__(self, num_patches, dim, class_token=True):
         super().__init__()
         self.register_parameter("class_token", nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None)
         self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + class_token, dim))
@@ -171,12 +171,22 @@ def option(forward):
 
 
 class AlwaysAToken(SequenceWithOption):
-    def __init__(self, num_patches, dim, class_token):
+    def __init__(self, num_patches, dim, class_token=True):
         super().__init__(num_patches, dim, True)
 
 
-class OneRowTooMany(SequenceWithOption):
+class NoTokenUnlessAsked(SequenceWithOption):
+    def __init__(self, num_patches, dim, class_token=False):
+        super().__init__(num_patches, dim, class_token)
+
+
+class NoDefault(SequenceWithOption):
     def __init__(self, num_patches, dim, class_token):
+        super().__init__(num_patches, dim, class_token)
+
+
+class OneRowTooMany(SequenceWithOption):
+    def __init__(self, num_patches, dim, class_token=True):
         super().__init__(num_patches, dim, class_token)
         self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
 
@@ -305,6 +315,11 @@ WRONG = {
     checks.optional_class_token: [
         (OptionThatDrops, "while it trains it gives something else"),
         (option(lambda self, z: SequenceWithOption.forward(self, z).transpose(0, 1)), "in another order"),
+        (
+            NoTokenUnlessAsked,
+            r"Option\(num_patches, dim\): it has other parameters(.|\n)*missing    class_token",
+        ),
+        (NoDefault, r"Option\(num_patches, dim\): it cannot be called as .*Option\(num_patches, dim\) \("),
         (AlwaysAToken, FALSE + r"it has other parameters(.|\n)*unexpected class_token"),
         (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 128\)"),
         (SkipsPlaceZero, FALSE + "the first patch is lost"),

@@ -21,7 +21,7 @@ from project_facts import ROOT
 from vit_classroom import checks
 from vit_classroom.checks import sandbox
 from vit_classroom.checks.judging import judge_function
-from vit_classroom.checks.report import Case, Piece
+from vit_classroom.checks.report import Case, Piece, number
 
 BARE = "of them agree"
 """What is said of a result of the right shape about which nothing is known."""
@@ -50,6 +50,33 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
     assert re.search(r": .+\. It stopped with", said) or "stopped with" not in said
     assert capsys.readouterr().out == ""
     assert min(failure.value.parts.values(), default=0) < 1, "or it would have all points"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.adamw,
+        checks.attention_distance,
+        checks.crossover_side,
+        checks.deepest,
+        checks.hide_patches,
+        checks.orthogonalised,
+        checks.principal_angles,
+        checks.reach,
+        checks.resize_table,
+        checks.seeds_needed,
+        checks.share_on_object,
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_no_seed_lets_a_mistake_pass_that_only_some_inputs_show(check):
+    for seed in range(2, 7):
+        for piece in RIGHT[check]:
+            check(piece, seed=seed)
+        for other, piece, _ in WRONG:
+            if other is check:
+                with pytest.raises(checks.CheckFailed):
+                    check(piece, seed=seed)
 
 
 def test_an_option_that_works_in_one_of_its_two_ways_earns_half():
@@ -122,6 +149,42 @@ def test_an_unknown_mistake_is_held_against_what_is_expected(change, said):
     cases = [Case((x,), 2 * x) for x in torch.randn(2, 4, 4)]
     with pytest.raises(checks.CheckFailed, match=re.escape(said)):
         judge_function(piece, lambda x: change(2 * x), lambda x: 2 * x, cases, [])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda count: torch.tensor(float(count)), "16,777,216: expected 16,777,217; float32 holds"),
+        (lambda count: count / 2, "16,777,217; it is 2 times too small"),
+    ],
+)
+def test_a_whole_number_nearly_right_lacks_digits_and_no_sign(wrong, said):
+    piece = Piece("same(count)", "or a plain number", "chapter 0", exact=True, number=True, gradients=False)
+    case = Case((2**24 + 1,), number(2**24 + 1))
+    with pytest.raises(checks.CheckFailed, match=re.escape(said)):
+        judge_function(piece, wrong, lambda count: number(count), [case], [])
+
+
+@pytest.mark.parametrize(
+    ("shares", "named"),
+    [((0.25, 0.5, 0.25), True), ((0.25, 0.5, 0.75), False), ((1, 2, 3), True), ((True, False, False), True)],
+)
+def test_a_drawn_number_explains_nothing(shares, named):
+    """A float that one input alone has is no reason why that one came out right."""
+    piece = Piece("times(x, share)", "(3,)", "chapter 0")
+    cases = [Case((x, share), share * x) for x, share in zip(torch.randn(3, 3), shares, strict=True)]
+    with pytest.raises(checks.CheckFailed) as failure:
+        judge_function(piece, lambda x, share: shares[0] * x, lambda x, share: share * x, cases, [])
+    assert (f"right only where share is {shares[0]}" in str(failure.value)) == named
+
+
+@pytest.mark.parametrize("result", ["(), a single number", "a number"])
+def test_a_shape_is_said_once(result):
+    piece = Piece("mean(x)", result, "chapter 0", gradients=False)
+    case = Case((torch.ones(3),), torch.ones(()))
+    with pytest.raises(checks.CheckFailed) as failure:
+        judge_function(piece, lambda x: 2 * x, torch.mean, [case], [])
+    assert f"shape (3,): expected (), {result.removeprefix('(), ')}" in str(failure.value)
 
 
 def test_what_fits_only_some_of_the_inputs_is_not_said():
