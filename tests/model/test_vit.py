@@ -155,7 +155,10 @@ def test_the_same_seed_builds_the_same_model():
         (torch.zeros(2, 3, 16, 16), r"shape \(2, 3, 16, 16\): expected \(B, 3, 12, 16\)"),
         (torch.zeros(2, 1, 12, 16), r"shape \(2, 1, 12, 16\): expected \(B, 3, 12, 16\)"),
         (torch.zeros(3, 12, 16), r"shape \(3, 12, 16\): expected \(B, 3, 12, 16\)"),
-        (torch.zeros(2, 3, 12, 16, dtype=torch.uint8), r"torch.uint8: expected torch.float32.*data.normalise"),
+        (
+            torch.zeros(2, 3, 12, 16, dtype=torch.uint8),
+            r"torch.uint8: expected torch.float32.*data.normalise",
+        ),
         (torch.zeros(2, 3, 12, 16, dtype=torch.float64), r"torch.float64: expected torch.float32"),
     ],
 )
