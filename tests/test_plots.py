@@ -218,3 +218,10 @@ def test_chapters_leave_the_place_of_a_legend_to_the_package():
     sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(notebooks.glob("*.md"))}
     assert any("plots.legend_beside(" in source for source in sources.values())
     assert [name for name, source in sources.items() if ".legend(" in source] == []
+
+
+@pytest.mark.parametrize("draw", [plots.image, lambda pictures: plots.patch_mosaic(pictures, 8)])
+@pytest.mark.parametrize("count", [0, 8])
+def test_a_batch_of_several_is_not_taken_for_its_first(draw, count):
+    with pytest.raises(InputError, match=rf"shape \({count}, 3, 32, 32\): expected \(C, H, W\)"):
+        draw(torch.rand(count, 3, 32, 32))

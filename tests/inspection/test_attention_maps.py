@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from vit_from_scratch import InputError, VisionTransformer
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.inspection import (
     attention_distances,
     attention_rollout,
@@ -194,3 +194,16 @@ def test_a_mask_that_does_not_fit_the_maps_is_refused(mask: torch.Tensor) -> Non
 def test_a_mask_of_bytes_is_refused():
     with pytest.raises(InputError, match=r"values from 0 to 255.*divide bytes by 255"):
         object_share(torch.ones(1, 4, 4), torch.tensor([0.0, 255.0]).repeat(1, 8, 4))
+
+
+def test_a_rollout_of_half_the_bits_still_sums_to_one():
+    layers = [layer.bfloat16() for layer in random_attention()]
+    rollout = attention_rollout(layers)
+    assert rollout.dtype == torch.float32
+    torch.testing.assert_close(rollout, attention_rollout([layer.float() for layer in layers]))
+
+
+def test_a_model_without_layers_has_no_attention():
+    config = ViTConfig(8, 4, dim=8, depth=0, heads=2, mlp_dim=8, class_token=False, pool="gap")
+    with pytest.raises(InputError, match=r"model\.depth = 0: expected at least one layer"):
+        layer_attention(VisionTransformer(config), torch.rand(1, 3, 8, 8))

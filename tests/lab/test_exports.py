@@ -184,3 +184,9 @@ def test_an_exported_model_may_take_another_image_size(tmp_path):
     assert_same_logits(dataclasses.replace(trained, model=larger), run)
     with pytest.raises(InputError, match="patch_size 4 does not divide the image size 18 x 18"):
         export_model(trained, tmp_path / "b.pt2", "pt2", image_size=18)
+
+
+@pytest.mark.parametrize("name", ["B/16", "R50+B/16-384", "tiny-imagenet"])
+def test_a_file_names_a_published_model_whole(name, tmp_path):
+    trained = dataclasses.replace(trained_model(), name=name)
+    assert export_model(trained, tmp_path / "a.pt2", "pt2").notes["model"] == name

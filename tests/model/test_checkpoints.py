@@ -194,3 +194,10 @@ def test_a_written_file_has_the_rights_that_any_new_file_has(tmp_path):
     write_atomically(tmp_path / "ours", b"content")
     (tmp_path / "plain").write_bytes(b"content")
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_model_that_is_not_its_configurations_is_refused_before_anything_is_written(tmp_path, small_model):
+    small_model.head = torch.nn.Linear(small_model.head.in_features, 2)
+    with pytest.raises(InputError, match=r"misshapen: head\.weight \(2, .*num_classes"):
+        save_checkpoint(tmp_path / "model.safetensors", small_model)
+    assert not list(tmp_path.iterdir())

@@ -222,6 +222,8 @@ WRONG = [
     ({"image_size": "224"}, "model.image_size = '224': expected a whole number"),
     ({"representation_size": -1}, "model.representation_size = -1: expected at least 1"),
     ({"position": "sincos_2d", "dim": 6, "heads": 2}, "expected a multiple of 4"),
+    ({"stem": {"layers": [3, 4, 9, 3]}}, "stem.layers = .* with stem.kind = 'patch', .*kind = 'resnet'"),
+    ({"stem": {"kind": "conv", "root_stride": 1}}, "stem.root_stride = 1 with stem.kind = 'conv'"),
     ({"width": 64}, "unknown option of .model. 'width'"),
     ({"dimm": 64}, "unknown option of .model. 'dimm'.*did you mean 'dim'"),
 ]
@@ -252,3 +254,13 @@ def test_two_equal_sides_are_one():
     square = ViTConfig((32, 32), 16, dim=8, depth=1, heads=1, mlp_dim=8, num_classes=3)
     assert square == ViTConfig(32, 16, dim=8, depth=1, heads=1, mlp_dim=8, num_classes=3)
     assert square.image_size == 32
+
+
+@pytest.mark.parametrize("head", [torch.nn.Identity(), torch.nn.Sequential(torch.nn.Linear(12, 2))], ids=str)
+def test_another_head_may_be_put_in_its_place(head):
+    model = VisionTransformer(ViTConfig(8, 4, dim=12, depth=1, heads=2, mlp_dim=8))
+    model.head = head
+    logits, on_the_way = model(torch.rand(2, 3, 8, 8), return_intermediates=True)
+    assert torch.equal(logits, head(on_the_way["features"]))
+    with pytest.raises(InputError, match=r"torch\.float64: expected torch\.float32"):
+        model(torch.rand(2, 3, 8, 8).double())

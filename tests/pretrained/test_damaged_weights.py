@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+import torchvision
 from test_google import CONFIG, big_vision_arrays, saved, vision_transformer_arrays
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
@@ -214,3 +215,19 @@ def test_every_damaged_byte_of_torchvisions_weights_gives_a_model_or_one_sentenc
         except InputError:
             refused += 1
     assert refused > 50
+
+
+def test_torchvisions_weights_are_loaded_without_a_draw(tmp_path, monkeypatch):
+    def small():
+        return torchvision.models.VisionTransformer(32, 16, 1, 2, 8, 16)
+
+    monkeypatch.setenv("VIT_WEIGHTS_DIR", str(tmp_path))
+    monkeypatch.setattr("torchvision.models.vit_b_16", small)
+    theirs = small().eval()
+    torch.nn.init.normal_(theirs.heads[0].weight)
+    torch.save(theirs.state_dict(), tmp_path / "torchvision-B_16.pth")
+    before = torch.get_rng_state()
+    ours = load_pretrained("torchvision-B/16")
+    assert torch.equal(torch.get_rng_state(), before)
+    images = torch.rand(2, 3, 32, 32)
+    torch.testing.assert_close(ours(images), theirs(images))

@@ -4,6 +4,8 @@ import hashlib
 import http.server
 import io
 import threading
+from http.client import IncompleteRead
+from ssl import SSLError
 from typing import ClassVar
 
 import numpy as np
@@ -107,3 +109,13 @@ def test_a_full_disk_is_said_so(address, cache, monkeypatch):
     with pytest.raises(InputError, match=r"cannot write .*No space left on device"):
         registry.fetch(address + "/whole", "w.npz")
     assert not (cache / "w.npz").exists()
+
+
+@pytest.mark.parametrize("error", [SSLError("record layer failure"), IncompleteRead(b"half")], ids=repr)
+def test_a_broken_connection_is_not_the_disks_fault(monkeypatch, error):
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(registry.torch.hub, "download_url_to_file", broken)
+    with pytest.raises(InputError, match=r"w\.npz cannot be downloaded .*Connect to a network or try later"):
+        registry.fetch("https://example.org/w.npz", "w.npz")

@@ -245,3 +245,15 @@ def test_a_hybrids_file_without_a_unit_is_refused_by_name(tmp_path):
     )
     with pytest.raises(InputError, match=r"missing: patch_embedding\.stages\.1\.1\.conv3\.weight"):
         load_google_npz(model, saved(tmp_path, arrays))
+
+
+def test_fixed_positions_are_refused_since_big_visions_have_columns_first(tmp_path):
+    arrays = big_vision_arrays(scanned=False)
+    left_out = {name for name in arrays if name.endswith(("pos_embedding", "/cls"))}
+    path = saved(tmp_path, {name: array for name, array in arrays.items() if name not in left_out})
+    changes = {"position": "sincos_2d", "class_token": False, "pool": "gap"}
+    model = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | changes))
+    with pytest.raises(InputError, match=r"position='sincos_2d'.*columns first"):
+        load_google_npz(model, path)
+    plain = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | changes | {"position": "none"}))
+    load_google_npz(plain, path)

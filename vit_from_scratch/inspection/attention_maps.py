@@ -13,6 +13,7 @@ from vit_from_scratch.inspection.inputs import attention_layers
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.tokens import class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
+from vit_from_scratch.settings import require
 
 POOLS = ("cls", "gap")
 """What the head reads, as in `ViTConfig`: the class token, or the mean of the patches."""
@@ -34,9 +35,10 @@ def layer_attention(
         L tensors (B, h, T, T); row i holds the weights of token i and sums to 1. With `reduce`, its results.
 
     Raises:
-        InputError: images that the model does not take.
+        InputError: images that the model does not take, or a model without layers.
     """
     model.check_images(images)
+    require(model.config.depth > 0, "model.depth", model.config.depth, "at least one layer to look into")
     kept = []
     with evaluating(model):
         tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
@@ -57,14 +59,15 @@ def attention_rollout(attentions: Tensor | Sequence[Tensor]) -> Tensor:
         attentions: L tensors (B, h, T, T), as `layer_attention` returns them, or one (L, B, h, T, T).
 
     Returns:
-        (B, T, T); row i says where token i of the last layer comes from, and sums to 1.
+        (B, T, T), in float32 or better; row i says where token i of the last layer comes from, and sums to 1.
 
     Raises:
         InputError: no layers, or layers of different images.
     """
     steps = []
     for weights in attention_layers(attentions):
-        fused = weights.mean(dim=1)  # (B, T, T)
+        exact = torch.promote_types(weights.dtype, torch.float32)  # rounded anew in each layer otherwise
+        fused = weights.mean(dim=1, dtype=exact)  # (B, T, T)
         step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
         steps.append(step / step.sum(dim=-1, keepdim=True))
     return functools.reduce(lambda rollout, step: step @ rollout, steps)

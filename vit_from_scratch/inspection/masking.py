@@ -15,7 +15,8 @@ from vit_from_scratch.settings import require
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
-    rollout = attention_rollout(layer_attention(model, images))
+    heads = layer_attention(model, images, lambda one: one.mean(dim=1, keepdim=True))  # one mean a layer
+    rollout = attention_rollout(heads)
     return rollout_maps(rollout, patch_grid(model), model.config.pool)
 
 

@@ -27,9 +27,17 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
         model: its weights keep their type.
 
     Raises:
-        InputError: nothing can be written there.
+        InputError: nothing can be written there, or the model no longer is what its configuration says.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    with shapes_only():
+        own = VisionTransformer(model.config).state_dict()
+    if problems := misfits(tensors, own):
+        raise InputError(
+            f"the model is not what its configuration says ({problems}): expected the layers that "
+            "VisionTransformer builds, since load_checkpoint builds them again. Build a model for what you "
+            "changed (another head: num_classes) and fill it, or save the state_dict alone."
+        )
     content = serialise(tensors, metadata={"vit_config": json.dumps(model.config.to_dict())})
     write_atomically(Path(path), content)
 
@@ -42,7 +50,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
             claims a model larger than itself is refused before any memory of that size is taken.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike the path's own is_file, no error where it may not look
         raise InputError(f"no checkpoint at {path}: expected a .safetensors file; check the path.")
     tensors, metadata = read_safetensors(path, OURS)
     if "vit_config" not in metadata:

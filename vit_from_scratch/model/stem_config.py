@@ -74,6 +74,17 @@ class StemConfig(ResNetConfig):
 
     kind: Literal["patch", "conv", "resnet"] = "patch"
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built, and options that the kind would ignore."""
+        super().__post_init__()
+        read = {"patch": ("kind",), "conv": ("kind", "width")}.get(self.kind)
+        for field in dataclasses.fields(self):
+            if read and field.name not in read and getattr(self, field.name) != field.default:
+                raise InputError(
+                    f"model.stem.{field.name} = {getattr(self, field.name)} with stem.kind = {self.kind!r}, "
+                    f"which has no such option: expected stem.kind = 'resnet', or {field.name} left out."
+                )
+
     @classmethod
     def named(cls, kind: str) -> "StemConfig":
         """Return a stem of a kind, or raise an `InputError`; the rest has the usual values."""

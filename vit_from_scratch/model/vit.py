@@ -120,7 +120,9 @@ class VisionTransformer(nn.Module):
                 f"images of shape {tuple(images.shape)}: expected {shape}, which the model was built for; "
                 "resize or convert the images, or build the model for theirs."
             )
-        weight = self.head.weight
+        weight = getattr(self.head, "weight", None)
+        if not isinstance(weight, Tensor):  # another head was put in its place
+            weight = next(self.parameters())
         require_image_type(images, weight)
         if images.device != weight.device and not weight.is_meta:  # there, while they are offloaded
             raise InputError(

@@ -21,21 +21,21 @@ def image(picture: Tensor, ax: Axes | None = None, title: str = "") -> Axes:
         InputError: a picture of another shape.
     """
     ax = new_axes(ax)
-    pixels = pixels_of(picture)
-    if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
-        raise InputError(
-            f"picture of shape {tuple(picture.shape)}: expected (C, H, W) with 1 or 3 channels; "
-            "pass one image, channels first."
-        )
-    _show(pixels, ax)
+    _show(pixels_of(picture), ax)
     bare(ax)
     ax.set_title(title)
     return ax
 
 
 def pixels_of(picture: Tensor) -> Tensor:
-    """Return a picture (C, H, W), or the only one of a batch, as floats on the CPU."""
-    return (picture[0] if picture.ndim == 4 else picture).detach().cpu().float()
+    """Return (C, H, W), or the only picture of a batch, as floats on the CPU; refuse other shapes."""
+    pixels = picture[0] if picture.ndim == 4 and len(picture) == 1 else picture
+    if pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
+        raise InputError(
+            f"picture of shape {tuple(picture.shape)}: expected (C, H, W) with 1 or 3 channels; "
+            "pass one image, channels first."
+        )
+    return pixels.detach().cpu().float()
 
 
 def _show(pixels: Tensor, ax: Axes, **options: Any) -> None:

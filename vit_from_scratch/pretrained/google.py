@@ -57,8 +57,14 @@ def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> N
 
     Raises:
         InputError: no such file, no such layout, or arrays that are missing, left over or of another shape,
-            by name; the model is then as it was. Pickled arrays are refused, not opened.
+            by name; the model is then as it was. Pickled arrays are refused, not opened. So is a model with
+            fixed positions, which no file holds: big_vision's have columns first, ours rows.
     """
+    if model.config.position == "sincos_2d":
+        raise InputError(
+            "position='sincos_2d' in a model for Google's weights: expected learned positions or none. "
+            "Theirs are laid out otherwise (columns first), so the same weights would compute something else."
+        )
     archive, own = _read(Path(path)), model.state_dict()
     tensors: dict[str, Tensor] = {}
     theirs: dict[str, str] = {}
@@ -86,7 +92,7 @@ def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> N
 
 def _read(path: Path) -> Archive:
     """Read the weights of an archive of either layout."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"no weights at {path}: expected an .npz file; check the path.")
     try:
         with np.load(path, allow_pickle=False) as archive:

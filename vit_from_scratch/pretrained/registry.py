@@ -4,8 +4,10 @@ import os
 import urllib.error
 import zipfile
 from contextlib import AbstractContextManager
+from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
+from ssl import SSLError
 from typing import TYPE_CHECKING
 
 import torch
@@ -67,9 +69,10 @@ def _released(name: str, release: Release) -> VisionTransformer:
         return model.eval()
     from torchvision.models import vit_b_16
 
-    source = vit_b_16()
+    with shapes_only():  # its random start would take seconds, and draw from the caller's generator
+        source = vit_b_16()
     try:
-        source.load_state_dict(torch.load(path, weights_only=True))
+        source.load_state_dict(torch.load(path, weights_only=True), assign=True)
     except Exception as error:  # a damaged file fails in many ways
         raise InputError(
             f"{path} cannot be read ({reason(error)}): expected torchvision's weights. "
@@ -101,7 +104,7 @@ def fetch(url: str, name: str, sha256: str = "") -> Path:
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, HTTPException, SSLError, TimeoutError, ConnectionError) as error:
         raise InputError(
             f"{name} cannot be downloaded ({error}): expected published weights at {url}. Connect to a "
             "network or try later."

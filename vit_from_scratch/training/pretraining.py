@@ -72,7 +72,7 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
             it has are refused before anything of that size is made.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"no pre-training at {path}: expected a {PRETRAINING} of a run; check the path.")
     tensors, metadata = read_safetensors(path, OURS)
     if "pretraining" not in metadata:

@@ -22,7 +22,7 @@ from vit_from_scratch.training.fine_tuning import adapted
 from vit_lab.export.formats import format_named
 from vit_lab.export.graphs import Run, ScaledViT, onnx_file, pt2_file
 from vit_lab.export.to_timm import timm_arguments, timm_weights
-from vit_lab.runs.trained_models import TrainedModel
+from vit_lab.runs.trained_models import KNOWN, TrainedModel
 
 TOLERANCE = 1e-4
 """How far an exported model's logits may be from ours, as a share of the largest, or of 1 if that is less."""
@@ -90,7 +90,7 @@ def _notes(trained: TrainedModel, scaled_inside: bool) -> dict[str, str]:
     values = "from 0 to 1; (x - mean) / std is inside" if scaled_inside else "(x - mean) / std of 0 to 1"
     return {
         "producer": f"vit_from_scratch {version('vit-from-scratch')}",
-        "model": Path(trained.name).name,
+        "model": trained.name if trained.name in KNOWN else Path(trained.name).absolute().name,
         "input": f"images, float32 (B, {shape}), {values}",
         "output": f"logits, float32 (B, {config.num_classes}); softmax makes them probabilities",
         "normalisation": "inside" if scaled_inside else "before",

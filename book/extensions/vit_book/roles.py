@@ -92,13 +92,13 @@ class PageAccuracyRole(SphinxRole):
 
 
 def hours(minutes: int) -> str:
-    """Round up to a quarter of an hour.
+    """Round up to a quarter of an hour, in one word that no line breaks.
 
-    >>> hours(46), hours(105)
-    ('1 h', '1¾ h')
+    >>> hours(46).split(), hours(105).split()
+    (['1', 'h'], ['1¾', 'h'])
     """
     whole, quarters = divmod(-(-minutes // 15), 4)
-    return f"{whole or ''}{['', '¼', '½', '¾'][quarters]} h" if minutes else "0 h"
+    return f"{whole or ''}{['', '¼', '½', '¾'][quarters]}\N{NO-BREAK SPACE}h" if minutes else "0 h"
 
 
 def setup(app: Sphinx) -> None:
