@@ -28,7 +28,6 @@ PLANNED = {
     "transfer_photos": 130,
     "transfer_adamw": 110,
     "cifar10_resolution": 25,
-    "imagenette_resolution": 40,
     "positions": 95,
     "class_token": 30,
     "patch_size": 40,
@@ -38,8 +37,9 @@ PLANNED = {
 }
 """The studies, in the order in which they are run, and how many minutes each was to take.
 
-`fold_causes` and `transfer_longer`, with hours on Tiny-ImageNet, and `data_hunger`, `data_hunger_tiny` and
-`hybrids_by_cost`, with some fifty runs each, want a GPU and are not among them.
+`fold_causes` and `transfer_longer`, with hours on Tiny-ImageNet, `data_hunger`, `data_hunger_tiny` and
+`hybrids_by_cost`, with some fifty runs each, and `imagenette_resolution`, whose photos have up to 128 pixels,
+need a GPU and are not among them.
 """
 
 

@@ -26,6 +26,7 @@ from vit_from_scratch.files import write_atomically
 from vit_from_scratch.paths import download_folder
 
 INDEX = "index.npz"
+NO_SHARDS = "no shards at {root}: expected tar files for training, such as train-000.tar."
 """The file beside the shards that holds the index; where it cannot be written it is in the cache."""
 
 ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
@@ -79,12 +80,14 @@ def open_shards(root: Path) -> PhotoSource:
         InputError: there are no shards, one is damaged, or a photo has no class.
     """
     shards = sorted(path for path in root.rglob("*.tar") if not path.name.startswith("."))
+    if not shards:  # before an index is made of nothing
+        raise InputError(NO_SHARDS.format(root=root))
     rows, classes = _indexed(root, shards)
     words = [re.findall("[a-z]+", str(path.relative_to(root)).lower()) for path in shards]
     said = [[PARTS[word] for word in found if word in PARTS] for found in words]
     parts = np.array([found[-1] if found else 0 for found in said], dtype=int)[rows["shard"]]
     if 0 not in parts:
-        raise InputError(f"no shards at {root}: expected tar files for training, such as train-000.tar.")
+        raise InputError(NO_SHARDS.format(root=root))
     if len(classes) < 2 or len(set(rows["label"][parts == 0].tolist())) < len(classes):
         raise InputError(
             f"{root} has training photos of too few classes: expected two or more, and each that the other "

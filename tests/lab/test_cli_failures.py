@@ -247,6 +247,7 @@ WRONG = {
         ("tiny-imagenet --image-size 50", "patch_size 8"),
         ("tiny-imagenet --lr 0.1 --sweep", "--sweep with --lr or --keep-epochs"),
         ("tiny-imagenet --sweep --keep-epochs 1", "--sweep with --lr or --keep-epochs"),
+        ("tiny-imagenet --sweep --set train.learning_rate=0.1", "--sweep with --lr or --keep-epochs"),
         ("tiny-imagenet --sweep 0.1 0.1", "each of them once"),
         ("tiny-imagenet --sweep -1", "numbers above 0"),
         ("tiny-imagenet --epochs 2 --sweep 0.1 inf", "train.learning_rate = inf"),
@@ -292,6 +293,7 @@ WRONG = {
     "cost": [
         ("", "expected either a variant, for instance `vit cost B/16`, or --table6"),
         ("B/16 --table6", "expected either a variant"),
+        ("--table6 --image-size 384", "--table6 with --image-size: expected --table6 alone"),
         ("Z/16", "unknown variant 'Z/16'"),
         ("R50+B/8", "unknown variant 'R50+B/8'"),
         (f"B/{LONG}", "unknown variant"),

@@ -113,3 +113,9 @@ def test_weights_that_are_not_finite_are_refused(cat, saved, tmp_path, capsys):
 def test_a_line_of_millions_of_pixels_is_a_picture(tmp_path, capsys):
     Image.new("L", (3_000_000, 1), 200).save(tmp_path / "line.png")
     assert main(["predict", str(tmp_path / "line.png")]) == 0
+
+
+def test_a_picture_that_is_nearly_black_is_a_picture(cat, tmp_path, capsys):
+    Image.new("L", (64, 64), 1).save(tmp_path / "mask.png")
+    assert done(capsys, "predict", str(tmp_path / "mask.png"), str(cat)).count("%") == 6
+    assert main(["inspect", str(tmp_path / "mask.png"), "--out", str(tmp_path / "figures")]) == 0

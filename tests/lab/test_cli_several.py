@@ -165,3 +165,7 @@ def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
     assert shared_device(None, 1, 2) == "cpu:gloo,cuda:nccl"
     assert chosen == [1]
     assert shared_device("cpu", 3, 4) == "cpu:gloo"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="--device cuda: there is none here"):
+        shared_device("cuda", 0, 2)
+    assert shared_device(None, 0, 2) == "cpu:gloo"

@@ -86,6 +86,8 @@ def test_epochs_are_refused_where_a_recipe_counts_steps():
     ):
         load_recipe("table4-cifar10", {"train": {"epochs": 1}})
     assert load_recipe("table4-cifar10", {"train": {"epochs": 1, "steps": 0}}).train.epochs == 1
+    with pytest.raises(InputError, match=r"train\.epochs = 3: digits counts steps, 50 of them"):
+        load_recipe("digits", {"train": {"epochs": 3, "steps": 50}})
 
 
 def test_a_change_to_a_preset_keeps_the_rest_of_it():
@@ -222,3 +224,9 @@ def test_what_cannot_be_whitened_is_refused(tmp_path, text, message):
 
     with pytest.raises(InputError, match=f"whiten = True: expected false .*{message}"):
         begun()
+
+
+def test_a_recipe_that_whitens_can_begin_from_weights():
+    words = ["train", "--recipe", "cifar10-half-hour-remedies", "--weights", "cifar10"]
+    recipe, _ = chosen_recipe(build_parser().parse_args(words))
+    assert (recipe.weights, recipe.whiten) == ("cifar10", False)

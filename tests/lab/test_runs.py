@@ -221,6 +221,14 @@ def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
     assert end.read_bytes() == untrained.read_bytes(), "a finished run keeps nothing anew"
 
 
+def test_an_epoch_that_a_run_is_past_cannot_be_kept(tmp_path):
+    two = recipe(0, epochs=2)
+    run(two, tmp_path / "x", keep=[1])
+    with pytest.raises(InputError, match=r"keep: 2, and the run in .*x is past it: expected .* 3 on"):
+        run(two, tmp_path / "x", keep=[1, 2])
+    assert run(two, tmp_path / "x", keep=[1])["epochs"] == 2
+
+
 def test_an_epoch_that_never_comes_cannot_be_kept(tmp_path):
     with pytest.raises(InputError, match="epochs to keep: 4, and the run has 1: expected 0 to 1"):
         run(recipe(0), tmp_path / "x", keep=[0, 4])

@@ -180,6 +180,7 @@ def test_no_shards_are_refused(tmp_path):
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match=r"no shards at .*expected tar files for training"):
             opened("shards", place)
+    assert not list(tmp_path.iterdir()), "no index of nothing, and no folder for it"
 
 
 def jpeg(number):

@@ -154,6 +154,12 @@ def test_a_setting_that_tasks_rows_or_rates_decide_is_not_passed_over_in_silence
     assert f"--set {name} = {value}: expected a setting that the study leaves to --set; change" in said
 
 
+def test_a_setting_that_a_first_row_hands_down_is_not_passed_over_in_silence(page, capsys):
+    page.write(TRIED, ('[rows."as it is"]', '[rows."as it is".train]\nbatch_size = 50'))
+    said = failed(capsys, *page.command(), "--set", "train.batch_size=20")
+    assert "--set train.batch_size = 20: expected a setting that the study leaves to --set" in said
+
+
 def test_a_setting_that_some_rows_decide_can_be_set_for_the_others(page):
     assert main([*page.write(TRIED).command(), "--set", "model.dim=4"]) == 0
     assert [row["config"]["model"]["dim"] for row in json.loads(page.results.read_text())["rows"]] == [
@@ -385,6 +391,16 @@ def test_rows_that_differ_in_precision_are_left_alone(page, capsys, monkeypatch,
             r"rows.from scratch.rates = .*2 rates, as",
         ),
         (SWEPT.replace("rates = [0.1, 0.01]", ""), r"rows.from scratch.rates = .*expected 0 rates"),
+        *(
+            (SWEPT.replace("rates = [0.003, 0.001]", f"rates = {rates}"), rf"scratch\.rates = .*{message}")
+            for rates, message in (
+                ("[0.01, -1]", "numbers above 0"),
+                ('[0.01, "x"]', "numbers above 0"),
+                ("[0.01, 0.01]", "each of them once"),
+                ("[0.01, 0.01000000001]", "apart in six digits"),
+            )
+        ),
+        (SWEPT.replace("rates = [0.1, 0.01]", "rates = [0.1, 0.1]"), "^rates = .*each of them once"),
         (SWEPT.replace("[tasks.few]\ndata", "[tasks.few]\ndatta"), "unknown option of the file 'datta'"),
         (SWEPT.replace('command = "vit study mine.toml"', ""), "the file has no 'command'"),
         (TRIED + "[rows.wrong]\ntrain = 5\n", r"train = 5: expected a table"),

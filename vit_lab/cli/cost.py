@@ -8,6 +8,16 @@ from vit_from_scratch.model.config import variant_config
 from vit_from_scratch.settings import require
 from vit_lab.cli.options import add_command
 
+DEFAULTS = {
+    "image_size": 224,
+    "classes": 1000,
+    "batch": 1,
+    "precision": "float32",
+    "attention": "fused",
+    "optimiser": "adamw",
+    "checkpointing": False,
+}
+
 
 def add_parser(commands: Any) -> None:
     """Add `cost` to the commands."""
@@ -22,16 +32,17 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     about = "size and patch size, such as B/16 (Ti, S, B, L, H), or R50+B/16"
     add("variant", nargs="?", help=about)
-    add("--image-size", type=int, default=224, metavar="PIXELS", help="default: 224")
-    add("--classes", type=int, default=1000, metavar="K", help="default: 1000")
+    add("--image-size", type=int, metavar="PIXELS", help="default: 224")
+    add("--classes", type=int, metavar="K", help="default: 1000")
     add("--table6", action="store_true", help="the 18 pre-trainings of the paper's Table 6, recomputed")
     add = parser.add_argument_group("a training step").add_argument
-    add("--batch", type=int, default=1, metavar="B", help="images that go through at once (default: 1)")
-    add("--precision", choices=("float32", "bfloat16"), default="float32", help="default: float32")
-    add("--attention", choices=("fused", "explicit"), default="fused", help="default: fused")
-    add("--optimiser", choices=("adamw", "adam", "sgd", "muon"), default="adamw", help="default: adamw")
+    add("--batch", type=int, metavar="B", help="images that go through at once (default: 1)")
+    add("--precision", choices=("float32", "bfloat16"), help="default: float32")
+    add("--attention", choices=("fused", "explicit"), help="default: fused")
+    add("--optimiser", choices=("adamw", "adam", "sgd", "muon"), help="default: adamw")
     about = "blocks keep their input alone, and are computed again in the backward pass"
     add("--checkpointing", action="store_true", help=about)
+    parser.set_defaults(**DEFAULTS)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -39,6 +50,8 @@ def run(options: argparse.Namespace) -> None:
     if options.table6 == (options.variant is not None):
         raise InputError("expected either a variant, for instance `vit cost B/16`, or --table6.")
     if options.table6:
+        if given := [name for name, default in DEFAULTS.items() if getattr(options, name) != default]:
+            raise InputError(f"--table6 with --{given[0].replace('_', '-')}: expected --table6 alone.")
         return print_table_6()
     config = variant_config(options.variant, image_size=options.image_size, num_classes=options.classes)
     from vit_from_scratch.model.cost import forward_flops, parameters_of, training_flops

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     if options.image_size is not None:
         changes = merged(changes, {"data": {"image_size": options.image_size}})
     swept = options.sweep is not None
-    if swept and (options.learning_rate is not None or options.keep_epochs):
+    if swept and ("learning_rate" in changes.get("train", {}) or options.keep_epochs):
         raise InputError("--sweep with --lr or --keep-epochs: expected --sweep first, then a run with --lr.")
     recipe, why = fine_tuning_recipe(options.weights, options.data, changes)
     many = swept or options.seeds is not None or options.results is not None

@@ -80,7 +80,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     from vit_lab.explorer import explorer_page
 
     model, config = trained.model, trained.model.config
-    images = trained.scaling(255 * photo[None])
+    images = trained.scaling.scaled(255 * photo[None])
     attentions = layer_attention(model, images)
     layers = [f"layer {number}" for number in range(1, config.depth + 1)]
     heads = [f"head {number}" for number in range(1, config.heads + 1)]

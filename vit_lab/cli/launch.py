@@ -161,7 +161,7 @@ def shared_device(name: str | None, local_rank: int, local_size: int) -> str:
         The backends of torch's process group.
 
     Raises:
-        InputError: there are fewer GPUs than processes, or one GPU is asked for.
+        InputError: there are fewer GPUs than processes, one GPU is asked for, or GPUs where there are none.
     """
     if name not in (None, "cpu", "cuda"):
         raise InputError(
@@ -170,6 +170,8 @@ def shared_device(name: str | None, local_rank: int, local_size: int) -> str:
         )
     import torch
 
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: there is none here. Expected a device of this machine, or none.")
     if name == "cpu" or not torch.cuda.is_available():
         return "cpu:gloo"
     if local_size > (count := torch.cuda.device_count()):

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
             failures.append(str(error))
             continue
         with torch.no_grad():
-            shares = model(trained.scaling(255 * photo[None])).softmax(dim=-1)[0]
+            shares = model(trained.scaling.scaled(255 * photo[None])).softmax(dim=-1)[0]
         if not shares.isfinite().all():
             raise InputError(
                 f"--weights {options.weights}: {path} gives probabilities that are not finite: expected a "

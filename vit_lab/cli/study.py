@@ -63,7 +63,11 @@ def run(options: argparse.Namespace) -> None:
 
 def decided_settings(study: Study) -> set[str]:
     """Return the settings that every row has from itself, its task or the rates, whatever lies below them."""
-    each = [{*flattened(study.tasks.get(one.task, {})), *flattened(one.changes)} for one in study.variants()]
+    each: list[set[str]] = []
+    for one in study.variants():
+        own = {*flattened(study.tasks.get(one.task, {})), *flattened(one.changes)}
+        first = one.name == next(iter(study.rows))
+        each.append(own if first or not study.cumulative else own | each[-1])
     return set.intersection(*each) | ({"train.learning_rate"} if study.rates else set())
 
 

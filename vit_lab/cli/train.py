@@ -83,7 +83,7 @@ def chosen_recipe(options: argparse.Namespace) -> tuple[Recipe, str]:
         )
     changes = asked_changes(options)
     if options.weights is not None:
-        changes["weights"] = options.weights
+        changes |= {"weights": options.weights, "whiten": False}  # they have patches of their own
     own = options.recipe or OWN_RECIPES.get(options.data)
     asked = options.objective or "classes"
     if options.objective is not None:

@@ -3,6 +3,7 @@
 Two cores train two such models as fast as one, and a GPU a dozen under NVIDIA's MPS.
 """
 
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from vit_from_scratch.errors import DivergedError
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, best_rate
 from vit_lab.experiments.study import Variant
+from vit_lab.runs.allocator import keeping_freed_memory
 from vit_lab.runs.run import run
 
 
@@ -43,7 +45,7 @@ def train_at_once(
     Raises:
         InputError: as in `run`, in whichever process; runs that have begun are ended, others are not begun.
     """
-    spawn, threads = multiprocessing.get_context("spawn"), max(1, (os.cpu_count() or 1) // count)
+    spawn, threads = multiprocessing.get_context("spawn"), max(1, torch.get_num_threads() // count)
     running: dict[Future[Rate], Variant] = {}
     tried: dict[str, list[Rate]] = {}
     with ProcessPoolExecutor(count, spawn, _begin, (threads,)) as pool:
@@ -75,10 +77,15 @@ def train_at_once(
             raise
 
 
+_kept_memory = contextlib.ExitStack()
+"""Of a process that trains: open until it ends."""
+
+
 def _begin(threads: int) -> None:
     """Let a process have its part of the cores, draw no bar over those of others, and end with its parent."""
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
+    _kept_memory.enter_context(keeping_freed_memory())
     os.environ["VIT_PROGRESS"] = "0"
 
 

@@ -6,7 +6,7 @@ given, every row is tuned alike: as many learning rates, and the runs of all see
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,8 +57,8 @@ class Study:
         test: measure the runs of all seeds on the test images; otherwise held-out images compare them.
 
     Raises:
-        InputError: a value of another type, no row, names that cannot be folders of their own, or rows with
-            unequal numbers of rates.
+        InputError: a value of another type, no row, names that cannot be folders of their own, rows with
+            unequal numbers of rates, or rates that are none.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Study:
             rates = self._rates_of(name)
             fits = isinstance(rates, tuple) and len(rates) == len(self.rates)
             require(fits, f"rows.{name}.rates", rates, f"{len(self.rates)} rates, as for the others")
+            check_rates(rates, f"rows.{name}.rates" if "rates" in self.rows[name] else "rates")
 
     def variants(self) -> list[Variant]:
         """Return the rows, task by task, with their recipes."""
@@ -138,6 +139,14 @@ def label_of(task: str, name: str) -> str:
 def slug(name: str) -> str:
     """Turn a row's name into one for a folder: "+ flip, shift" becomes "flip-shift"."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+def check_rates(rates: Sequence[object], option: str) -> None:
+    """Raise an `InputError` unless these are learning rates whose runs have folders of their own."""
+    numbers = [rate for rate in rates if type(rate) in (int, float) and rate > 0]
+    require(len(numbers) == len(rates), option, list(rates), "numbers above 0")
+    apart = {f"{rate:g}" for rate in numbers}
+    require(len(apart) == len(rates), option, list(rates), "each of them once, apart in six digits")
 
 
 def check_folders(names: Iterable[str]) -> None:

@@ -16,11 +16,10 @@ from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import remove_leftovers, write_json
-from vit_from_scratch.settings import require
 from vit_lab.experiments.at_once import train_at_once
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, said_once
-from vit_lab.experiments.study import Study, Variant
+from vit_lab.experiments.study import Study, Variant, check_rates
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
 from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
@@ -249,8 +248,7 @@ def sweep_rates(
     Raises:
         InputError: one of the rates twice, or no images are held out; as in `run`.
     """
-    require(len(set(rates)) == len(rates), "rates", list(rates), "each of them once")
-    require(all(rate > 0 for rate in rates), "rates", list(rates), "numbers above 0")
+    check_rates(rates, "rates")
     recipes = [recipe.with_rate(rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
     if not data.size_of("validation"):
         raise InputError(

@@ -2,9 +2,10 @@
 
 The batch of the settings is that of all processes together, and each takes an equal part of it. Order and
 augmentation are drawn for the whole batch, so losses and weights are those of one process within rounding;
-dropout, mixup, cutmix and what is hidden of an image are drawn by each for its part. Each held-out image is
-measured once, or in every process where what is hidden of it depends on those before it. Callbacks and the
-run's folder are the first process's alone, so a run may go on with another number of processes.
+dropout, mixup, cutmix and what is hidden of an image are drawn by each for its part, and the batch norm of a
+convolutional stem sees that part alone. Each held-out image is measured once, or in every process where what
+is hidden of it depends on those before it. Callbacks and the run's folder are the first process's alone, so a
+run may go on with another number of processes.
 """
 
 import contextlib

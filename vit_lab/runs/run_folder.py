@@ -91,7 +91,8 @@ class RunFolder(Callback):
 
         Raises:
             InputError: the folder holds something else, a run with other settings or images or a damaged one;
-                another process is at work in it; or the run has fewer epochs than are to be kept.
+                another process is at work in it; or the run has fewer epochs than are to be kept, or is past
+                one that is not in the folder.
         """
         if late := sorted(epoch for epoch in self.kept if not 0 <= epoch <= state.epochs):
             raise InputError(
@@ -117,6 +118,7 @@ class RunFolder(Callback):
             write_metrics(self.path, state.history)  # the process may have died before it wrote the last line
         elif self.metrics.exists() or self.result.exists():
             self._begin_again(state)
+        self._refuse_past_epochs(state)
         if self.here is not None and not state.finished:
             note_origin(self.path, self.here, state.epoch)
         if not self.was_finished:  # what is kept at the end may be an earlier epoch
@@ -136,8 +138,7 @@ class RunFolder(Callback):
     def keep_epoch(self, state: TrainingState) -> None:
         """Keep the model as it is now, if its epoch is among those that are to be kept."""
         if state.epoch in self.kept:
-            path = self.path / "epochs" / f"epoch-{state.epoch:04}.safetensors"
-            save_checkpoint(path, as_vit(state.measured, "keeping epochs"))
+            save_checkpoint(self._kept_epoch(state.epoch), as_vit(state.measured, "keeping epochs"))
 
     def on_end(self, state: TrainingState) -> None:
         """Write curves and the finished model, then drop the checkpoint."""
@@ -148,6 +149,19 @@ class RunFolder(Callback):
             save_checkpoint(self.model, as_vit(state.model, "a run folder"))
         with contextlib.suppress(OSError):  # a disk may be read-only; beside a model it is never read
             self.checkpoint.unlink(missing_ok=True)
+
+    def _kept_epoch(self, epoch: int) -> Path:
+        return self.path / "epochs" / f"epoch-{epoch:04}.safetensors"
+
+    def _refuse_past_epochs(self, state: TrainingState) -> None:
+        """Refuse to keep an epoch that a run is past, and whose model nobody has any more."""
+        first = state.epoch + self.was_finished  # what can still be kept
+        for epoch in sorted(self.kept):
+            if epoch < first and not self._kept_epoch(epoch).exists():
+                raise InputError(
+                    f"epochs to keep: {epoch}, and the run in {self.path} is past it: expected epochs from "
+                    f"{first} on. Choose another folder to train again."
+                )
 
     def _load(self, state: TrainingState) -> None:
         """Take over the model and the history of a finished run; refuse what is not the run's end."""
