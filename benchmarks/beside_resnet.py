@@ -14,7 +14,9 @@ its speed over the ResNet's lies above 0.9; it fits a larger batch where it keep
 """
 
 import argparse
+import shlex
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +32,6 @@ from vit_from_scratch.model.hybrid import StandardisedConv
 from vit_lab.experiments.resnet import build_resnet
 from vit_lab.runs.environment import environment
 
-COMMAND = "python benchmarks/beside_resnet.py --results vit_lab/results/beside_resnet_cpu.json"
 RESNET, CLASSES = "ResNet50x1", 1000
 VITS = ("S/16", "B/32")
 SIDES = (64, 128, 224)
@@ -82,13 +83,12 @@ def measured(side: int, batch: int, rounds: int, least: float, device: str) -> d
     """Measure all models on photos of a side: speed in turn, and what a training step keeps."""
     torch.manual_seed(0)
     found = {name: model.to(device) for name, model in models(side).items()}
-    images = torch.rand(batch, 3, side, side, device=device)
+    images, two = (torch.rand(count, 3, side, side, device=device) for count in (batch, 2))
     rows: dict[str, dict[str, Any]] = {
         name: {
             "parameters": count_parameters(model),
             "operations": counted_flops(model, (3, side, side)),
-            "kept_bytes": kept_bytes(model, images[:2])
-            - kept_bytes(model, images[:1]),  # of each further one
+            "kept_bytes": kept_bytes(model, two) - kept_bytes(model, two[:1]),  # of each further one
         }
         for name, model in found.items()
     }
@@ -130,7 +130,8 @@ def main() -> None:
                 flush=True,
             )
     if options.results:
-        settings = {"command": COMMAND, "batch": options.batch, "rounds": options.rounds, "sides": found}
+        command = shlex.join(["python", "benchmarks/beside_resnet.py", *sys.argv[1:]])
+        settings = {"command": command, "batch": options.batch, "rounds": options.rounds, "sides": found}
         write_json(options.results, settings | environment(0, options.device))
 
 

@@ -113,6 +113,17 @@ def options_of(description: str, out: str, epochs: int) -> argparse.ArgumentPars
     return parser
 
 
+def kept_in(path: Path, settings: dict[str, int]) -> dict[str, Any]:
+    """Return what earlier calls left in --out, or the settings alone; what others left is refused."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"settings": settings}
+    if found.get("settings") != settings:
+        raise SystemExit(
+            f"{path} was made with {found.get('settings')}: expected {settings}. Choose another --out."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return found
+
+
 def summary(found: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Return what ships: a study of one row, with the rates that were tried and a run for each seed."""
     model = SmallCNN()
@@ -141,13 +152,10 @@ def main() -> None:
     options = options_of(__doc__, "runs/half-hour-cnn.json", EPOCHS).parse_args()
     recipe = load_recipe(RECIPE)
     data = open_dataset(recipe.data, options.data_dir)
-    found: dict[str, list[dict[str, Any]]] = {"rates": [], "runs": []}
-    if options.out.exists():
-        found = json.loads(options.out.read_text("utf-8"))
+    found = {"rates": [], "runs": []} | kept_in(options.out, {"epochs": options.epochs})
 
     def keep(kind: str, row: dict[str, Any]) -> None:
         found[kind].append(row)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(options.out, found)
         print({name: value for name, value in row.items() if name not in ("curves", *ORIGIN)}, flush=True)
 
@@ -157,13 +165,14 @@ def main() -> None:
             keep("rates", {"rate": rate, "validation_accuracy": last.validation_accuracy})
     best = max(found["rates"], key=lambda row: row["validation_accuracy"])["rate"]
     for seed in options.seeds:
-        if seed not in [row["seed"] for row in found["runs"]]:
+        if (seed, best) not in [(row["seed"], row["rate"]) for row in found["runs"]]:
             here = environment(2, "cpu")  # of the code that trains, should it change meanwhile
             model, history = trained(data, settings(best, options.epochs, seed))
             keep("runs", {"seed": seed, "rate": best, **measured(model, data, history), **here})
     if options.results:
         ran = dataclasses.replace(recipe, model={}, train=settings(best, options.epochs, options.seeds[0]))
-        write_json(options.results, summary(found, ran.tables()))
+        asked = [row for row in found["runs"] if row["seed"] in options.seeds and row["rate"] == best]
+        write_json(options.results, summary(found | {"runs": asked}, ran.tables()))
 
 
 if __name__ == "__main__":

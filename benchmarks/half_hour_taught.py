@@ -10,7 +10,6 @@ once a seed. What was done is kept after each run in --out; the same command goe
 """
 
 import dataclasses
-import json
 from typing import Any
 
 import half_hour_cnn
@@ -114,9 +113,10 @@ def main() -> None:
     options = parser.parse_args()
     data = open_dataset(load_recipe(RECIPE).data, options.data_dir)
     rate = read_rows(load_result("half_hour_cnn"))[0].chosen
-    found: list[dict[str, Any]] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else []
+    asked = {"epochs": options.epochs, "teacher_epochs": options.teacher_epochs}
+    found = {"runs": []} | half_hour_cnn.kept_in(options.out, asked)
     for seed in options.seeds:
-        if seed in [run["seed"] for run in found]:
+        if seed in [run["seed"] for run in found["runs"]]:
             continue
         here = environment(2, "cpu")  # of the code that trains, should it change meanwhile
         settings = half_hour_cnn.settings(rate, options.teacher_epochs, seed)
@@ -125,13 +125,13 @@ def main() -> None:
         runs = {NAME: (model, history), TEACHER: (teacher, lessons)}
         rows = {name: half_hour_cnn.measured(one, data, epochs) for name, (one, epochs) in runs.items()}
         rows[NAME]["seconds"] += rows[TEACHER]["seconds"]
-        found.append({"seed": seed, **rows, **here})
-        options.out.parent.mkdir(parents=True, exist_ok=True)
+        found["runs"].append({"seed": seed, **rows, **here})
         write_json(options.out, found)
     if options.results:
         first = options.seeds[0]
         teacher_config = half_hour_cnn.settings(rate, options.teacher_epochs, first)
-        whole = summary(found, recipe_of(options.epochs, first), teacher_config, data)
+        runs = [run for run in found["runs"] if run["seed"] in options.seeds]
+        whole = summary(runs, recipe_of(options.epochs, first), teacher_config, data)
         write_json(options.results, whole)
 
 

@@ -75,6 +75,14 @@ def test_the_same_command_runs_nothing_again_and_another_seed_alone(run):
     trainings, more = run("--epochs", "1", "--seeds", "0", "1")
     assert trainings == [(read_rows(before)[0].chosen, 1, 1)]
     assert [one["seed"] for one in more["rows"][0]["runs"]] == [0, 1]
+    _, alone = run("--epochs", "1")
+    assert [one["seed"] for one in alone["rows"][0]["runs"]] == [0], "no seed that was not asked for"
+
+
+def test_what_a_short_trial_left_is_not_taken_for_a_whole_run(run):
+    run("--epochs", "1")
+    with pytest.raises(SystemExit, match=r"made with \{'epochs': 1\}: expected \{'epochs': 2\}"):
+        run("--epochs", "2")
 
 
 def test_what_ships_is_of_this_network_and_of_the_recipes_photos():

@@ -102,6 +102,8 @@ def test_the_same_command_runs_nothing_again_and_another_seed_alone(run):
     seeds, more = run(*small, "--seeds", "0", "1")
     assert seeds == [1]
     assert [row.seeds for row in read_rows(more)] == [[0, 1], [0, 1]]
+    with pytest.raises(SystemExit, match=r"'teacher_epochs': 1\}: expected .*'teacher_epochs': 2\}"):
+        run("--epochs", "1", "--teacher-epochs", "2")
 
 
 def test_what_ships_is_of_the_recipe_and_of_the_cnn_beside_it():
