@@ -192,7 +192,7 @@ def test_answers_are_bars_of_the_likeliest_classes_from_the_top():
 
 def test_answers_want_a_chance_for_each_name():
     with pytest.raises(
-        InputError, match=r"chances of shape \(1, 3\) for 3 names: .* without the axis of the"
+        InputError, match=r"probabilities of shape \(1, 3\) for 3 names: .* without the axis of the"
     ):
         plots.answers(examples.photo(16), torch.rand(1, 3), "abc")
 

@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
         "alike",
         help="list what is alike or taken over, without grading",
         description="List answers that are alike or like the book's, and code that a person should look at: "
-        "what `grade` lists, for who grades with nbgrader. Nothing of the notebooks runs.",
+        "what `grade` lists, if you grade with nbgrader. Nothing of the notebooks runs.",
     )
     comparing.add_argument("folder", type=own_path, metavar="FOLDER", help="such as submitted/")
     comparing.set_defaults(run=alike_command)
@@ -78,12 +78,13 @@ def add_parser(commands: Any) -> None:
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
-    grading.add_argument("--chapter", default="", metavar="NAME", help="what was assigned (or ask each)")
+    about = "the chapter assigned (default: each file's own)"
+    grading.add_argument("--chapter", default="", metavar="NAME", help=about)
     platforms = ("moodle", "canvas", "nbgrader")
-    grading.add_argument("--format", choices=platforms, help="write marks as it takes them, too")
-    saved = {"nargs": "+", "default": [], "metavar": "SAVED", "help": "saved from pages of questions"}
+    grading.add_argument("--format", choices=platforms, help="also write marks in its format")
+    saved = {"nargs": "+", "default": [], "metavar": "SAVED", "help": "files saved from question pages"}
     grading.add_argument("--marks", type=own_path, **saved)
-    grading.add_argument("--variant", type=int, metavar="N", help="as it was built with")
+    grading.add_argument("--variant", type=int, metavar="N", help="the number given to build")
     for name, default, letter, purpose in (
         ("seed", 0, "N", "of the inputs that are drawn (default: 0)"),
         ("memory", 4000, "MB", "for a student's code (default: 4000)"),

@@ -16,7 +16,7 @@ Choose a comparison from the book's page "What our runs say", and train both of 
 
 Each side has three seeds, a few passes over at most 2,000 images, and the learning rate that its sweep \
 chose. That takes minutes, and so small a run seldom settles anything. It shows what is compared, and how \
-wide an interval of three seeds is. `WHOLE = True` runs both rows as we ran them, which wants a GPU. Photos \
+wide an interval of three seeds is. `WHOLE = True` runs both rows as we ran them, which needs a GPU. Photos \
 are downloaded."""
 
 CHOICE = """ROWS = {{

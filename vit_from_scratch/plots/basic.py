@@ -163,11 +163,11 @@ def answers(photo: Tensor, chances: Tensor, names: Sequence[str], count: int = 5
         count: how many classes to show.
 
     Raises:
-        InputError: not one chance for each name.
+        InputError: not one probability for each name.
     """
     if chances.shape != (len(names),):
         raise InputError(
-            f"chances of shape {tuple(chances.shape)} for {len(names)} names: expected one chance for each "
+            f"probabilities of shape {tuple(chances.shape)} for {len(names)} names: expected one for each "
             "class; pass the softmax of one photo's logits, without the axis of the batch."
         )
     _, axes = plt.subplots(1, 2, figsize=(6.4, 2.6), width_ratios=(1, 1.2))

@@ -51,7 +51,7 @@ def build_parser(first: str = "") -> argparse.ArgumentParser:
 
     Other packages are not imported if `first`, what is typed first, is a command of this one.
     """
-    parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, cost it.")
+    parser = Parser(prog="vit", description="A Vision Transformer from scratch: train it, test it, use it.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     others = () if first in (*RUNS, *MODELS) else entry_points(group="vit.commands")
     for module in (*COMMANDS, *(one.load() for one in others)):

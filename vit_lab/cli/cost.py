@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     add("--precision", choices=("float32", "bfloat16"), help="default: float32")
     add("--attention", choices=("fused", "explicit"), help="default: fused")
     add("--optimiser", choices=("adamw", "adam", "sgd", "muon"), help="default: adamw")
-    about = "blocks keep their input alone, and are computed again in the backward pass"
+    about = "keep only each block's input; compute the rest again in the backward pass"
     add("--checkpointing", action="store_true", help=about)
     parser.set_defaults(**DEFAULTS)
 

@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
         run,
         help="write a trained model for ONNX Runtime, timm and others",
         description="Write a trained model to a file that other programs read, after comparing its logits "
-        "with those here (of ONNX only where onnxruntime is installed).",
+        "with those here (for ONNX, if onnxruntime is installed).",
         epilog=EPILOG,
     )
     parser.add_argument("weights", metavar="MODEL", help=weights_help(CLASSIFIERS))

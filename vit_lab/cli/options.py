@@ -54,7 +54,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--results": {"type": own_path, "metavar": "FILE", "help": "also write the summary of the runs here"},
     "--add-to-results": {
         "action": "store_true",
-        "help": "take over what FILE tells of already, say from another machine; run only what is missing",
+        "help": "keep the runs already in FILE, say from another machine; run only what is missing",
     },
     "--keep-epochs": {
         "type": int,

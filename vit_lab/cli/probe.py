@@ -29,10 +29,10 @@ def add_parser(commands: Any) -> None:
     add("--layer", type=int, metavar="N", help="0 to L (default: normalised, as the head reads)")
     about = "class token or mean of the patches (default: what the head reads)"
     add("--token", choices=("class", "mean"), help=about)
-    add("--methods", nargs="+", choices=METHODS, help="default: all; linear where images are held out")
+    add("--methods", nargs="+", choices=METHODS, help="default: all (linear needs held-out images)")
     add("--neighbours", type=int, default=20, metavar="K", help="that vote (default: 20)")
     add("--shots", type=int, nargs="+", default=[5], metavar="K", help="images a class (default: 5)")
-    add("--draws", type=int, default=10, metavar="N", help="of those images (default: 10)")
+    add("--draws", type=int, default=10, metavar="N", help="random choices of them (default: 10)")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -26,4 +26,4 @@ def run(options: argparse.Namespace) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print(f"\nThe paper's settings, to be read: {', '.join(paper_names())}.")
+    print(f"\nThe paper's settings, for --show: {', '.join(paper_names())}.")
