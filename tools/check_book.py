@@ -21,7 +21,9 @@ from project_facts import ROOT, chapters, read_repository
 
 BUILT = ROOT / "_build" / "html"
 # Elements that make a browser fetch something, and the attribute that says what.
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "video": "src"}
+LOADED = {name: "src" for name in ("script", "img", "iframe", "source", "video")}
+LOADED |= {"link": "href", "image": "href"}
+ADDRESSES = ("href", "src", "srcset", "data-model", "data-photos", "data-run")
 NOT_FETCHED = {"canonical", "next", "prev", "index", "search", "author", "genindex", "alternate"}
 FOREIGN_STYLE = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])(https?:)?//""")
 RAW_MYST = re.compile(
@@ -94,13 +96,13 @@ def anchors(path: Path) -> frozenset[str]:
 def broken_links(path: Path) -> Iterator[str]:
     """Links and pictures that name a file or an anchor which is not there."""
     for tag in read_page(path).find_all(True):
-        for attribute in ("href", "src"):
+        for attribute in ADDRESSES:
             address = str(tag.get(attribute) or "")
             parts = urlsplit(address)
             if not address or parts.scheme or parts.netloc or address == "#":
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            if target.is_dir():
+            if target.is_dir() and attribute == "href":
                 target /= "index.html"
             if not target.exists():
                 yield f"{address} does not exist"

@@ -135,6 +135,8 @@ def move(page: Page, slugs: dict[str, str], ids: set[str], address: str) -> None
                 tag["id"] = f"{page.slug}--{text}"
             elif attribute in POINTS:
                 tag[attribute] = " ".join(f"{page.slug}--{word}" for word in text.split())
+            elif attribute == "href" and tag.name in ("image", "link") and not urlsplit(text).scheme:
+                tag["href"] = f"../html/{page.beside(text)}"
             elif attribute in ("href", "xlink:href"):
                 tag[attribute] = new_address(page, text, slugs, ids, address)
             elif attribute == "src" and not urlsplit(text).scheme:

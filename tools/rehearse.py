@@ -273,9 +273,9 @@ def generated(root: Path = ROOT) -> list[Path]:
 
 def seconds_of(root: Path = ROOT) -> dict[str, float]:
     """How long each chapter runs on a CPU, as measured; one that was never measured comes last."""
-    never = {"cpu": {"seconds": float("inf")}}
-    measured = measured_chapters(root)
-    return {path.stem: measured.get(path.stem, never)["cpu"]["seconds"] for path in generated(root)}
+    measured = measured_chapters(root).items()
+    on_cpu = {stem: found["cpu"]["seconds"] for stem, found in measured if "cpu" in found}
+    return {path.stem: on_cpu.get(path.stem, float("inf")) for path in generated(root)}
 
 
 def changed_notebooks(root: Path, base: str | None) -> list[Path]:

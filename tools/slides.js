@@ -26,6 +26,7 @@ const here = () => slides.findIndex((slide) => slide.classList.contains("shown")
 const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
 
 addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
   if (event.key in STEPS) show(here() + STEPS[event.key]);
   else if (event.key === "Home") show(0);
   else if (event.key === "End") show(slides.length - 1);
@@ -35,7 +36,7 @@ addEventListener("keydown", (event) => {
   fit(slides[here()]);
 });
 addEventListener("click", (event) => {
-  if (!event.target.closest("a, aside")) show(here() + (event.clientX < innerWidth / 3 ? -1 : 1));
+  if (!event.target.closest("a, aside") && getSelection().isCollapsed) show(here() + (event.clientX < innerWidth / 3 ? -1 : 1));
 });
 addEventListener("resize", () => fit(slides[here()]));
 const ready = () => show(Number(location.hash.slice(1)) - 1);

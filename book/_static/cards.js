@@ -141,6 +141,9 @@ document.addEventListener("DOMContentLoaded", () => {
     if (link && !touched) show(link);
   });
   article.addEventListener("focusout", () => !touched && later(hide, 0));
-  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  document.addEventListener("keydown", (event) => {
+    touched = false;
+    if (event.key === "Escape") hide();
+  });
   window.addEventListener("resize", hide);
 });

@@ -296,8 +296,11 @@ def test_a_result_that_changes_changes_the_page(tmp_path, monkeypatch):
 def test_the_page_shows_every_claim_with_its_picture(built):
     page = BeautifulSoup((built / "book/claims.html").read_text(encoding="utf-8"), "html.parser")
     articles = page.select("article.claim")
-    found = claims.read_claims()
-    assert [one.h3.get_text() for one in articles] == [claim["says"] for claim in found]
+    as_told = claims.read_claims()
+    found = sorted(as_told, key=lambda claim: list(claims.VERDICTS).index(claim["verdict"]))
+    assert [one.h3.get_text() for one in articles] == [claim["says"] for claim in found], "as it is sorted"
+    told = sorted(articles, key=lambda one: int(one["style"].removeprefix("--told: ")))
+    assert [one.h3.get_text() for one in told] == [claim["says"] for claim in as_told]
     for one, claim in zip(articles, found, strict=True):
         numbers = [row.select("span")[-1].get_text() for row in one.select(".differences .row")]
         assert [difference.words for difference in claim["found"]] == numbers[: len(claim["found"])]

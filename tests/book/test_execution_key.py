@@ -57,7 +57,7 @@ def test_a_changed_style_writes_pages_anew_and_runs_nothing(tree, name):
     def keys():
         return execution.execution_key(tree, "quick"), execution.pages_key(tree), execution.styles_key(tree)
 
-    for path in (tree / "tools" / "project_facts.py", tree / name):
+    for path in (*(tree / shared for shared in execution.SHARED), tree / name):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("before", encoding="utf-8")
     before = keys()

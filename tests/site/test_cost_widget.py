@@ -60,23 +60,23 @@ def test_every_number_is_the_packages(page, book):
 def test_what_chapter_12_says_of_it(page, book):
     cost = come_near(page, book, "cost")
     assert "577 tokens" in cost.said()
-    assert cost.said().endswith("keeps 47.0 GiB: too much.")
+    assert cost.said().endswith("needs 47.0 GiB: it does not fit.")
     box = {
         name: cost.whole.get_by_role("checkbox", name=name) for name in ("fused", "bfloat16", "checkpointing")
     }
     box["checkpointing"].check()
-    assert cost.said().endswith("keeps 8.0 GiB: it fits.")
+    assert cost.said().endswith("needs 8.0 GiB: it fits.")
     box["checkpointing"].uncheck()
     box["fused"].check()
     box["bfloat16"].check()
-    assert cost.said().endswith("keeps 18.8 GiB: too much.")
+    assert cost.said().endswith("needs 18.8 GiB: it does not fit.")
     cost.whole.get_by_role("radio", name="24 GiB").check()
-    assert cost.said().endswith("keeps 18.8 GiB: it fits.")
+    assert cost.said().endswith("needs 18.8 GiB: it fits.")
     cost.whole.get_by_role("radio", name="16 GiB").check()
     box["fused"].uncheck()
     box["bfloat16"].uncheck()
     cost.slide("batch", 3)
-    assert cost.said().endswith("keeps 15.2 GiB: it fits.")
+    assert cost.said().endswith("needs 15.2 GiB: it fits.")
 
 
 def test_keys_change_the_size_and_a_patch_keeps_about_the_image(page, book):

@@ -40,8 +40,8 @@ def compare(widget, part):
         press(widget, part),
         widget.whole.get_by_role("button", name=re.compile(f"^{part} ")).inner_text(),
     )
-    off = re.search(rf"^Off by up to ([\d.e-]+)(?:, before [\d.e-]+)?: {part}\.$", said)
-    assert off or re.match(rf"Equal, up to rounding(, before as well)?: {part}\.$", said)
+    off = re.search(rf"^{part}: off by up to ([\d.e-]+)(?: \(last time [\d.e-]+\))?\.$", said)
+    assert off or re.match(rf"{part}: equal, up to rounding( \(last time as well\))?\.$", said)
     assert words.split()[-2 if off else -1 :] == (["✗", off[1]] if off else ["✓"])
     return float(off[1]) if off else 0
 

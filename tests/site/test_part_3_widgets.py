@@ -138,7 +138,13 @@ def test_a_photo_of_ones_own_stays_in_the_page(page, book, save_photo, tmp_path)
     assert [url for url in asked if not url.startswith("blob:")] == []
     (tmp_path / "no.png").write_text("no picture")
     own.set_input_files(tmp_path / "no.png")
-    says(explorer, "This picture cannot be read")
+    refused = explorer.whole.get_by_role("alert")
+    expect(refused).to_contain_text("This picture cannot be read", timeout=SOON)
+    explorer.left.hover()
+    explorer.page.mouse.move(0, 0)
+    expect(refused).to_contain_text("This picture cannot be read")
+    explorer.whole.get_by_role("button", name="cat").click()
+    expect(refused).to_be_empty(timeout=SOON)
 
 
 @torch.no_grad()

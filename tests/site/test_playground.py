@@ -360,7 +360,7 @@ def test_a_photo_of_ones_own_is_cut_and_goes_nowhere(page, playground, save_phot
     assert asked == []
     (tmp_path / "no.png").write_text("no picture")
     playground.whole.locator("input[type=file]").set_input_files(tmp_path / "no.png")
-    page.wait_for_function("document.querySelector('.vit-status').textContent.includes('cannot be read')")
+    page.wait_for_function("document.querySelector('.vit-refused').textContent.includes('cannot be read')")
 
 
 def test_a_finger_chooses_a_patch(browser, book):

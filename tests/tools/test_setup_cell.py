@@ -123,7 +123,7 @@ def test_in_colab_it_installs_its_own_release_once_and_leaves_torch_alone(
     installed, device, *wanting = capsys.readouterr().out.splitlines()
     assert installed == f"Installed {RELEASE}."
     assert device.startswith(f"torch {torch.__version__} on ")
-    assert any("A full BUDGET wants a GPU" in line for line in wanting) != torch.cuda.is_available()
+    assert any("A full BUDGET needs a GPU" in line for line in wanting) != torch.cuda.is_available()
     missing.clear()
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("asked again"))
     exec(cell, {})

@@ -27,6 +27,7 @@ FIRST = """<h1 id="one">1. One<a class="headerlink" href="#one">#</a></h1><p>Tex
 <details><summary><p class="collapsed">Ours</p></summary><pre>class Ours</pre></details>
 <details><summary>Show the code of this figure Hide the code</summary><pre>draw()</pre></details>
 <div class="tip dropdown admonition">a hint</div>
+<link rel="stylesheet" href="../_static/vit/widgets.css"><svg><image href="../_static/cat.jpg"/></svg>
 <div class="solution dropdown admonition" id="sol">the answer</div><script>run()</script>"""
 SECOND = """<h1 id="one">2. Two</h1><p id="deep">Text of the second.</p>
 <svg><marker id="tip"></marker><path marker-end="url(#tip)"/></svg>"""
@@ -70,6 +71,10 @@ def test_ids_stay_apart_and_links_lead_to_them(project):
     assert words["out"] == "https://x.org"
     assert soup.path["marker-end"] == "url(#notebooks-02-two--tip)"
     assert soup.find("img", alt="a")["src"] == "../html/_images/a.png"
+    assert soup.find("image")["href"] == "../html/_static/cat.jpg"
+    loaded = [tag["href"] for tag in soup.find_all(["image", "link"])]
+    assert "../html/_static/vit/widgets.css" in loaded
+    assert not [address for address in loaded if address.startswith(HOME)], "nothing is fetched from the site"
 
 
 def test_ours_is_printed_and_answers_are_not(project):

@@ -17,6 +17,6 @@ whenNear(".vit-answers", (place, { config: { image_size: side }, classes, forwar
         status.textContent = `${classes[first[0]]}, ${percent(shares[first[0]])}. All five together: `
             + `${percent(first.reduce((sum, k) => sum + shares[k], 0))}.`;
     };
-    const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], came, (why) => { status.textContent = why; });
+    const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], came);
     place.replaceChildren(...photos, seen, element("div", { class: "vit-side" }, likely, status));
 });

@@ -96,8 +96,8 @@ class Cost {
         ));
         const short = (number, unit) => (number / unit).toFixed(number < 10 * unit ? 1 : 0);
         this.status.textContent = `ViT-${size}/${P} at ${side} pixels: ${short(now.parameters, 1e6)} million parameters, ${now.tokens.toLocaleString("en")} tokens, `
-            + `${short(now.forward, 1e9)} billion operations an image. A step with ${batch === 1 ? "one" : batch} of them keeps ${(held + rest).toFixed(1)} GiB: `
-            + `${held + rest <= room ? "it fits" : "too much"}.`;
+            + `${short(now.forward, 1e9)} billion operations an image. A training step with ${batch === 1 ? "one image" : `${batch} images`} needs ${(held + rest).toFixed(1)} GiB: `
+            + `${held + rest <= room ? "it fits" : "it does not fit"}.`;
     }
 }
 

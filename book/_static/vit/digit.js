@@ -139,7 +139,8 @@ class Digit {
             if (this.down) this.strokes.at(-1).push(this.pen);
         } else if (this.down) this.lift();
         else if (!event.repeat) this.setDown(this.pen);
-        this.ask();
+        if (step && !this.down) this.paint(); // nothing new to read
+        else this.ask();
         const [left, top] = this.pen.map((value) => `${Math.round(100 * value)} %`);
         this.help.textContent = `The pen is ${this.down ? "down" : "up"}, ${left} from the left, ${top} from the top.`;
     }

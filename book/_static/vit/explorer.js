@@ -31,7 +31,8 @@ class Explorer extends Heads {
             this.help.textContent = this.hides ? HIDES : ASKS;
             [this.left, this.right].forEach(({ whole }, i) => {
                 const [asks, hides] = KEYS[i];
-                whole.ariaLabel = whole.ariaLabel.replace(...(this.hides ? [asks, hides] : [hides, asks]));
+                const label = whole.getAttribute("aria-label");
+                whole.setAttribute("aria-label", label.replace(...(this.hides ? [asks, hides] : [hides, asks])));
             });
             super.point(null);
         });

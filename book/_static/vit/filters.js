@@ -29,7 +29,7 @@ class Filters {
             this.pixels = pixelsOf(square, config.image_size);
             paint(this.photo, this.pixels, config.image_size);
             this.draw();
-        }, (why) => { this.status.textContent = why; });
+        });
         const step = slider("a step of", {
             max: STEPS.length - 1, value: 0, words: (i) => `${STEPS[i]} pixel${STEPS[i] > 1 ? "s" : ""}`,
         }, (i) => { this.step = STEPS[i]; this.draw(); });

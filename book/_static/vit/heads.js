@@ -30,9 +30,7 @@ export class Heads {
         const names_ = (value) => (value ? String(value) : "mean of all");
         this.layers = slider("layer", { min: 1, max: depth, value: layer }, change("layer"));
         this.headsOf = slider("head", { min: mean ? 0 : 1, max: heads, value: head, words: names_ }, change("head"));
-        const photos = picker(place.dataset.photos, names, (square) => this.came(square), (why) => {
-            this.status.textContent = why;
-        });
+        const photos = picker(place.dataset.photos, names, (square) => this.came(square));
         place.replaceChildren(
             ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
             element("div", { class: "below" }, this.scaleBar, this.status, this.layers, this.headsOf, ...this.build(),

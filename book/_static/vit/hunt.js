@@ -59,12 +59,13 @@ class Hunt {
         const { box, value } = this.parts[name];
         box.className = off ? "part wrong" : "part right";
         value.textContent = off ? `✗ ${told(off)}` : "✓";
-        this.status.textContent = `${off ? `Off by up to ${told(off)}` : "Equal, up to rounding"}${times ? `, before ${before ? told(before) : "as well"}` : ""}: ${name}.`;
+        const again = times ? ` (last time ${before ? told(before) : "as well"})` : "";
+        this.status.textContent = `${name}: ${off ? `off by up to ${told(off)}` : "equal, up to rounding"}${again}.`;
     }
 
     accuse(named) {
         const button = this.suspects[this.bugs.indexOf(named)], count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
-        if (button.ariaDisabled || this.found) return; // it keeps the focus
+        if (button.hasAttribute("aria-disabled") || this.found) return; // it keeps the focus
         this.found = named === this.bug;
         if (this.found) {
             button.setAttribute("aria-pressed", true);
@@ -72,7 +73,7 @@ class Hunt {
                 + `You needed ${count(this.measured.length, "comparison")}, and named ${count(this.wrong, "wrong one")}.`;
         } else {
             this.wrong++;
-            button.ariaDisabled = true;
+            button.setAttribute("aria-disabled", true);
             this.status.textContent = this.against(named);
         }
     }

@@ -120,7 +120,7 @@ export async function openPicture(what) {
     const blob = what instanceof Blob ? what : await fetch(what).then((answer) => answer.ok && answer.blob(), () => null);
     if (!blob) throw new Error("This photo cannot be fetched; try again later.");
     try {
-        return await createImageBitmap(blob, { imageOrientation: "from-image" });
+        return await createImageBitmap(blob);
     } catch {
         throw new Error("This picture cannot be read: expected a JPEG, PNG or WebP file.");
     }

@@ -68,7 +68,7 @@ class Masked {
             this.left.draw(square);
             this.last = null;
             this.ask();
-        }, (why) => { this.status.textContent = why; });
+        });
         place.replaceChildren(
             ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
             element("div", { class: "below" },

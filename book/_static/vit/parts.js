@@ -28,7 +28,7 @@ async function fetchFor(place, begin) {
         place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
     };
     const come = element("span", { "aria-hidden": "true" }), { model } = place.dataset;
-    const note = element("p", { class: "vit-note", role: "status" }, "The model is coming.", come);
+    const note = element("p", { class: "vit-note", role: "status" }, "Loading the model …", come);
     if (model) place.append(note);
     try {
         await started(model && await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; }));
@@ -161,11 +161,10 @@ export function bars(label) {
  * @param {string} folder of the photos
  * @param {string[]} names of those that are offered; the first is opened at once
  * @param {(square: HTMLCanvasElement, anew: boolean) => void} came hears each square, and whether the picture is new
- * @param {(why: string) => void} refused hears that a picture cannot be read
  * @returns {HTMLElement[]} what to choose, and a fold with how to cut
  */
-export function picker(folder, names, came, refused) {
-    const square = [1, 0.5, 0.5];
+export function picker(folder, names, came) {
+    const square = [1, 0.5, 0.5], refused = element("p", { class: "vit-refused", role: "alert" });
     let bitmap = null, wanted;
     const cut = (anew) => bitmap && came(cutSquare(bitmap, square), anew);
     const open = async (what, button) => {
@@ -174,12 +173,13 @@ export function picker(folder, names, came, refused) {
         try {
             opened = await openPicture(what);
         } catch (error) {
-            if (what === wanted) refused(error.message);
+            if (what === wanted) refused.textContent = error.message;
             return;
         }
         if (what !== wanted) return; // another was chosen
         bitmap?.close();
         bitmap = opened;
+        refused.textContent = "";
         if (button) file.value = ""; // so that the same file can be chosen again
         ours.forEach((one) => one.setAttribute("aria-pressed", one === button));
         cut(true);
@@ -198,7 +198,7 @@ export function picker(folder, names, came, refused) {
     );
     open(address(names[0]), ours[0]);
     const choose = element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
-        element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file));
+        element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file), refused);
     choose.pick = (name) => {
         [1, 0.5, 0.5].forEach((value, i) => cuts[i].set(square[i] = value));
         ours[names.indexOf(name)].click();
@@ -210,7 +210,7 @@ export function picker(folder, names, came, refused) {
 export const fold = (title, ...inside) => element("details", {}, element("summary", {}, title), ...inside);
 
 /** A number with two digits and a true minus. */
-export const signed = (value) => value.toFixed(2).replace("-", "−");
+export const signed = (value) => (Math.round(100 * value) / 100 + 0).toFixed(2).replace("-", "−");
 
 /** A share in per cent, with a digit more where it is small. */
 export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
@@ -303,6 +303,7 @@ export class PatchGrid {
             },
             pointerleave: () => hover(null),
             click: (event) => this.choose(this.move(this.patchAt(event))),
+            focus: () => { if (this.whole.matches(":focus-visible")) this.cursor.hidden = false; },
             blur: () => {
                 if (this.pinned === undefined) this.cursor.hidden = true;
                 else this.move(this.pinned);

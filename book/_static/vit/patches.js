@@ -3,7 +3,7 @@
  * of class `vit-patches` becomes one; it needs no model.
  */
 import { cutSquare, openPicture, pixelsOf } from "./looking.js";
-import { PatchGrid, element, paint, slider, whenNear } from "./parts.js";
+import { PatchGrid, element, paint, placeOf, slider, whenNear } from "./parts.js";
 
 const SIDE = 224, SIZES = [4, 7, 8, 14, 16, 28, 32, 56, 112]; // pixels: of the photo, and of a patch
 
@@ -14,6 +14,10 @@ class Patches {
         this.photo = new PatchGrid({
             label: `The photo in patches. ${keys}`,
             choose: (patch) => { this.patch = patch; this.draw(); },
+            hover: (patch) => {
+                if (patch === null) this.say();
+                else this.status.textContent = placeOf(patch, SIDE / this.P);
+            },
         });
         this.large = new PatchGrid({
             label: `The pixels of the chosen patch. ${keys}`,

@@ -38,7 +38,7 @@ class Photo {
         this.lens = element("ol", { class: "vit-lens" });
         this.reach = element("table", { class: "vit-values" });
         const photos = picker(
-            this.place.dataset.photos, PHOTOS, (square, anew) => this.came(square, anew), (why) => { this.status.textContent = why; },
+            this.place.dataset.photos, PHOTOS, (square, anew) => this.came(square, anew),
         );
         this.photos = photos[0];
         const layer = slider("layer", { min: 1, max: depth, value: this.layer }, (value) => {

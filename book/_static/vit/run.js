@@ -40,7 +40,9 @@ function tile({ pixels, label }) {
 }
 
 whenNear(".vit-run", async (place) => {
-    const run = await (await fetch(place.dataset.run)).json(), { epochs, digits } = run;
+    const answer = await fetch(place.dataset.run).catch(() => null);
+    if (!answer?.ok) throw new Error("The run cannot be fetched; try again later.");
+    const run = await answer.json(), { epochs, digits } = run;
     const of = (name) => epochs.map((epoch) => epoch[name]);
     const losses = lines("Loss, nats", { training: of("train_loss"), validation: of("validation_loss") }, Math.log(10));
     const rights = lines("Accuracy", { training: of("train_accuracy"), validation: of("validation_accuracy") }, 1);

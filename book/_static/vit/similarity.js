@@ -44,7 +44,7 @@ class Similarity {
         });
         this.status = element("p", { class: "vit-status", role: "status" });
         const table = choice("Positions", [
-            ["trained", "of the trained model"], ["fixed", "sines and cosines"], ["untrained", "untrained, drawn just now"],
+            ["trained", "of the trained model"], ["fixed", "sines and cosines"], ["untrained", "untrained, random"],
         ], (name) => this.take(tables[name]));
         table.set("trained");
         place.replaceChildren(

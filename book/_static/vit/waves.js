@@ -61,9 +61,9 @@ class Waves {
             shape("path", { class: "axes", d: `M10 ${down(0, LOW)}H${WIDTH - 10}M${across(p)} 4V${LOW - 4}` }),
             line((x) => Math.sin(turn(x)), "line-0", LOW), line((x) => Math.cos(turn(x)), "line-1", LOW),
         );
-        this.status.textContent = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: the most like it is place ${next}, ${signed(likeness(next))}; `
+        this.status.textContent = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: place ${next} is most like it, ${signed(likeness(next))}; `
             + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${signed(likeness(p < PLACES / 2 ? PLACES - 1 : 0))}.`;
-        this.picture.setAttribute("aria-label", `Likeness of 14 places to place ${p}, a line for each wave and for their mean.`);
+        this.picture.setAttribute("aria-label", `Likeness of 14 places to place ${p}, lines for the fastest waves, ten at most, and for the mean of all.`);
     }
 }
 

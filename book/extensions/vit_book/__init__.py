@@ -7,7 +7,7 @@ widgets     {widget} NAME: something to touch, and what stands there on paper
 figures     the narrow picture of a figure on a phone
 numbering   figures, equations and exercises numbered by chapter: (3.2)
 recipes     the table of recipes and of what their runs reached
-glance      four numbers of the book's own runs
+glance      three numbers of the book's own runs
 assigned    what each chapter asks, for instructors
 peers       speed and memory beside other libraries, from the benchmark's results
 tried       the log of runs and trials, made of their result files

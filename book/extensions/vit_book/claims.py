@@ -73,7 +73,8 @@ def claims_html(claims: Sequence[dict[str, Any]]) -> str:
         f'<label><input type="radio" name="order" id="{name}"{" checked" * (not place)}> {words}</label>'
         for place, (name, words) in enumerate(orders)
     )
-    articles = "".join(article(claim) for claim in claims)
+    told = sorted(enumerate(claims), key=lambda numbered: list(VERDICTS).index(numbered[1]["verdict"]))
+    articles = "".join(article(claim, number) for number, claim in told)
     return (
         f'<p class="claims-count">{len(claims)} claims: {summary}.</p>'
         f'<fieldset class="claims-order"><legend>Order</legend>{choices}</fieldset>'
@@ -81,8 +82,11 @@ def claims_html(claims: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def article(claim: dict[str, Any]) -> str:
-    """Write a claim: the sentence, the verdict, a picture of its differences, why, and what was run."""
+def article(claim: dict[str, Any], told: int) -> str:
+    """Write a claim: the sentence, the verdict, a picture of its differences, why, and what was run.
+
+    `told` is its place in the paper's order, for those who ask for that.
+    """
     verdict, found = claim["verdict"], claim["found"]
     place = list(VERDICTS).index(verdict)
     badge = f'<span class="verdict"><span aria-hidden="true">{VERDICTS[verdict]}</span> {verdict}</span>'
@@ -91,7 +95,7 @@ def article(claim: dict[str, Any]) -> str:
     head = "What we ran, and what it leaves open" if limits else "What we ran"
     below = f"<details><summary>{head}</summary><ul>{ran}</ul>{limits}</details>" if ran else ""
     return (
-        f'<article class="claim verdict-{place}"><h3>{escape(claim["says"])}</h3>'
+        f'<article class="claim verdict-{place}" style="--told: {told}"><h3>{escape(claim["says"])}</h3>'
         f'<p class="claim-where">{badge} <span>{escape(claim["where"])}</span></p>'
         f"{picture(found, claim.get('paper')) if found else ''}"
         f"<p>{escape(claim['why'])}</p>{below}</article>"

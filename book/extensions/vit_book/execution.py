@@ -21,6 +21,13 @@ BUDGETS = ("quick", "full")
 ROOT = Path(__file__).resolve().parents[3]
 
 
+SHARED = (
+    "_config.yml",
+    *(f"tools/{name}.py" for name in ("project_facts", "notation_page", "drawings", "check_book")),
+)
+"""What pages are made with, beside this extension and `tools/chapter_export`."""
+
+
 def tree_files(folder: Path) -> list[Path]:
     """Every file below `folder` in a fixed order, without what Python compiles."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
@@ -49,8 +56,10 @@ def execution_key(root: Path, budget: str) -> str:
 
 
 def pages_key(root: Path) -> str:
-    """Name what pages depend on besides their source and the package: this extension and the shared facts."""
-    return digest(root, [*tree_files(root / "book" / "extensions"), root / "tools" / "project_facts.py"])
+    """Name what pages depend on besides their source and the package: settings, extension and its tools."""
+    files = [root / name for name in SHARED]
+    folders = (root / "book" / "extensions", root / "tools" / "chapter_export")
+    return digest(root, [*files, *(path for folder in folders for path in tree_files(folder))])
 
 
 def styles_key(root: Path) -> str:
@@ -78,7 +87,7 @@ def choose_cache(app: Sphinx, config: Config) -> None:
     key = execution_key(ROOT, prepare_environment())
     caches = Path(app.outdir).parent / ".jupyter_cache"
     for folder in caches.glob("*"):
-        if folder.name != key:
+        if folder.is_dir() and folder.name != key:
             shutil.rmtree(folder)
     (caches / key).mkdir(parents=True, exist_ok=True)
     config.nb_execution_cache_path = str(caches / key)

@@ -7,7 +7,7 @@ from inspect import signature
 from docutils import nodes
 from docutils.nodes import Node
 from docutils.statemachine import StringList
-from project_facts import ROOT
+from project_facts import ROOT, chapters
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -26,12 +26,14 @@ def add_table(app: Sphinx, name: str, lines: Callable[..., list[str]]) -> None:
         lines: writes the Markdown; takes the directive's argument if it has one.
     """
 
+    also = chapters() if name == "deviations" else []
+
     class FromResults(SphinxDirective):
         required_arguments = len(signature(lines).parameters)
         final_argument_whitespace = True
 
         def run(self) -> list[Node]:
-            for file in (*ROOT.glob("vit_lab/recipes/*"), *ROOT.glob("vit_lab/results/*")):
+            for file in (*ROOT.glob("vit_lab/recipes/*"), *ROOT.glob("vit_lab/results/*"), *also):
                 self.env.note_dependency(str(file))
             parent = nodes.container(classes=["recipes"])
             self.state.nested_parse(StringList(lines(*self.arguments)), 0, parent)

@@ -84,6 +84,8 @@ def show_equations(
     """Put the equations that a docstring's first line names below that line."""
     first = lines.index("") if "" in lines else len(lines)
     shown = []
+    for path in chapters():
+        app.env.note_dependency(str(path))
     for number in sorted({*named_equations(" ".join(lines[:first]))} & {*equations()}):
         body = [f"   {line}" for line in equations()[number].splitlines() if line.strip()]
         shown += ["", ".. math::", "", *body, ""]
