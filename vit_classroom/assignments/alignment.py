@@ -26,8 +26,9 @@ def repaired(
 ) -> list[tuple[Cell, int | None]]:
     """Give a notebook each cell with a name once, and under its name; all of the student's cells stay.
 
-    Of two checks of an answer, the first below the answer counts. A cell that is gone comes back empty, and
-    is marked as `GONE`.
+    Of two checks of an answer, the first below the answer counts. A check is gone, too, if only the stub
+    stands above it, and the answer between it and the next check. A cell that is gone comes back empty, a
+    check below its answer; it is marked as `GONE`.
 
     Args:
         chapter: what was assigned.
@@ -131,9 +132,15 @@ def _chosen(chapter: Chapter, cells: list[Cell]) -> dict[str, int]:
         if is_check(cell):
             there = [place for place in there if cells[place].kind == "code"]
             exact = [place for place in there if cells[place].form == cell.form]
-            last = max(_binding(chapter, cells, cell.name.removeprefix("check-")), default=-1)
+            bound = _binding(chapter, cells, cell.name.removeprefix("check-"))
+            last = max(bound, default=-1)
             below = [place for place in exact or there if place > last]
             there = below[:1] or (exact or there)[-1:]
+            if exact and there[0] < last and STUB not in cells[last].source:
+                above = [cells[place].source for place in bound if place < there[0]]
+                others = [one for one in cells[there[0] + 1 : last] if one.form in checks or is_check(one)]
+                if all(STUB in source for source in above) and not others:
+                    there = []  # the answer was written below it
         elif cell.name and cell.kind == "code":
             binding = _binding(chapter, cells, cell.name)
             free = [place for place in binding if cells[place].name in ("", cell.name)]

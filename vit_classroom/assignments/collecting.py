@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vit_classroom.assignments.inbox import Found, files_in
 from vit_classroom.assignments.notebooks import cells_of, chapter_of, notebook_of
-from vit_classroom.assignments.roster import Person, Roster, read_roster, whose
+from vit_classroom.assignments.roster import Person, Roster, names_apart, read_roster, whose
 from vit_classroom.assignments.tables import Row, Table, as_csv, harmless, read_csv
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import remove_leftovers, write_atomically, writing
@@ -65,11 +65,16 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
     people = read_roster(roster) if roster else Roster()
     before = (there := read_list(out)).rows
     hands: dict[str, Hand] = {}
-    for found in files_in(inbox):
-        person, notes = whose(found.parts, people)
+    files = [(found, *_told(found)) for found in files_in(inbox)]
+    apart = names_apart(((found.parts, chapter, found.content) for found, chapter, _ in files), people)
+    for found, chapter, other in files:
+        person, notes = whose(found.parts, people, apart.get(found.parts, ""))
         hand = hands.setdefault(person.id, Hand(person))
         hand.notes += [note for note in notes if note not in hand.notes]
-        _take(hand, found)
+        if chapter:
+            hand.notebooks.setdefault(chapter, []).append(found)
+        else:
+            hand.others.append(other)
     rows: Rows = {(row["student"], row["chapter"]): row for row in before}
     with writing(out):
         for hand in hands.values():
@@ -107,23 +112,18 @@ def _with_typed(row: Row, before: list[Row]) -> Row:
     return row
 
 
-def _take(hand: Hand, found: Found) -> None:
-    """Note a file, as a notebook of its chapter where it is one."""
+def _told(found: Found) -> tuple[str, str]:
+    """Return the chapter of a file's worksheet, "" if it is none, and then what it is, in words."""
     name = "/".join(found.parts)
     if found.problem:
-        hand.others.append(f"{name} {found.problem}")
-    elif not found.content:
-        hand.others.append(f"{name} is empty" if name.endswith(("/", ".ipynb")) else name)
-    else:
-        try:
-            chapter = chapter_of(cells_of(notebook_of(found.content, name)))
-        except InputError as error:
-            hand.others.append(str(error))
-            return
-        if chapter:
-            hand.notebooks.setdefault(chapter, []).append(found)
-        else:
-            hand.others.append(f"{name} is a notebook and not one of the worksheets in exercises/")
+        return "", f"{name} {found.problem}"
+    if not found.content:
+        return "", f"{name} is empty" if name.endswith(("/", ".ipynb")) else name
+    try:
+        chapter = chapter_of(cells_of(notebook_of(found.content, name)))
+    except InputError as error:
+        return "", str(error)
+    return chapter, f"{name} is a notebook and not one of the worksheets in exercises/"
 
 
 def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:

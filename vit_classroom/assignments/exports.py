@@ -5,6 +5,7 @@ from pathlib import Path
 from vit_classroom.assignments.marks_table import number_of, read_table
 from vit_classroom.assignments.notebooks import read_chapter
 from vit_classroom.assignments.tables import Row, Table, as_csv
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 
 HEADS = {
@@ -20,6 +21,9 @@ def write_export(platform: str, marks: Path) -> Path:
     Args:
         platform: "moodle", "canvas", or "nbgrader" for what `nbgrader export` writes.
         marks: the table of marks, with what a person typed into it.
+
+    Raises:
+        InputError: the table cannot be read, or it has two totals for one student and chapter.
     """
     people: dict[str, Row] = {}
     checked: dict[str, float] = {}  # points of a chapter, which may hold a variation
@@ -30,6 +34,11 @@ def write_export(platform: str, marks: Path) -> Path:
             checked[chapter] = max(checked.get(chapter, 0), number_of(row.get("of", "")) or 0)
             people.setdefault(student, row)
             mine, total = totals.setdefault(student, {}), number_of(row.get("total", ""))
+            if total is not None and mine.get(chapter):
+                raise InputError(
+                    f"{marks} has two totals for {student} in {chapter}: expected one. Remove the other "
+                    "notebook and its row."
+                )
             if total is not None or chapter not in mine:
                 mine[chapter] = "" if total is None else f"{total:g}"
     chapters = {name: read_chapter(name) for name in sorted(set().union(*totals.values()))}
@@ -42,7 +51,9 @@ def write_export(platform: str, marks: Path) -> Path:
     for student, row in people.items():
         name, email = row.get("name", ""), row.get("email", "")
         if platform == "nbgrader":
-            first, _, last = name.rpartition(" ")
+            last, comma, first = name.partition(", ")
+            if not comma:
+                first, _, last = name.rpartition(" ")
             about = {"student_id": student, "last_name": last, "first_name": first, "email": email}
             for chapter, total in totals[student].items():
                 rows.append({"assignment": chapter, **about, "score": total, "max_score": possible[chapter]})

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import functools
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
@@ -13,10 +14,13 @@ from vit_classroom import checks
 from vit_classroom.assignments.alignment import own_answers, repaired, to_read
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.notebooks import (
+    STUB,
     Cell,
     Chapter,
     Task,
     brought_in,
+    cells_of,
+    for_students,
     form_of,
     needed,
     plain_python,
@@ -203,6 +207,9 @@ def grade(
     seeds = seeds or functools.partial(seeds_of, 0)
     cells = with_set_up(chapter, [cell for cell, _ in repaired(chapter, cells)])
     found = suspicions(chapter, cells)
+    given = [for_students(cell) for cell in json.loads(chapter.text)["cells"]]
+    forms = {cell.form for cell in cells_of({"cells": given}) if STUB in cell.source}
+    stubs = {cell.name for cell in cells if cell.form in forms}
     session = _Session(limits)
     marks: dict[str, Mark] = {}
     remarks: list[str] = []
@@ -214,7 +221,9 @@ def grade(
             name = cells[place].name
             if is_check(cells[place]) and name in waiting and source is None:
                 region = range(since + 1, place + 2)
-                marks[name] = _judged(session, waiting.pop(name), seeds, tries, region, found, remarks)
+                task = waiting.pop(name)
+                untouched = task.name in stubs
+                marks[name] = _judged(session, task, seeds, tries, region, found, remarks, untouched)
                 since = place + 1
             elif failed := session.run(source, f"cell {place + 1}") if source else "":
                 remarks.append(f"cell {place + 1} {failed}")
@@ -240,18 +249,24 @@ def _judged(
     region: Sequence[int],
     found: list[Suspicion],
     remarks: list[str],
+    untouched: bool,
 ) -> Mark:
-    """Judge one answer; then the book's stands in its place unless it is right."""
+    """Judge one answer; then the book's stands in its place unless it is right.
+
+    What an `untouched` stub inherits earns nothing.
+    """
     severe = [one for one in found if one.severe and one.cell in region]
     failure = session.judge(task, seeds(task.name), tries)
     message, points = str(failure or ""), 0.0
     if what := limit_reached(message):
         found.append(Suspicion(max(region, default=0), f"{task.name} {what}"))
     state: State = "not right"
-    if UNWRITTEN in message:
-        state, message = "to do", f"{task.name}: still to be written."
-    elif failure and not severe:
+    told = ""
+    if failure and not severe:
         points, told = points_for(failure.parts, task.points)
+    if UNWRITTEN in message and (untouched or not points):
+        state, message, points = "to do", f"{task.name}: still to be written.", 0.0
+    elif failure and not severe:
         message += told
         own = [remark for remark in remarks if int(remark.split()[1]) in region]
         if own and MISSING in message:

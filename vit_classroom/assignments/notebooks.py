@@ -5,6 +5,7 @@ import copy
 import json
 import re
 import symtable
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -222,9 +223,31 @@ def notebook_of(content: bytes, name: str) -> dict[str, Any]:
 
 
 def chapter_of(cells: Iterable[Cell]) -> str:
-    """Return the name of the chapter that a notebook's worksheet is made for; "" if it makes none."""
-    found = next((match[1] for cell in cells if (match := OPENING.search(cell.source))), "")
-    return found if found in chapter_names() else ""
+    """Return the name of the chapter that a notebook is the worksheet of; "" if it is none.
+
+    Where the line that makes the worksheet is gone, two of the names and checks of its cells say it, if no
+    other chapter has as many.
+    """
+    cells = list(cells)
+    if found := next((match[1] for cell in cells if (match := OPENING.search(cell.source))), ""):
+        return found if found in chapter_names() else ""
+    known = _chapters_of_marks()
+    marks = {mark for cell in cells for mark in (cell.name, cell.form) if mark in known}
+    counted = Counter(known[mark] for mark in marks).most_common(2)
+    (name, most), (_, other) = [*counted, ("", 0), ("", 0)][:2]
+    return name if most > max(1, other) else ""
+
+
+@lru_cache(maxsize=1)
+def _chapters_of_marks() -> dict[str, str]:
+    """Return what tells a chapter's cells from others', the names and the checks, each with its chapter."""
+    return {
+        mark: name
+        for name in chapter_names()
+        for cell in read_chapter(name).cells
+        if cell.name
+        for mark in (cell.name, *([cell.form] if cell.name.startswith("check-") else []))
+    }
 
 
 def cells_of(notebook: dict[str, Any]) -> list[Cell]:

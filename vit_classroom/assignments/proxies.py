@@ -220,7 +220,7 @@ class RemoteBox:
                 outcome.value = RemoteModule(self.piece, reply["module"], received)
             return outcome
         inputs = [value for value in arguments if isinstance(value, Tensor)]
-        weights = [value for _, value in module.weights] if module else []
+        weights = module._remote_weights() if module else []
         leaves = [value for value in inputs if value.is_floating_point()]
         leaves += [value for value in weights if isinstance(value, nn.Parameter) and value.requires_grad]
         gradients = any(value.requires_grad for value in inputs) or not inputs
@@ -228,7 +228,7 @@ class RemoteBox:
         packed = wire.pack(list(arguments), sent)
         message = {
             "do": "call",
-            "module": module.number if module else None,
+            "module": module._remote_number if module else None,
             "training": bool(module and module.training),
             "first": len(sent),
             "arguments": packed,
@@ -267,6 +267,8 @@ class RemoteBox:
 class RemoteModule(nn.Module):
     """A student's module: its weights live here, its forward pass runs there.
 
+    What it keeps for itself is called `_remote_...`: any other name may be that of a student's attribute.
+
     Args:
         piece: the class that it was made of.
         described: names and kinds of its weights.
@@ -275,8 +277,9 @@ class RemoteModule(nn.Module):
 
     def __init__(self, piece: RemotePiece, described: dict[str, Any], received: list[Tensor]) -> None:
         super().__init__()
-        self.piece = piece
-        self.number = described["number"]
+        self._remote_piece = piece
+        self._remote_number = described["number"]
+        self._remote_names = [entry["name"] for entry in described["weights"]]
         values = received[described["first"] :]
         made: list[Tensor] = []
         for entry, value in zip(described["weights"], values, strict=True):
@@ -284,17 +287,16 @@ class RemoteModule(nn.Module):
                 value = nn.Parameter(value, requires_grad=entry["requires_grad"])
             made.append(made[entry["owner"]] if entry["owner"] < len(made) else value)
             *path, name = entry["name"].split(".")
-            home = self._home(path)
+            home = self._remote_home(path)
             if entry["trained"]:
                 setattr(home, name, made[-1])
             else:
                 home.register_buffer(name, made[-1])
         for name, is_tensor in described["loose"]:
             *path, last = name.split(".")
-            object.__setattr__(self._home(path), last, torch.zeros(()) if is_tensor else [])
-        self._names = [entry["name"] for entry in described["weights"]]
+            object.__setattr__(self._remote_home(path), last, torch.zeros(()) if is_tensor else [])
 
-    def _home(self, path: list[str]) -> nn.Module:
+    def _remote_home(self, path: list[str]) -> nn.Module:
         """Return the module at a path, made where there is none."""
         home: nn.Module = self
         for name in path:
@@ -305,14 +307,13 @@ class RemoteModule(nn.Module):
 
     def forward(self, *arguments: object) -> Any:
         """Call it where it lives; its errors are raised here."""
-        return _value_of(RemoteBox(self.piece, []).call(self, *arguments))
+        return _value_of(RemoteBox(self._remote_piece, []).call(self, *arguments))
 
-    @property
-    def weights(self) -> list[tuple[str, Tensor]]:
-        """All of its weights, in the order of the other side."""
+    def _remote_weights(self) -> list[Tensor]:
+        """Return all of its weights, in the order of the other side."""
         trained = dict(self.named_parameters(remove_duplicate=False))
         kept = dict(self.named_buffers(remove_duplicate=False))
-        return [(name, trained[name] if name in trained else kept[name]) for name in self._names]
+        return [trained[name] if name in trained else kept[name] for name in self._remote_names]
 
 
 def _value_of(outcome: Outcome) -> Any:

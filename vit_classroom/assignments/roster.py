@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -134,30 +135,86 @@ def _keys(of: dict[str, list[str]], name: str, row: Row) -> Iterator[str]:
         yield "".join(words[first:] + words[:first])
 
 
-def whose(parts: tuple[str, ...], roster: Roster) -> tuple[Person, list[str]]:
-    """Return whose a file is, going by the names on the way to it, and what there is to note."""
-    matches = (MOODLE.fullmatch(part) or CANVAS.fullmatch(part) for part in parts)
-    platform = next((match.groupdict() for match in matches if match), None)
+def whose(parts: tuple[str, ...], roster: Roster, own: str = "") -> tuple[Person, list[str]]:
+    """Return whose a file is, going by the names on the way to it, and what there is to note.
+
+    Whoever is not on the roster is called `own`, if that is given (see `names_apart`).
+    """
+    platform = _platform(parts)
     notes = ["late"] if platform and platform.get("late") else []
     if platform:
         kind = "canvas" if "late" in platform else "participant"
         names = [platform["name"], f"{kind}{platform['number']}"]
-        own = f"{platform['name']}_{platform['number']}"
+        own, shown = f"{platform['name']}_{platform['number']}", platform["name"]
     else:
-        whole = re.sub(r"\.\w+$", "", parts[-1])
-        stem, folders = _cleaned(whole), [part for part in parts[:-1] if part not in chapter_names()]
+        whole, stem, folders = _split(parts)
         names = [*folders, stem, _cleaned(re.sub(NUMBER, "", stem)), whole]
         pieces = [piece for name in names for piece in re.split(r"\s+-\s+|_", name)]
         names += [piece for piece in pieces if len(letters(piece)) > 2]
-        own = next(filter(None, [*folders, stem, whole]))
+        shown = own or names[0]
+        own = own or next(filter(None, [*folders, stem, whole]))
     person = roster.find(names)
     if person is None:
-        person = Person(folder_name(own), names[0])
+        person = Person(folder_name(own), shown)
         if roster.people:
             notes.append("not on the roster")
             if person.id in {one.id for one in roster.people}:
                 person = person._replace(id=f"{person.id}_unknown")
     return person, notes
+
+
+def names_apart(
+    files: Iterable[tuple[tuple[str, ...], str, bytes]], roster: Roster
+) -> dict[tuple[str, ...], str]:
+    """Say how files are called whose outermost folder holds several people's that nobody knows.
+
+    It does if it holds notebooks of one chapter that differ in their text and in their names. They go by the
+    next name on the way, or by all so far where two have the same.
+
+    Args:
+        files: the names on the way to each, its chapter, "" if it is no worksheet, and its content.
+        roster: the people who are known.
+    """
+    known = {person.id for person in roster.people}
+    ways: dict[tuple[str, ...], tuple[str, ...]] = {}
+    sheets: list[tuple[tuple[str, ...], str, bytes]] = []
+    for parts, chapter, content in files:
+        if not _platform(parts) and whose(parts, roster)[0].id not in known:
+            whole, stem, folders = _split(parts)
+            ways[parts] = tuple(filter(None, [*folders, stem])) or (whole,)
+            sheets += [(parts, chapter, content)] if chapter else []
+    taken = {parts: way[:1] for parts, way in ways.items()}
+    crowded: set[tuple[str, ...]] = {()}
+    while crowded:
+        held: dict[tuple[tuple[str, ...], str], list[tuple[tuple[str, ...], bytes]]] = {}
+        for parts, chapter, content in sheets:
+            held.setdefault((taken[parts], chapter), []).append((ways[parts], content))
+        crowded = {
+            way
+            for (way, _), each in held.items()
+            if all(len(set(one)) > 1 for one in zip(*each, strict=True))
+        }
+        taken = {
+            parts: ways[parts][: len(way) + 1] if way in crowded else way for parts, way in taken.items()
+        }
+    ends = Counter(folder_name(way[-1]) for way in set(taken.values()))
+    return {
+        parts: way[-1] if ends[folder_name(way[-1])] == 1 else " ".join(way)
+        for parts, way in taken.items()
+        if len(way) > 1
+    }
+
+
+def _platform(parts: tuple[str, ...]) -> dict[str, str] | None:
+    """Return what Moodle or Canvas has put into a name; None if neither has."""
+    matches = (MOODLE.fullmatch(part) or CANVAS.fullmatch(part) for part in parts)
+    return next((match.groupdict() for match in matches if match), None)
+
+
+def _split(parts: tuple[str, ...]) -> tuple[str, str, list[str]]:
+    """Return a file's name, what it holds besides its chapter, and the folders that are not a chapter's."""
+    whole = re.sub(r"\.\w+$", "", parts[-1])
+    return whole, _cleaned(whole), [part for part in parts[:-1] if part not in chapter_names()]
 
 
 def _cleaned(stem: str) -> str:

@@ -40,7 +40,7 @@ class Student:
         self.held = held
         torch.set_num_threads(1)
         self.namespace: dict[str, Any] = {"__name__": "__main__", "display": print, "get_ipython": NoShell}
-        self.modules: list[nn.Module] = []
+        self.modules: list[tuple[nn.Module, list[tuple[str, Tensor]]]] = []  # with the weights it began with
         self.graph: tuple[list[Tensor], list[Tensor]] = ([], [])  # of the last call: its leaves, its results
 
     def answer(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
@@ -81,7 +81,7 @@ class Student:
         cls = self.namespace[message["name"]]
         reply, tensors, module = self._outcome(cls, message["answers"], arguments, named)
         if isinstance(module, nn.Module):
-            self.modules.append(module)
+            self.modules.append((module, _weights(module)))
             described, weights = _described(module)
             reply["module"] = {**described, "number": len(self.modules) - 1, "first": len(tensors)}
             tensors = [*tensors, *weights]
@@ -90,17 +90,20 @@ class Student:
     def call(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Call a function, or a module with the weights that come along."""
         number, gradients = message["module"], message["gradients"]
-        function: Any = self.namespace[message["name"]] if number is None else self.modules[number]
+        function: Any = self.namespace[message["name"]] if number is None else self.modules[number][0]
         weights: list[Tensor] = []
         if number is not None:
-            module = self.modules[number].train(message["training"])
-            weights = [value for _, value in _weights(module)]
+            module, began_with = self.modules[number]
+            now = dict(began_with) | dict(_weights(module.train(message["training"])))
+            weights = [now[name] for name, _ in began_with]
             with torch.no_grad():
                 for own, sent in zip(weights, given[message["first"] :], strict=True):
-                    own.copy_(sent)
+                    if own.shape == sent.shape:  # not a buffer that the module has made anew
+                        own.copy_(sent)
         arguments = wire.unpack(message["arguments"], given)
         leaves = [value for value in arguments if isinstance(value, Tensor)]
         before = [value.detach().clone() for value in (*leaves, *weights)]
+        trained = [value for value in weights if isinstance(value, nn.Parameter)]
         if gradients:
             leaves = [value.requires_grad_(value.is_floating_point()) for value in leaves]
             arguments = [
@@ -111,12 +114,12 @@ class Student:
         results = _tensors_in(result)
         self.graph = ([], [])
         if gradients:
-            self.graph = ([value for value in (*leaves, *weights) if value.requires_grad], results)
+            self.graph = ([value for value in (*leaves, *trained) if value.requires_grad], results)
         reply["differentiable"] = [value.requires_grad for value in results]
-        now = [value.detach() for value in (*leaves, *weights)]
-        moved = [place for place, old in enumerate(before) if not torch.equal(old, now[place])]
+        after = [value.detach() for value in (*leaves, *weights)]
+        moved = [place for place, old in enumerate(before) if not torch.equal(old, after[place])]
         reply["moved"] = [[place, len(tensors) + count] for count, place in enumerate(moved)]
-        return reply, [*tensors, *(now[place] for place in moved)]
+        return reply, [*tensors, *(after[place] for place in moved)]
 
     def backward(self, message: dict[str, Any], given: list[Tensor]) -> Reply:
         """Send gradients back through the last call."""

@@ -35,6 +35,14 @@ FINISHED = {
     "TransformerEncoderLayer",
 }
 """What torch has finished of the chapters' pieces; honest where an answer is compared with it."""
+FINISHED_FOR = {
+    "layer_norm": {"layer_norm", "LayerNorm"},
+    "stretch_positions": {"interpolate", "Upsample"},
+    "group_norm": {"group_norm", "GroupNorm"},
+    "cross_entropy": {"cross_entropy", "CrossEntropyLoss"},
+    "smoothed_cross_entropy": {"label_smoothing"},
+}
+"""And of one answer alone: functions, classes and arguments that others may use."""
 INSIDES = {"__code__", "__globals__", "__builtins__", "__subclasses__", "__wrapped__"}
 
 
@@ -119,7 +127,7 @@ def _in(tree: ast.AST, modules: dict[str, str], bound: set[str]) -> Iterator[tup
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, modules)
         elif (name := _name_given(node)) in bound & RENAMED or name in TAKEN:
-            yield f"gives `{name}` another meaning", name in RENAMED
+            yield f"gives `{name}` another meaning", False
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             yield f"calls {node.func.id}()", False
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "✓" in node.value:
@@ -137,10 +145,13 @@ def _taken_over(statement: ast.stmt, asked: set[str]) -> Iterator[str]:
     """Yield what makes an answer, or a function that one may call, of something finished."""
     bound = bound_by(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) or bound & asked:
+        finished = FINISHED.union(*(FINISHED_FOR.get(name, ()) for name in bound & asked))
         for node in ast.walk(statement):
             own = getattr(node, "attr", getattr(node, "id", ""))
+            own = node.arg or "" if isinstance(node, ast.keyword) else own
             name = node.name if isinstance(node, ast.alias) else own
-            if (last := name.split(".")[-1]) in FINISHED:
+            itself = isinstance(node, ast.Name) and name in bound
+            if (last := name.split(".")[-1]) in finished and not itself:
                 yield f"uses torch's {last}"
     if bound & asked and (name := _handed_on(statement)) in asked - bound:
         yield f"takes {name} for {', '.join(sorted(bound))}"

@@ -311,15 +311,18 @@ def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Bl
     case = Case((z,), z, _dropout_mistakes(reference, z), "in training, dropout nearly 1: nothing to add")
     judge_function(piece, everything, lambda z: z, [case], [])
     _judge_results_dropped(piece, cls, reference)
+    _judge_attention_whole(piece, cls, reference)
     _judge_hidden_dropped(piece, cls, reference)
     _judge_default(piece, cls, reference)
 
 
-def _silenced(reference: ours.Block, attended: float, fed: float) -> ours.Block:
-    """Copy a block, of which attention and MLP return nothing but these numbers."""
+def _silenced(reference: ours.Block, attended: float | None, fed: float) -> ours.Block:
+    """Copy a block, of which attention, unless it is None, and MLP return nothing but these numbers."""
     quiet = copy.deepcopy(reference)
     with torch.no_grad():
         for layer, value in ((quiet.attention.projection, attended), (quiet.mlp.output, fed)):
+            if value is None:
+                continue
             layer.weight.zero_()
             layer.bias.fill_(value)
     return quiet
@@ -346,6 +349,20 @@ def _judge_results_dropped(piece: Piece, cls: Callable[..., Any], reference: our
         raise piece.failed("what is not dropped stays as it is; divide it by 1 - dropout")
     if not same(result, (attended + 3.0 * fed) / (1 - DROPPED)):
         raise piece.failed("what is not dropped has to be divided by 1 - dropout, and only once")
+
+
+def _judge_attention_whole(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """See that what is kept of the attention's result is that of all tokens, and all of their weights."""
+    z = torch.randn(4, 60, 12)
+    added = _added(cls, _silenced(reference, None, 0.0), z)
+    with torch.no_grad():
+        attended = reference.attention(reference.attention_norm(z))[0]
+    kept = added != 0
+    if not same(added[kept], attended[kept] / (1 - DROPPED)):
+        raise piece.failed(
+            "something is dropped before the attention's result is there, of its input or of its weights A: "
+            "drop the result alone"
+        )
 
 
 def _judge_hidden_dropped(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:

@@ -47,6 +47,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     patches = torch.rand(batch, rows * columns, 1, 3) * 255
     patches = (patches + 120 * torch.randn(batch, rows * columns, size * size, 3)).clamp(0, 255)
     patches[:, 0], patches[:, 1] = 0.0, 255.0  # the first and the last colour
+    patches[:, 2] = 223.5  # in bin 6 of bins 32 wide, and in bin 7 of those 255 / 8 wide
     images = rearrange(patches, "b (i j) (p q) c -> b c (i p) (j q)", i=rows, p=size)
     pixels = _pixels(images, size)
     means, levels = pixels.mean(2), _levels(pixels.mean(2))
@@ -59,6 +60,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the powers are those of 10: a channel has 8 levels, so 64, 8 and 1": as_tens.sum(-1),
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "the 255 is spread over 0 to 7 and rounded; a bin is 32 wide": _numbered((means / 255 * 7).round()),
+        "a bin is 32 wide, not 255 / 8": _cut(means * (256 / 255)),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
@@ -134,13 +136,15 @@ def _masked_loss(logits: Tensor, targets: Tensor, chosen: Tensor) -> Tensor:
 def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
     """Check a function ``(logits, targets, chosen)``: the mean cross-entropy of the chosen patches alone.
 
-    Logits are (B, N, K), targets (B, N) class numbers, `chosen` (B, N) is true for as many patches of each
-    image; the result is a single number.
+    Logits are (B, N, K), targets (B, N) class numbers, `chosen` (B, N) is true for the patches that
+    count, other numbers of them in other images; the result is a single number.
     """
     logits = scale * torch.randn(batch, count, classes)  # some are too large for `exp`
     targets = torch.randint(classes, (batch, count))
-    chosen = torch.rand(batch, count).argsort(1) < count // 3 + 1  # not half: more of one kind
+    counts = count // 3 + 1 - torch.arange(batch)[:, None]  # not half: more of one kind
+    chosen = torch.rand(batch, count).argsort(1) < counts
     each = F.cross_entropy(logits.mT, targets, reduction="none")
+    of_images = (each * chosen).sum(1) / chosen.sum(1)
     right = _masked_loss(logits, targets, chosen)
     zeroed = F.cross_entropy((logits * chosen[..., None]).flatten(0, 1), targets.flatten())
     twice = F.cross_entropy(logits[chosen].softmax(-1), targets[chosen])
@@ -151,10 +155,11 @@ def masked_loss(batch: int, count: int, classes: int, scale: float) -> Case:
         "the losses are added up; take their mean": each[chosen].sum(),
         "the sum is divided by all patches; divide by the corrupted ones": (each * chosen).mean(),
         "the sum is divided by the images; divide by the corrupted patches": each[chosen].sum() / batch,
+        "it is the mean of the images' means; each corrupted patch counts as much": of_images.mean(),
         "the logits of the other patches are set to zero; they still count, as a loss of ln K": zeroed,
         "softmax is taken twice: cross_entropy takes logits": twice,
         "these are the losses of the single patches; return their mean": each[chosen],
-        "these are the losses of the images; return one number": (each * chosen).sum(1) / chosen.sum(1),
+        "these are the losses of the images; return one number": of_images,
         "this is the share of right answers; return the loss": correct.mean(),
         "the loss is in bits; it is in nats, with the natural logarithm": right / torch.tensor(2.0).log(),
         "the first half of the patches counts; those that `chosen` marks do": each[:, : count // 2].mean(),

@@ -1,6 +1,7 @@
 """Compare a reader's result with the expected one, and put the difference into words."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -135,7 +136,10 @@ def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
 def first_of(piece: Piece, value: object) -> object:
     """Return the result of a piece, which may stand first in a pair, or be one number in any shape."""
     if piece.number and isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        return torch.tensor(float(value), dtype=torch.float64)
+        try:
+            return number(float(value))
+        except OverflowError:  # an integer larger than any float
+            return number(math.inf)
     if piece.number and isinstance(value, Tensor) and value.numel() == 1:
         return value.double().reshape(())
     is_number = piece.result.startswith("()") and not piece.gradients

@@ -93,6 +93,43 @@ def test_of_two_checks_the_first_below_the_answer_counts(chapter, whole, answers
     assert (place_of(again, "attention"), place_of(again, "check-attention")) == (place + 2, place + 3)
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_an_answer_in_a_new_cell_below_its_check_is_the_one_that_is_judged(
+    stays, two_answers, cells, answers
+):
+    """The student has run the check again, above it; the stub stays, or is gone."""
+    whole = cells(MultiHeadSelfAttention=answers["MultiHeadSelfAttention"])
+    place = place_of(whole, "check-attention") + 1
+    whole.insert(place, Cell("code", answers["attention"], {}, {}))
+    whole = whole if stays else without(whole, "attention")
+    marks = {mark.task.name: mark for mark in grade(two_answers, whole).marks}
+    assert {name: mark.points for name, mark in marks.items()} == {
+        "attention": 5,
+        "MultiHeadSelfAttention": 15,
+    }
+    assert marks["attention"].own == answers["attention"]
+    again = [cell for cell, _ in repaired(two_answers, whole)]
+    assert [cell for cell, _ in repaired(two_answers, again)] == again
+
+
+def test_an_answer_in_the_cell_of_its_check_stays_there_whatever_the_name_means_below(
+    two_answers, cells, answers
+):
+    whole = cells()
+    place = place_of(whole, "check-attention")
+    both = f"{answers['attention']}\n\n\n{whole[place].source}"
+    whole[place] = replace(whole[place], source=both)
+    whole.insert(place + 1, Cell("code", "attention = torch.zeros(3)", {}, {}))
+    assert [mark.points for mark in grade(two_answers, whole).marks] == [5, 0]
+
+
+def test_a_name_that_is_used_again_below_other_answers_moves_no_check(two_answers, cells, answers):
+    whole = cells(MultiHeadSelfAttention=answers["MultiHeadSelfAttention"])
+    whole.append(Cell("code", "attention = torch.zeros(3)", {}, {}))
+    marks = {mark.task.name: mark for mark in grade(two_answers, whole).marks}
+    assert (marks["attention"].state, marks["MultiHeadSelfAttention"].points) == ("to do", 15)
+
+
 @pytest.mark.parametrize(
     "name", ["a cell doubled", "metadata stripped", "all checks deleted", "a check became words"]
 )

@@ -198,6 +198,65 @@ def test_without_a_roster_people_go_by_what_the_files_say(inbox, out):
     assert {path: text_of(out, student) for path, student in files.items()} == {path: path for path in files}
 
 
+SEVERAL = {
+    "a zip": (
+        {"download.zip": zipped({"Ada.ipynb": worksheet("a"), "Bob.ipynb": worksheet("b")})},
+        "Ada Bob",
+    ),
+    "a folder in a zip": (
+        {"x.zip": zipped({"Homework 3/Ada.ipynb": worksheet("a"), "Homework 3/Bob.ipynb": worksheet("b")})},
+        "Ada Bob",
+    ),
+    "sections": (
+        {"A/Ada.ipynb": worksheet("a"), "A/Bob.ipynb": worksheet("b"), "B/Eve.ipynb": worksheet("e")},
+        "Ada Bob B",
+    ),
+    "one name in two sections": (
+        {f"section {x}/{name}.ipynb": worksheet(x + name) for x in "AB" for name in ("Ada", "Bob")},
+        "section_A_Ada section_A_Bob section_B_Ada section_B_Bob",
+    ),
+    "folders in a folder": (
+        {f"week 3/{name}/Copy of 03_attention.ipynb": worksheet(name) for name in ("Ada Lovelace", "Bob")},
+        "Ada_Lovelace Bob",
+    ),
+    "a name beside a worksheet's": (
+        {"week 3/03_attention.ipynb": worksheet("?"), "week 3/Ada.ipynb": worksheet("a")},
+        "week_3 Ada",
+    ),
+    "several chapters": (
+        {f"ada/{x}.ipynb": worksheet(x, x) for x in ("02_tokens", "03_attention")},
+        "ada",
+    ),
+    "copies of one": (
+        {f"ada/{x}.ipynb": worksheet("a") for x in ("draft", "final")},
+        "ada",
+    ),
+    "several of one student": (
+        {f"ada/{x}03_attention.ipynb": worksheet(x) for x in ("", "Copy of ")},
+        "ada",
+    ),
+    "several of one student in Moodle": (
+        {f"Ada_7_assignsubmission_file_/{x}.ipynb": worksheet(x) for x in ("draft", "final")},
+        "Ada_7",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("known", [False, True])
+def test_a_folder_of_several_peoples_notebooks_makes_them_no_one_person(name, known, inbox, roster, out):
+    files, people = SEVERAL[name]
+    place = inbox(files)
+    (place / "Maria de la Cruz.ipynb").write_text(worksheet("m"))
+    roster.write_text("id,name\n1003,Maria de la Cruz\n")
+    maria = "1003" if known else "Maria_de_la_Cruz"
+    for _ in range(2):
+        rows = collect(place, out, roster if known else None)
+        assert {row["student"] for row in rows} == {*people.split(), maria}
+        assert text_of(out, maria) == "m"
+    assert not (out / ".earlier").exists()
+
+
 def test_what_is_on_no_roster_is_said_and_kept_until_an_alias_says_whose_it_is(inbox, roster, out):
     place = inbox({"Copy of 03_attention.ipynb": worksheet("whose?")})
     rows = {row["student"]: row for row in collect(place, out, roster)}
@@ -232,6 +291,12 @@ def test_of_two_of_one_time_the_second_copy_counts(inbox, out):
         os.utime(path, (NOON, NOON))
     collect(place, out)
     assert text_of(out, "ada") == "2"
+
+
+def test_a_worksheet_without_its_first_lines_goes_by_the_names_of_its_cells(inbox, out, stub):
+    cells = [cell for cell in stub["cells"] if "Worksheet(" not in str(cell["source"])]
+    collect(inbox({"ada.ipynb": json.dumps(stub | {"cells": cells})}), out)
+    assert (out / "ada" / "03_attention" / "03_attention.ipynb").exists()
 
 
 def test_each_worksheet_goes_by_its_own_line_and_not_by_its_name(inbox, out):

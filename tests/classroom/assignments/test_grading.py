@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import json
 import os
 import re
 import select
@@ -16,9 +17,18 @@ from banks import RIGHT, WRONG
 
 from vit_classroom import checks
 from vit_classroom.assignments import wire
+from vit_classroom.assignments.alignment import repaired
 from vit_classroom.assignments.grading import _plan, grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
-from vit_classroom.assignments.notebooks import Cell, brought_in, chapter_names, form_of, read_chapter
+from vit_classroom.assignments.notebooks import (
+    Cell,
+    Chapter,
+    brought_in,
+    chapter_names,
+    for_students,
+    form_of,
+    read_chapter,
+)
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
 from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.variations import seeds_of
@@ -58,6 +68,21 @@ def test_an_untouched_notebook_gets_nothing_and_is_graded_to_the_end(two_answers
     assert {mark.state for mark in marks.marks} == {"to do"}
     assert of(marks, "attention").message == "attention: still to be written."
     assert marks.suspicions == []
+
+
+def test_what_an_untouched_stub_inherits_earns_nothing():
+    """Its base class makes all parameters."""
+    notebook = json.loads(read_chapter("07_hybrid").text)
+    names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
+    end = names.index("check-StandardisedConv") + 1
+    chapter = Chapter("07_hybrid", json.dumps(notebook | {"cells": notebook["cells"][:end]}))
+    stub = "".join(for_students(notebook["cells"][names.index("StandardisedConv")])["source"])
+    cells = [
+        dataclasses.replace(cell, source=stub) if cell.name == "StandardisedConv" else cell
+        for cell in chapter.cells
+    ]
+    mark = of(grade(chapter, cells), "StandardisedConv")
+    assert (mark.points, mark.state) == (0, "to do")
 
 
 def test_the_set_up_may_hold_another_budget_or_be_of_another_release(two_answers, cells, answers):
@@ -104,6 +129,12 @@ PARTS = {
     "an input as it was": ("return ", "return tokens  # ", 3, "parameters 3 of 3, shape 0 of 3"),
     "all is 0": ("return self", "return 0 * self", 3, "parameters 3 of 3, shape 0 of 3"),
     "it stops": ("return ", "return nothing  # ", 3, "parameters 3 of 3, shape 0 of 3"),
+    "the rest is a stub": (
+        "return ",
+        'raise NotImplementedError("your turn")  # ',
+        3,
+        "parameters 3 of 3, shape 0 of 3",
+    ),
 }
 """What is changed in the right answer, what that earns of 15 points, and what is said of them."""
 
@@ -265,6 +296,7 @@ HONEST = {
         "assignments = torch.cdist(torch.rand(3, 2), torch.rand(4, 2)).argmin(dim=1)",
         0,
     ),
+    "the worksheet's names for something else": ("checks = [1, 2]\nsheet = torch.zeros(3)", 2),
     "an experiment that takes too long": ("import time\ntime.sleep(60)", 1),
     "an end of the process": ("import os\nos._exit(0)", 2),
 }
@@ -302,6 +334,46 @@ def test_an_answer_that_is_somebody_elses_is_flagged_and_costs_nothing(source, c
     found = suspicions(chapter, [Cell("code", source, {}, {})])
     assert [one.severe for one in found] == [False] * bool(FINISHED[source])
     assert all(FINISHED[source] in one.what for one in found)
+
+
+FINISHED_FOR = {
+    "def layer_norm(x, *a):\n    return F.layer_norm(x, x.shape[-1:], *a)": (4, "layer_norm"),
+    "def layer_norm(x, *a):\n    return nn.LayerNorm(8)(x)": (4, "LayerNorm"),
+    "from torch.nn.functional import layer_norm": (4, "layer_norm"),
+    "def stretch_positions(table, count):\n    return F.interpolate(table.T[None], count)": (
+        6,
+        "interpolate",
+    ),
+    "def group_norm(features, groups, eps=1e-6):\n    return F.group_norm(features, groups)": (
+        7,
+        "group_norm",
+    ),
+    "group_norm = lambda x, groups: nn.GroupNorm(groups, 8)(x)": (7, "GroupNorm"),
+    "def cross_entropy(logits, labels):\n    return F.cross_entropy(logits, labels)": (8, "cross_entropy"),
+    "def smoothed_cross_entropy(a, b, c):\n    return F.cross_entropy(a, b, label_smoothing=c)": (
+        8,
+        "label_smoothing",
+    ),
+    "def smoothed_cross_entropy(a, b, c):\n    return F.cross_entropy(a, F.one_hot(b) * (1 - c))": (8, ""),
+    "def cross_entropy(a, b):\n    return cross_entropy(a[:1], b[:1])": (8, ""),
+    "class Mine(nn.Module):\n    def forward(self, x):\n        return F.layer_norm(x, (8,))": (4, ""),
+    "def train(a, b):\n    return F.cross_entropy(a, b, label_smoothing=0.1)": (8, ""),
+    "F.layer_norm(x, (8,)) - layer_norm(x, one, zero, 1e-5)": (4, ""),
+}
+"""In which chapter this stands, and what it is said to use of torch; "" where that is honest."""
+
+
+@pytest.mark.parametrize("source", FINISHED_FOR)
+def test_what_torch_has_finished_of_one_answer_is_flagged_in_it_alone_and_costs_nothing(source):
+    number, said = FINISHED_FOR[source]
+    found = suspicions(read_chapter(str(number)), [Cell("code", source, {}, {})])
+    assert [(one.what, one.severe) for one in found] == [(f"uses torch's {said}", False)] * bool(said)
+
+
+@pytest.mark.parametrize("name", chapter_names())
+def test_nothing_in_the_books_own_notebooks_is_flagged(name):
+    chapter = read_chapter(name)
+    assert suspicions(chapter, [cell for cell, _ in repaired(chapter, chapter.cells)]) == []
 
 
 @pytest.mark.parametrize("magic", ["%%time\n", "%%capture out\n", "%time pass\n", "%load_ext autoreload\n"])

@@ -164,6 +164,25 @@ def test_a_total_that_was_typed_reaches_a_platform_with_its_point(platform, mark
     assert "6.5" in write_export(platform, path).read_text().splitlines()[-1].split(",")
 
 
+@pytest.mark.parametrize("platform", ["moodle", "canvas", "nbgrader"])
+def test_two_totals_of_one_student_are_one_sentence_until_one_is_taken_away(platform, marks):
+    path, write = marks
+    write(record("ada", 0.0, "ada/a.ipynb"), record("ada", 5.0, "ada/b.ipynb"), record("bob"))
+    with pytest.raises(InputError, match=r"has two totals for ada in 03_attention: expected one"):
+        write_export(platform, path)
+    kept = [line for line in path.read_text().splitlines() if "ada/a.ipynb" not in line]
+    path.write_text("\n".join(kept))
+    assert "5" in write_export(platform, path).read_text().splitlines()[-2].split(",")
+
+
+@pytest.mark.parametrize("name", ["Ada King Lovelace", "Lovelace, Ada King"])
+def test_nbgrader_gets_first_and_last_name_however_they_are_written(name, marks):
+    path, write = marks
+    write({**record("1001"), "name": name})
+    about = "1001,Lovelace,Ada King,"
+    assert about in write_export("nbgrader", path).read_text()
+
+
 def test_what_a_page_saved_is_typed_in_once(marks, tmp_path, capsys):
     """A later mark in the table stays, and is said; a file of another class is refused."""
     path, write = marks

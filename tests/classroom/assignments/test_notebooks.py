@@ -1,13 +1,17 @@
 """Chapters as assignments are read, and of given cells only what an answer needs is run."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from project_facts import ROOT
 
 from vit_classroom.assignments.notebooks import (
+    Cell,
     brought_in,
     cells_of,
     chapter_names,
+    chapter_of,
     earlier_answers,
     needed,
     plain_python,
@@ -29,6 +33,25 @@ def test_every_chapter_has_answers_that_are_checked_and_questions(name):
 @pytest.mark.parametrize("given", ["03_attention", "03", "3"])
 def test_a_chapter_goes_by_its_name_or_its_number(given):
     assert read_chapter(given).title == "3. Attention"
+
+
+@pytest.mark.parametrize("name", chapter_names())
+def test_a_worksheet_is_known_without_its_first_lines(name):
+    notebook = json.loads((ROOT / f"exercises/{name}.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in cells_of(notebook) if "Worksheet(" not in cell.source]
+    assert chapter_of(cells) == name
+    assert chapter_of(replace(cell, about={}) for cell in cells) == name, "in Colab's copy without metadata"
+    assert chapter_of(replace(cell, source="pass") for cell in cells) == name
+
+
+def test_one_cell_of_a_chapter_makes_no_worksheet():
+    def named(*names):
+        return [Cell("code", "pass", {"grade_id": name}, {}) for name in names]
+
+    assert chapter_of([]) == ""
+    assert chapter_of(named("attention")) == ""
+    assert chapter_of(named("attention", "check-attention", "Mlp", "Block")) == ""
+    assert chapter_of(named("attention", "check-attention", "Mlp")) == "03_attention"
 
 
 @pytest.mark.parametrize("given", ["99", "attention", "../03_attention", "", "9" * 5000])

@@ -298,6 +298,39 @@ class AttentionWithABuffer(Attention):
         self.register_buffer("scale", torch.tensor((dim // heads) ** -0.5))
 
 
+class AttentionThatKeepsNotes(Attention):
+    """Its own attributes have the names of things of ours."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.weights, self.number, self.piece = [], (dim, heads), torch.zeros(2)
+
+
+class AttentionWithBuffersOfSuchNames(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        for name in ("weights", "number", "piece"):
+            self.register_buffer(name, torch.zeros(2))
+
+
+class AttentionThatRegistersWhatItSaw(Attention):
+    def forward(self, tokens):
+        self.register_buffer("seen", tokens.detach())
+        return super().forward(tokens)
+
+
+class AttentionThatRefreshesBuffers(Attention):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.register_buffer("seen", torch.zeros(2, 3))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, tokens):
+        self.calls += 1
+        self.seen = super().forward(tokens)
+        return 1 * self.seen
+
+
 class AttentionThatDrops(Attention):
     def __init__(self, dim, heads):
         super().__init__(dim, heads)
@@ -325,6 +358,10 @@ RIGHT = {
         AttentionHeadByHead,
         AttentionOfTorch,
         AttentionWithABuffer,
+        AttentionThatKeepsNotes,
+        AttentionWithBuffersOfSuchNames,
+        AttentionThatRegistersWhatItSaw,
+        AttentionThatRefreshesBuffers,
     ),
     checks.masked_attention: (
         masked_by_minimum,

@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from bank_attention import Attention
+from bank_attention import Attention, heads_of, joined, scores
 from torch import nn
 from variations import with_forward, with_start
 
@@ -97,6 +97,17 @@ class MlpOfOtherNames(nn.Module):
     def __init__(self, dim, mlp_dim):
         super().__init__()
         self.fc1, self.fc2 = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
+
+
+def in_training(base, forward):
+    """Return a class of layers that computes something else while it trains."""
+    return with_forward(base, lambda self, x: (forward if self.training else base.forward)(self, x))
+
+
+class MlpWithLittleDropout(MlpWithDropout):
+    def __init__(self, dim, mlp_dim):
+        super().__init__(dim, mlp_dim)
+        self.dropout = nn.Dropout(0.01)
 
 
 def clamps_its_input(self, x):
@@ -431,6 +442,20 @@ class DropsTheNormalised(DroppingBlock):
         return z + self.mlp(self.dropout(self.mlp_norm(z)))
 
 
+class DropsBeforeTheAttention(DroppingBlock):
+    def forward(self, z):
+        z = z + self.dropout(self.attention(self.dropout(self.attention_norm(z))))
+        return z + self.dropout(self.mlp.output(self.dropout(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class DropsWeights(DroppingBlock):
+    def forward(self, z):
+        q, k, v = heads_of(self.attention, self.attention_norm(z))
+        weights = self.dropout(scores(q, k).softmax(-1))
+        z = z + self.dropout(joined(self.attention, weights @ v))
+        return z + self.dropout(self.mlp.output(self.dropout(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
 class DropsForEver(DroppingBlock):
     def forward(self, z):
         return z + F.dropout(self.mlp(self.mlp_norm(z + self.attention(self.attention_norm(z)))), 0.5)
@@ -517,7 +542,7 @@ class BlockByBernoulli(BlockWithMasks):
 
 
 RIGHT = {
-    checks.mlp: (Mlp, MlpByFormula, MlpWithDropout),
+    checks.mlp: (Mlp, MlpByFormula, MlpWithDropout, MlpWithLittleDropout),
     checks.block: (Block, BlockOfThePackagesPieces, BlockWithNormsByHand),
     checks.encoder: (Encoder, EncoderAsSequence, EncoderOfBlocksThatReturnPairs, EncoderWithNormByHand),
     checks.layer_norm: (norm_by_moments, norm_by_var_mean, norm_by_sums, norm_of_torch),
@@ -610,6 +635,8 @@ WRONG = {
         (block(lambda self, z: [Block.forward(self, z)]), "returned a list of 1"),
         (block(lambda self, z: Block.forward(self, z).numpy()), "NumPy|RuntimeError"),
         (BlockWithOneNorm, "one and the same parameter"),
+        (in_training(Block, lambda self, z: z), "not while it trains.* an input comes back as it was"),
+        (in_training(Block, parallel), "not while it trains.* the MLP reads the block's input"),
     ],
     checks.block_with_dropout: [
         (drop_here(before_gelu=True), "stands before the GELU"),
@@ -642,6 +669,8 @@ WRONG = {
         (BlockOfThePackage, "the package's own"),
         (DropsTheStream, "the stream itself is dropped"),
         (DropsTheNormalised, "the normalised tokens are dropped"),
+        (DropsBeforeTheAttention, "dropped before the attention's result is there"),
+        (DropsWeights, "dropped before the attention's result is there"),
         (DropsForEver, "two calls in evaluation differ|the values are not"),
         (DropsByPostNorm, "norms come after the additions"),
         (Block, "cannot be called as BlockWithDropout"),
@@ -689,6 +718,11 @@ WRONG = {
         (EncoderOfAPythonList, "use nn.ModuleList"),
         (EncoderOfOneBlock, "are one and the same parameter"),
         (EncoderOfAnotherDepth, "it has other parameters"),
+        (in_training(Encoder, lambda self, z: z), "not while it trains.* an input comes back as it was"),
+        (
+            in_training(Encoder, lambda self, z: run(self.blocks, z)),
+            "not while it trains.* last norm is missing",
+        ),
         (EncoderWithoutNorm, r"missing +norm.weight \(12,\)"),
         (lambda d, depth, h, m: model.Encoder(package_sizes(d, depth, h, m)), "the package's own"),
     ],
@@ -769,6 +803,13 @@ WRONG = {
         (with_forward(Mlp, clamps_its_input), "changes its input"),
         (without_grad(Mlp), "no gradient can flow back"),
         (with_start(Mlp, lambda m: nn.init.zeros_(m.output.weight)), "output.weight begins as nothing"),
+        (in_training(Mlp, lambda self, x: x), "not while it trains.* an input comes back as it was"),
+        (
+            in_training(MlpWithDropout, lambda self, x: MlpWithDropout.forward(self, x)[:, 1:]),
+            r"not while it trains.* shape \(2, 4, 6\): expected \(2, 5, 6\)",
+        ),
+        (in_training(Mlp, lambda self, x: F.dropout(x) / 0), "not while it trains.* values are NaN"),
+        (in_training(Mlp, lambda self, x: self.dropout(x)), "not made in __init__.* in training"),
         (MlpWithoutSizes, "has no shape yet|cannot be read"),
         (MlpOfOtherNames, r"missing +hidden.weight(.|\n)*unexpected fc1.weight"),
         (lambda dim, mlp_dim: Mlp(dim, 2 * mlp_dim), r"hidden.weight has shape \(20, 6\)"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from bank_encoder import Block, Encoder, run, without_grad
+from bank_encoder import Block, Encoder, in_training, run, without_grad
 from bank_patches import Embedding
 from bank_tokens import Sequence, SequenceWithOption
 from einops import rearrange
@@ -284,6 +284,7 @@ WRONG = {
         (ClassesFirst, r"head.weight has shape \(192, 200\), expected \(200, 192\)"),
         (EncoderOfOne, r"missing +encoder.blocks.1.*and \d+ more like these"),
         (BlocksInAList, "use nn.ModuleList"),
+        (in_training(ViT, lambda self, x: self.head(encoded(self, x).mean(1))), "not while it trains"),
         (
             vit(lambda self, x: self.head(encoded(self, x).mean(1))),
             "mean of all tokens.*the photo of the cat",
@@ -293,6 +294,7 @@ WRONG = {
         (lambda **fields: load_pretrained("tiny-imagenet"), "the package's own"),
     ],
     checks.mean_vit: [
+        (in_training(MeanViT, ViT.forward), "not while it trains.* reads the class token"),
         (
             vit(lambda self, x: MeanViT.forward(self, x).squeeze()),
             "wrong where axis 0 of images has length 1",
@@ -350,6 +352,8 @@ WRONG = {
         (operations_of_the_package, "the package's own"),
     ],
     checks.predicted_parameters: [
+        (lambda *sizes: 10**400, "1 of 1 values are infinite"),
+        (lambda *sizes: -(10**400), "1 of 1 values are infinite"),
         (
             lambda size, patch, c, d, depth, m, k: (
                 parameters_by_formula(size, patch, c, d, depth, m, k)
@@ -392,6 +396,10 @@ WRONG = {
         (12, "it got a int"),
     ],
     checks.vision_transformer: [
+        (
+            in_training(ViT, lambda self, x: ViT.forward(self, x) / 2),
+            "not while it trains.* all are 0.5 times as large",
+        ),
         (HeadsAndDepthSwapped, "of them agree"),
         (vit_then(torch.squeeze), "wrong where axis 0 of images has length 1"),
         (vit_then(lambda x: x[:1].expand_as(x)), "along axis 0 only 1 of 2 are right"),

@@ -102,6 +102,37 @@ def test_nearly_every_wrong_answer_in_the_bank_is_known():
     assert sum(BARE in message for _, _, message in WRONG) <= 0.05 * len(WRONG)
 
 
+@pytest.mark.parametrize("stops_at", range(3))
+def test_an_input_that_stops_an_answer_leaves_the_others_their_share(stops_at):
+    piece = Piece("double(x)", "(3,)", "chapter 0")
+    cases = [Case((x,), 2 * x) for x in torch.randn(3, 3)]
+
+    def stops(x):
+        if torch.equal(x, cases[stops_at].inputs[0]):
+            raise ValueError("not this one")
+        return 2 * x
+
+    with pytest.raises(checks.CheckFailed, match="ValueError: not this one") as failure:
+        judge_function(piece, stops, lambda x: 2 * x, cases, [])
+    parts = failure.value.parts
+    assert parts == {"shape": pytest.approx(2 / 3), "values": pytest.approx(2 / 3), "gradients": 0}
+
+
+def test_an_answer_that_is_late_is_not_called_again(monkeypatch):
+    monkeypatch.setattr(sandbox, "LIMIT_SECONDS", 0.1)
+    piece = Piece("double(x)", "(3,)", "chapter 0")
+    calls = []
+
+    def waits(x):
+        calls.append(x)
+        while True:
+            pass
+
+    with pytest.raises(checks.CheckFailed, match="did not come to an end"):
+        judge_function(piece, waits, lambda x: 2 * x, [Case((x,), 2 * x) for x in torch.randn(3, 3)], [])
+    assert len(calls) == 1
+
+
 def test_of_two_sentences_that_fit_both_are_said():
     """With one head the two scales are the same number."""
     x = torch.randn(3, 4)
@@ -251,6 +282,15 @@ def test_random_states_and_defaults_stay_as_they_were():
     assert random_state() == before
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
+
+
+def test_the_random_numbers_of_a_graphics_card_stay_as_they_were(monkeypatch):
+    """The state of its generator could not be given back without starting the card."""
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    monkeypatch.setattr(torch.cuda, "manual_seed", seeds.append)
+    checks.attention(attention_by_einsum)
+    assert seeds == []
 
 
 def test_the_readers_defaults_change_no_verdict():
