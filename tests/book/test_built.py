@@ -44,7 +44,7 @@ def test_the_landing_page_adds_up_the_hours_of_a_path(built):
     (row,) = (row for row in page.select("tr") if "line by line" in row.get_text())
     minutes = [sum(map(count, CHAPTERS[:6])) for count in (reading_minutes, writing_minutes)]
     told = row.select("td")[-1].get_text().replace("¼", ".25").replace("½", ".5").replace("¾", ".75")
-    hours = [float(part.removesuffix(" h")) for part in told.split(" + ")]
+    hours = [float(part.removesuffix("\N{NO-BREAK SPACE}h")) for part in told.split(" + ")]
     assert all(0 <= 60 * found - expected < 15 for found, expected in zip(hours, minutes, strict=True))
 
 
