@@ -130,7 +130,9 @@ def main() -> None:
                 flush=True,
             )
     if options.results:
-        command = shlex.join(["python", "benchmarks/beside_resnet.py", *sys.argv[1:]])
+        kept = {str(options.results): f"vit_lab/results/{options.results.name}"}
+        words = ["benchmarks/beside_resnet.py", *(kept.get(word, word) for word in sys.argv[1:])]
+        command = shlex.join(["python", *words])
         settings = {"command": command, "batch": options.batch, "rounds": options.rounds, "sides": found}
         write_json(options.results, settings | environment(0, options.device))
 

@@ -116,10 +116,9 @@ def options_of(description: str, out: str, epochs: int) -> argparse.ArgumentPars
 def kept_in(path: Path, settings: dict[str, int]) -> dict[str, Any]:
     """Return what earlier calls left in --out, or the settings alone; what others left is refused."""
     found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"settings": settings}
-    if found.get("settings") != settings:
-        raise SystemExit(
-            f"{path} was made with {found.get('settings')}: expected {settings}. Choose another --out."
-        )
+    made_with = found.get("settings") if isinstance(found, dict) else None  # earlier files say nothing of it
+    if made_with != settings:
+        raise SystemExit(f"{path} was made with {made_with}: expected {settings}. Choose another --out.")
     path.parent.mkdir(parents=True, exist_ok=True)
     return found
 

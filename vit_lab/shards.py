@@ -26,8 +26,9 @@ from vit_from_scratch.files import write_atomically
 from vit_from_scratch.paths import download_folder
 
 INDEX = "index.npz"
-NO_SHARDS = "no shards at {root}: expected tar files for training, such as train-000.tar."
 """The file beside the shards that holds the index; where it cannot be written it is in the cache."""
+
+NO_SHARDS = "no shards at {root}: expected tar files for training, such as train-000.tar."
 
 ROW = np.dtype([("shard", "<u4"), ("offset", "<u8"), ("size", "<u8"), ("crc", "<u4"), ("label", "<u4")])
 """A photo in the index: its shard, its first byte there, its size in bytes, their CRC-32, its class."""

@@ -52,6 +52,17 @@ def test_what_chapters_do_not_see_leaves_the_key_alone(tree):
     assert execution.execution_key(tree, "quick") == before
 
 
+@pytest.mark.parametrize("name", [*execution.SHARED, "tools/chapter_export/quiz.py", "book/extensions/x.py"])
+def test_what_pages_are_made_with_reads_them_anew_and_runs_nothing(tree, name):
+    for path in (*execution.SHARED, name):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text("before", encoding="utf-8")
+    before = execution.execution_key(tree, "quick"), execution.pages_key(tree)
+    (tree / name).write_text("after", encoding="utf-8")
+    assert execution.execution_key(tree, "quick") == before[0]
+    assert execution.pages_key(tree) != before[1]
+
+
 @pytest.mark.parametrize("name", ["book/_static/custom.css", "book/templates/layout.html"])
 def test_a_changed_style_writes_pages_anew_and_runs_nothing(tree, name):
     def keys():

@@ -224,7 +224,7 @@ def test_epochs_are_kept_on_the_way_even_over_a_stop(tmp_path, monkeypatch):
 def test_an_epoch_that_a_run_is_past_cannot_be_kept(tmp_path):
     two = recipe(0, epochs=2)
     run(two, tmp_path / "x", keep=[1])
-    with pytest.raises(InputError, match=r"keep: 2, and the run in .*x is past it: expected .* 3 on"):
+    with pytest.raises(InputError, match=r"keep: 2, and the run in .*x is past it: expected those that"):
         run(two, tmp_path / "x", keep=[1, 2])
     assert run(two, tmp_path / "x", keep=[1])["epochs"] == 2
 

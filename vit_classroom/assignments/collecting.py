@@ -69,6 +69,10 @@ def collect(inbox: Path, out: Path, roster: Path | None = None) -> list[Row]:
     apart = names_apart(((found.parts, chapter, found.content) for found, chapter, _ in files), people)
     for found, chapter, other in files:
         person, notes = whose(found.parts, people, apart.get(found.parts, ""))
+        if found.parts in apart:
+            notes.append(
+                f"{found.parts[0]} holds different notebooks of a chapter, so each goes by its own name"
+            )
         hand = hands.setdefault(person.id, Hand(person))
         hand.notes += [note for note in notes if note not in hand.notes]
         if chapter:

@@ -15,8 +15,8 @@ from vit_from_scratch.settings import require
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
-    heads = layer_attention(model, images, lambda one: one.mean(dim=1, keepdim=True))  # one mean a layer
-    rollout = attention_rollout(heads)
+    means = layer_attention(model, images, lambda one: one.float().mean(dim=1, keepdim=True))
+    rollout = attention_rollout(means)
     return rollout_maps(rollout, patch_grid(model), model.config.pool)
 
 

@@ -80,9 +80,10 @@ class StemConfig(ResNetConfig):
         read = {"patch": ("kind",), "conv": ("kind", "width")}.get(self.kind)
         for field in dataclasses.fields(self):
             if read and field.name not in read and getattr(self, field.name) != field.default:
+                kinds = "'conv' or 'resnet'" if field.name == "width" else "'resnet'"
                 raise InputError(
                     f"model.stem.{field.name} = {getattr(self, field.name)} with stem.kind = {self.kind!r}, "
-                    f"which has no such option: expected stem.kind = 'resnet', or {field.name} left out."
+                    f"which has no such option: expected stem.kind = {kinds}, or {field.name} left out."
                 )
 
     @classmethod

@@ -303,10 +303,13 @@ def recipe_from_tables(table: dict[str, Any], changes: dict[str, Any], name: str
         for given in (table, changes):
             require(isinstance(given.get(key, {}), dict), key, given.get(key), "a table")
     train, changed = table.get("train", {}), changes.get("train", {})
-    steps = changed.get("steps", train.get("steps"))
-    if changed.get("epochs") and steps:
+    if changed.get("epochs") and (steps := changed.get("steps")):
         raise InputError(
-            f"train.epochs = {changed['epochs']}: {name} counts steps, {steps} of them. "
+            f"train.epochs = {changed['epochs']} with train.steps = {steps}: expected one of the two."
+        )
+    if changed.get("epochs") and train.get("steps") and "steps" not in changed:
+        raise InputError(
+            f"train.epochs = {changed['epochs']}: {name} counts steps, {train['steps']} of them. "
             "Expected a change of train.steps; train.steps=0 lets the epochs count."
         )
     preset = train.get("augmentation")

@@ -154,14 +154,15 @@ class RunFolder(Callback):
         return self.path / "epochs" / f"epoch-{epoch:04}.safetensors"
 
     def _refuse_past_epochs(self, state: TrainingState) -> None:
-        """Refuse to keep an epoch that a run is past, and whose model nobody has any more."""
-        first = state.epoch + self.was_finished  # what can still be kept
-        for epoch in sorted(self.kept):
-            if epoch < first and not self._kept_epoch(epoch).exists():
-                raise InputError(
-                    f"epochs to keep: {epoch}, and the run in {self.path} is past it: expected epochs from "
-                    f"{first} on. Choose another folder to train again."
-                )
+        """Refuse to keep an epoch that a run is past; a finished one's model may be of an earlier epoch."""
+        missed = [epoch for epoch in self.kept if epoch < state.epoch + self.was_finished]
+        missed = [epoch for epoch in sorted(missed) if not self._kept_epoch(epoch).exists()]
+        if missed:
+            expected = "those that it kept" if self.was_finished else f"{state.epoch} or later"
+            raise InputError(
+                f"epochs to keep: {missed[0]}, and the run in {self.path} is past it: expected {expected}. "
+                "Choose another folder to train again."
+            )
 
     def _load(self, state: TrainingState) -> None:
         """Take over the model and the history of a finished run; refuse what is not the run's end."""

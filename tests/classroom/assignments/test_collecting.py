@@ -253,6 +253,8 @@ def test_a_folder_of_several_peoples_notebooks_makes_them_no_one_person(name, kn
     for _ in range(2):
         rows = collect(place, out, roster if known else None)
         assert {row["student"] for row in rows} == {*people.split(), maria}
+        said = [row["student"] for row in rows if "so each goes by its own name" in row["note"]]
+        assert bool(said) == (len(people.split()) > 1), "it is told where a folder was taken apart"
         assert text_of(out, maria) == "m"
     assert not (out / ".earlier").exists()
 
