@@ -143,7 +143,7 @@ def slug(name: str) -> str:
 
 def check_rates(rates: Sequence[object], option: str) -> None:
     """Raise an `InputError` unless these are learning rates whose runs have folders of their own."""
-    numbers = [rate for rate in rates if type(rate) in (int, float) and rate > 0]
+    numbers = [rate for rate in rates if isinstance(rate, int | float) and rate > 0]
     require(len(numbers) == len(rates), option, list(rates), "numbers above 0")
     apart = {f"{rate:g}" for rate in numbers}
     require(len(apart) == len(rates), option, list(rates), "each of them once, apart in six digits")
