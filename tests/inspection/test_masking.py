@@ -89,3 +89,8 @@ def test_what_is_no_tensor_has_no_scores_and_no_patches(model, images):
         gradient_scores(model, images)
     with pytest.raises(InputError, match="images of type"):
         mask_patches(images, torch.rand(1, 4, 6), 1, 4)
+
+
+def test_scores_keep_the_digits_of_a_model_and_half_of_them_become_whole(model, images):
+    for given, expected in ((torch.float64, torch.float64), (torch.bfloat16, torch.float32)):
+        assert attention_scores(model.to(given), images.to(given)).dtype == expected

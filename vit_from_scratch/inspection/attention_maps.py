@@ -66,11 +66,15 @@ def attention_rollout(attentions: Tensor | Sequence[Tensor]) -> Tensor:
     """
     steps = []
     for weights in attention_layers(attentions):
-        exact = torch.promote_types(weights.dtype, torch.float32)  # rounded anew in each layer otherwise
-        fused = weights.mean(dim=1, dtype=exact)  # (B, T, T)
+        fused = mean_head(weights)[:, 0]  # (B, T, T)
         step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
         steps.append(step / step.sum(dim=-1, keepdim=True))
     return functools.reduce(lambda rollout, step: step @ rollout, steps)
+
+
+def mean_head(weights: Tensor) -> Tensor:
+    """Average the heads of (B, h, T, T), in float32 or better, to (B, 1, T, T)."""
+    return weights.mean(dim=1, keepdim=True, dtype=torch.promote_types(weights.dtype, torch.float32))
 
 
 def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int]) -> Tensor:

@@ -6,7 +6,12 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_tensor
-from vit_from_scratch.inspection.attention_maps import attention_rollout, layer_attention, rollout_maps
+from vit_from_scratch.inspection.attention_maps import (
+    attention_rollout,
+    layer_attention,
+    mean_head,
+    rollout_maps,
+)
 from vit_from_scratch.inspection.inputs import patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
@@ -15,8 +20,7 @@ from vit_from_scratch.settings import require
 
 def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
-    means = layer_attention(model, images, lambda one: one.float().mean(dim=1, keepdim=True))
-    rollout = attention_rollout(means)
+    rollout = attention_rollout(layer_attention(model, images, mean_head))
     return rollout_maps(rollout, patch_grid(model), model.config.pool)
 
 
