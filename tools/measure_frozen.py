@@ -106,7 +106,7 @@ def main() -> None:
         "drawn_from": DRAWN_FROM,
         "shots": SHOTS,
         "draws": {name: draws for name, (_, draws) in shown.items()},
-        "photos": f"held-out photos of {' and '.join(shown)}, {SHOTS} labels a class, {len(models)} seeds a side",
+        "photos": f"held-out, of {' and '.join(shown)}, {SHOTS} labels a class, {len(models)} seeds a side",
     }
     if given.study == "positions":
         differences: Any = {

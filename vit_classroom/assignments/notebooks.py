@@ -360,6 +360,18 @@ def statements_of(source: str) -> list[ast.stmt]:
         return []
 
 
+def definitions_in(source: str) -> str:
+    """Return what a cell imports, defines and names, such as EPS = 1e-6, without what it runs."""
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    plain = (ast.Constant, ast.Lambda, ast.Name, ast.Attribute)
+    kept = [
+        one
+        for one in statements_of(source)
+        if isinstance(one, kinds) or (isinstance(one, ast.Assign) and isinstance(one.value, plain))
+    ]
+    return "\n".join(map(ast.unparse, kept))
+
+
 def bound_by(statement: ast.stmt) -> set[str]:
     """Return the names that a statement at the top of a cell binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -16,7 +16,7 @@ from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
 
 from vit_classroom import checks
-from vit_classroom.assignments import wire
+from vit_classroom.assignments import grading, wire
 from vit_classroom.assignments.alignment import repaired
 from vit_classroom.assignments.grading import _plan, grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
@@ -243,6 +243,38 @@ def test_a_cell_that_fills_the_memory_costs_no_answer_its_points(two_answers, ce
         )
         assert points(marks) == CHECKED
         assert any("MemoryError" in str(one) for one in marks.suspicions)
+
+
+ENDS = {
+    "too long": "while True:\n    pass",
+    "the process": "import os\nos._exit(0)",
+    "too much memory": KEEPS,
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_experiment_in_the_cell_of_an_answer_does_not_cost_it_its_points(
+    name, two_answers, cells, answers
+):
+    answer = answers["attention"]
+    below = f"{answer}\n\n{ENDS[name]}"
+    above = f"{ENDS[name]}\nroot = math.sqrt\n\n{answer.replace('math.sqrt', 'root')}"
+    limits = Limits(800 if name == "too much memory" else 4000, seconds=3)
+    for own in (below, above):
+        marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits)
+        assert points(marks) == CHECKED
+        assert marks.remarks
+
+
+def test_after_some_cells_that_never_end_the_rest_of_a_notebook_only_defines(
+    two_answers, cells, answers, monkeypatch
+):
+    monkeypatch.setattr(grading, "MOST_LATE", 1)
+    slow = "while True:\n    pass"
+    own = {name: f"{answer}\n\n{slow}" for name, answer in answers.items()}
+    marks = grade(two_answers, cells(add=slow, **own), limits=Limits(seconds=3))
+    assert points(marks) == CHECKED
+    assert len(marks.remarks) == 1
 
 
 def test_a_call_that_is_late_leaves_no_process_behind():
