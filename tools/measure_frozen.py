@@ -101,12 +101,13 @@ def main() -> None:
             found = [few_shot_accuracy(*both, SHOTS, draws).mean for both in parts]
             reached.setdefault(variant.task or name, {})[variant.name] = found
             print(variant.task or name, variant.name, found, flush=True)
+    sets = " and ".join(shown)
     facts: dict[str, Any] = {
         "images": HELD_OUT,
         "drawn_from": DRAWN_FROM,
         "shots": SHOTS,
         "draws": {name: draws for name, (_, draws) in shown.items()},
-        "photos": f"held-out, of {' and '.join(shown)}, {SHOTS} labels a class, {len(models)} seeds a side",
+        "photos": f"held-out photos of {sets}, {SHOTS} labels a class, {len(models)} seeds a side",
     }
     if given.study == "positions":
         differences: Any = {
