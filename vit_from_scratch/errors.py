@@ -10,7 +10,7 @@ class InputError(ValueError):
 
 
 class DivergedError(RuntimeError):
-    """The loss, or a weight, is no longer a finite number."""
+    """The loss has become huge, or it or a weight is no longer a finite number."""
 
 
 class LostProcessError(RuntimeError):

@@ -49,9 +49,10 @@ def download_folder(kind: str) -> Path:
     try:
         home = Path.home()
     except RuntimeError:
+        named = "the folder that holds them" if kind == "data" else "a folder"
         raise InputError(
             f"the home folder, where downloaded {kind} would go, is unknown here: expected it in HOME. "
-            f"Set HOME, or name a folder in VIT_{kind.upper()}_DIR."
+            f"Set HOME, or name {named} in VIT_{kind.upper()}_DIR."
         ) from None
     return home / ".cache" / "vit_from_scratch" / kind
 

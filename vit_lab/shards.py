@@ -117,7 +117,9 @@ def _indexed(root: Path, shards: list[Path]) -> tuple[np.ndarray, tuple[str, ...
     found = [(path.relative_to(root).as_posix(), path.stat()) for path in shards]
     stamp = "\n".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in found)
     cached = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16] + ".npz"
-    places = (root / INDEX, download_folder("data") / "shards" / cached)
+    places = [root / INDEX]
+    with contextlib.suppress(InputError):  # there is no home folder
+        places.append(download_folder("data") / "shards" / cached)
     for place in places:
         try:
             with np.load(regular_file(place), allow_pickle=False) as index:

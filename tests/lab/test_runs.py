@@ -155,6 +155,18 @@ def test_evaluate_says_on_how_many_images_it_measured(folder, capsys):
     assert "on 5 images; the data, the device or the package differs" in out
 
 
+def test_a_noted_folder_that_is_gone_is_passed_over(folder, tmp_path, monkeypatch):
+    """Data may be downloaded again then, as where none was noted."""
+    looked, original = [], open_dataset
+    monkeypatch.setattr(
+        "vit_lab.runs.finished.open_dataset", lambda config, there: looked.append(there) or original(config)
+    )
+    for noted in (str(tmp_path), str(tmp_path / "gone")):
+        change_result(folder / "seed-0", data_dir=noted)
+        evaluate_run(folder / "seed-0")
+    assert looked == [str(tmp_path), None]
+
+
 def test_a_runs_settings_are_a_recipe(folder):
     again = load_recipe(str(folder / "seed-0" / "config.toml"))
     assert again.train == recipe(0).train

@@ -155,6 +155,15 @@ def test_the_index_is_in_the_cache_where_the_shards_cannot_be_written_to(packed,
     assert len([*(tmp_path / "cache" / "shards").iterdir()]) == 1
 
 
+def test_without_a_home_folder_shards_open_and_their_index_is_beside_them(packed, monkeypatch):
+    def unknown(kind):
+        raise InputError("the home folder is unknown here")
+
+    monkeypatch.setattr("vit_lab.shards.download_folder", unknown)
+    opened("shards", packed)
+    assert (packed / "index.npz").is_file()
+
+
 def test_a_shard_that_was_exchanged_is_read_again_and_told_apart(packed):
     before = data_fingerprint(opened("shards", packed))
     samples = [("猫/1.jpg", jpeg(1)), ("猫/2.jpg", jpeg(2))]

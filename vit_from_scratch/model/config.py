@@ -39,8 +39,9 @@ class ViTConfig:
         heads: attention heads h; they must divide ``dim``.
         mlp_dim: hidden width M of the MLP.
         num_classes: classes K.
-        dropout: probability of dropping a value after each dense layer but the qkv projection, and
-            directly after the positions are added (appendix B.1).
+        dropout: probability of dropping a value after each dense layer of the blocks but the qkv projection
+            (in the MLP, after its GELU), and directly after the positions are added at the stem (appendix
+            B.1).
         class_token: whether a learnable class token stands before the patches (eq. 1).
         pool: what the head reads: the class token (``"cls"``, eq. 4) or the mean of the patch tokens
             (``"gap"``, appendix D.3).

@@ -221,11 +221,12 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
 
 @torch.no_grad()
 def whiten_(embedding: PatchEmbedding, images: Tensor) -> None:
-    """Let a patch embedding begin with outputs that are uncorrelated over the patches of some images.
+    """Let a patch embedding begin with outputs that vary alike in all directions over some images' patches.
 
     Patches of photos are mostly brightness, and fine detail is faint in them: of their covariance U S U^T the
-    S falls steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, and the bias takes the mean
-    away, after the first layer of fast recipes for CIFAR-10 (Page, 2018; Jordan, 2024), which is not trained.
+    S falls steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, times sqrt(D / min(D, P^2 C)),
+    and the bias takes the mean away, after the first layer of fast recipes for CIFAR-10 (Page, 2018; Jordan,
+    2024), which is not trained.
 
     Args:
         embedding: its weights are changed in place; the rotation is drawn from torch's global generator.

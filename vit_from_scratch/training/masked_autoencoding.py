@@ -56,8 +56,9 @@ class MaskedAutoencoder(SelfSupervised):
         decoder_heads: attention heads of each.
 
     Raises:
-        InputError: another stem than plain patches, an MLP with locality, which needs the whole grid, sizes
-            that do not fit together, or a share that does not fit.
+        InputError: another stem than plain patches, an MLP with locality, which needs the whole grid,
+            positions that are relative or not at the stem alone, sizes that do not fit together, or a share
+            that does not fit.
     """
 
     objective = "masked-pixels"

@@ -89,7 +89,7 @@ def build_optimiser(
     "lr" before every step.
 
     Raises:
-        InputError: "muon" for a model without dense layers in blocks.
+        InputError: "muon" for a model without dense layers in blocks, or layer_decay for one without blocks.
     """
     groups, rate, betas = decay_groups(model, config.weight_decay), config.learning_rate, config.betas
     if config.layer_decay < 1:

@@ -16,7 +16,7 @@ def add_parser(commands: Any) -> None:
         run,
         help="measure a finished run on its test set again",
         description="Load the model of a finished run and measure it on the run's test set, which is looked "
-        "for where the run had it, unless a place is named.",
+        "for where --data-dir or VIT_DATA_DIR says, else where the run had it, else downloaded.",
     )
     parser.add_argument("folder", type=own_path, metavar="RUN", help="the run's folder")
     add_shared(parser, "--data-dir", "--device")

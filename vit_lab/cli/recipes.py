@@ -15,7 +15,7 @@ def add_parser(commands: Any) -> None:
         "recipes",
         run,
         help="list the recipes and what they reach",
-        description="List the recipes: the least test accuracy that a repeat should reach, what the run that "
+        description="List the recipes: the least that a repeat should reach, what the run that "
         "ships with the package reached, and how long it took. `vit train --recipe NAME --show` prints one.",
     )
 

@@ -155,7 +155,7 @@ class Recipe:
             torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
             model = self.build(data)
             if self.whiten:
-                whiten_(plain_patches(model), first_images(data, 5000))
+                whiten_(plain_patches(model), first_images(data, 5000, self.train.workers))
             return with_objective(model, self.objective, data.normalise)
 
     def start(self) -> dict[str, Any]:
@@ -198,11 +198,11 @@ def plain_patches(model: "VisionTransformer") -> "PatchEmbedding":
     return cast("PatchEmbedding", model.patch_embedding)
 
 
-def first_images(data: "DataSet", most: int) -> "Tensor":
+def first_images(data: "DataSet", most: int, workers: int) -> "Tensor":
     """Return the first training images of a data set, (B, C, H, W), normalised."""
     import torch
 
-    batches = itertools.islice(data.batches("train", 500), math.ceil(most / 500))
+    batches = itertools.islice(data.batches("train", 500, workers), math.ceil(most / 500))
     return torch.cat([images.cpu() for images, _ in batches])[:most]
 
 
@@ -285,8 +285,9 @@ def load_recipe(name: str, changes: dict[str, Any] | None = None) -> Recipe:
 
     Args:
         name: of the recipe, or a path.
-        changes: nested tables laid over it, such as {"train": {"epochs": 2}}. With any, the recipe's claim,
-            command, expectation and aim are left out; with a `train.seed`, its other seeds, too.
+        changes: nested tables laid over it, such as {"train": {"epochs": 2}}. If one differs,
+            the recipe's claim, command, expectation and aim are left out; with a `train.seed`, its other
+            seeds, too.
 
     Raises:
         InputError: an unknown name, a file that is not TOML, or an unknown or wrong option in it.

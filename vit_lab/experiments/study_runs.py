@@ -37,7 +37,7 @@ class Place:
         data_dir: where the data are; see `load_dataset`.
         device: where to train.
         say: called with a sentence, such as that a run is in its folder already.
-        report: called with each tested run's folder and result as it ends.
+        report: called with each measured run's folder and result as it ends.
         keep: epochs after which the model is kept, as in `run`.
         at_once: runs of a study that are trained at the same time, each in a process of its own.
     """

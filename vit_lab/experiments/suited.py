@@ -2,12 +2,15 @@
 
 The digits, MNIST and CIFAR-10 have recipes of their own for training from scratch. Any other data set gets
 a small ViT that two CPU cores can train, with what helped most in the recipes `HELPED`: the mean of the
-patches, fixed positions, a mimetic start, and Muon. Four things follow from the photos:
+patches, fixed positions, a mimetic start, and Muon. These follow from the photos:
 
 the side of the images   the largest of `SIDES` that half of the photos have; smaller ones are enlarged
 the patch size           the divisor of the side that leaves about a hundred patches
 the width                128 for small images as in CIFAR, 192 for others
+the batch size           smaller for few photos (`BATCHES`)
+the augmentation         that for large photos above a side of 64
 the epochs               so that about `IMAGES_SEEN` images are seen in all, within `EPOCHS`
+the warm-up              at most a tenth of the steps
 
 Fine-tuning has the paper's settings (appendix B.1.1, Table 4) at such a size: SGD with momentum 0.9, no
 weight decay, cosine decay, gradients clipped at norm 1, and a zero head in place of the old one.

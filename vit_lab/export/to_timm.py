@@ -22,7 +22,8 @@ def to_timm(model: VisionTransformer) -> Any:
     """Convert one of our models to a `timm.models.vision_transformer.VisionTransformer` with the same logits.
 
     Args:
-        model: any with plain patches, dense MLPs and learned positions or none; it is left as it is.
+        model: any that timm's class can be: plain patches, dense MLPs, plain queries, learned positions at
+            the stem or none, a linear head; it is left as it is.
 
     Returns:
         timm's model in evaluation mode, its weights copied, in their type and on their device. Rates of
@@ -68,8 +69,8 @@ def timm_arguments(config: ViTConfig) -> dict[str, Any]:
     }
     if found := " and ".join(name for name, has_it in differences.items() if has_it):
         raise InputError(
-            f"this model has {found}: expected plain patches, dense MLPs, learned positions or none, and a "
-            "linear head, which are all that timm's VisionTransformer knows. Export it as ONNX."
+            f"this model has {found}: expected plain patches, dense MLPs, plain queries, learned positions "
+            "at the stem or none, and a linear head, as timm's VisionTransformer has them. Export it as ONNX."
         )
     height, width = config.image_shape
     rounded_down = int(config.dim * (config.mlp_dim / config.dim)) < config.mlp_dim  # as timm does

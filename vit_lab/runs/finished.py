@@ -64,7 +64,8 @@ def evaluate_run(
             f"{folder / MODEL} is another run's than {folder / CONFIG}: {'; '.join(changed)}. "
             "Put this run's back."
         )
-    there = data_folder(data_dir) or result.get("data_dir")
+    noted = result.get("data_dir")
+    there = data_folder(data_dir) or (noted if noted and os.path.isdir(noted) else None)
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
     found, noted = misfit(model.config, data), settings["images"]["classes"]
     if found is None and (number := renamed_class(noted, data.class_names)) is not None:

@@ -100,7 +100,7 @@ def run(
     Raises:
         InputError: wrong data; a folder that holds something else, a run with other settings or a damaged
             one; another process is at work in it.
-        DivergedError: the loss or a weight became infinite or not a number.
+        DivergedError: the loss became huge, or it or a weight is not a finite number.
     """
     here = environment(recipe.train.threads, device)  # of the code that trains, should it change meanwhile
     processes, engine = Processes.current(), current_engine()

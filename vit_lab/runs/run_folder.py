@@ -9,8 +9,8 @@ What is in it::
     pretraining.safetensors  without labels (config.toml: objective): the ViT and what its task needs
     curves.png               loss and accuracy against the epoch
     epochs/                  models on the way, if they were asked for: epoch-0000.safetensors, and so on
-    origins.json             where it was trained, from which epoch on (`vit train` writes it)
-    result.json              the test accuracy and where it came from (`vit train` writes it)
+    origins.json             where it was trained, from which epoch on
+    result.json              the test accuracy and where it came from, once it is measured
 """
 
 import contextlib
