@@ -21,14 +21,20 @@ from vit_from_scratch.model.stem_config import StemConfig
 @function_check(
     "(B, C, H, W)",
     'chapter 7, "A norm that minds its own image"',
-    lambda features, groups, eps: F.group_norm(features, groups, eps=eps),
-    [((2, 6, 3, 5), 2, 1e-6), ((1, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3)],
+    lambda features, groups, eps=1e-6: F.group_norm(features, groups, eps=eps),
+    [((2, 6, 3, 5), 2, 1e-6), ((1, 12, 4, 3), 4, 1e-2), ((2, 8, 5, 2), 2, 1e-3), ((2, 6, 4, 3), 3, None)],
 )
-def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float) -> Case:
-    """Check a function ``(features, groups, eps)`` that normalises (B, C, H, W) as GroupNorm, unscaled."""
+def group_norm(shape: tuple[int, int, int, int], groups: int, eps: float | None) -> Case:
+    """Check a function ``(features, groups, eps=1e-6)``: GroupNorm of (B, C, H, W), unscaled."""
     batch, channels, height, width = shape
     level = torch.randn(batch, channels, 1, 1)  # each channel has its own
     features = 0.2 * (level + torch.randn(batch, channels, height, width))
+    if eps is None:
+        features = features / 100  # so small that eps counts
+        other = F.group_norm(features, groups, eps=1e-5)
+        mistakes = {"eps is 1e-5 where none is handed in, as in torch; here its default is 1e-6": other}
+        mistakes |= _wrong_norms(features, groups, 1e-6)
+        return Case((features, groups), F.group_norm(features, groups, eps=1e-6), mistakes)
     right = F.group_norm(features, groups, eps=eps)
     return Case((features, groups, eps), right, _wrong_norms(features, groups, eps))
 
@@ -429,7 +435,7 @@ def first_cost(dips: bool) -> Case:
 class _PreActivation(nn.Module):
     """The unit of BiT's ResNets (He et al., 2016, "Identity mappings")."""
 
-    def __init__(self, channels: int, width: int, stride: int) -> None:
+    def __init__(self, channels: int, width: int, stride: int = 1) -> None:
         super().__init__()
         conv = partial(ours.StandardisedConv, CONFIG)
         self.norm1, self.conv1 = ours.norm(CONFIG, channels), conv(channels, width, 1)
@@ -452,14 +458,15 @@ class _PreActivation(nn.Module):
     "(B, 4 width, H', W')",
     'chapter 7, exercise "A unit that norms first"',
     lambda *sizes: randomise(_PreActivation(*sizes)),
-    UNITS,
+    [*UNITS, (32, 8)],
     [()],
 )
 def pre_activation(reference: _PreActivation) -> Case:
     """Check a class of residual units in which norm and ReLU come before each convolution.
 
-    It is called as ``cls(channels, width, stride)``; submodules ``norm1``, ``conv1`` to ``norm3``, ``conv3``,
-    and ``shortcut``, a convolution where stride or width changes and `nn.Identity()` where nothing does.
+    It is called as ``cls(channels, width, stride=1)``; submodules ``norm1``, ``conv1`` to ``norm3``,
+    ``conv3``, and ``shortcut``, a convolution where stride or width changes and `nn.Identity()` where
+    nothing does.
     """
     features = torch.randn(2, reference.conv1.in_channels, 6, 4)
     normed = reference.norm1(features)

@@ -20,6 +20,7 @@ def _packed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     _packed,
     [(2, 3), (3, 4), (4, 2)],
     exact=True,
+    gradients=False,
 )
 def qkv_from_jax(heads: int, width: int) -> Case:
     """Check a function that packs three kernels of JAX, each (D, h, Dh), as the weight of ``qkv``, (3 D, D).
@@ -60,6 +61,7 @@ def _stretched(table: Tensor, count: int) -> Tensor:
     _stretched,
     [(4, 9, 3), (5, 8, 6), (14, 24, 8), (9, 6, 5)],
     answers=[resize_positions],
+    gradients=False,
 )
 def stretch_positions(old: int, new: int, width: int) -> Case:
     """Check a function ``(table, count)`` that stretches a table of n places, (n, D), to ``count`` places.

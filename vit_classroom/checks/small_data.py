@@ -275,7 +275,7 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
 
 def _erased(images: Tensor, centres: Tensor, share: float) -> Tensor:
     side = images.shape[-1]
-    near = (torch.arange(side) + 0.5 - centres[:, :, None]).abs() <= share * side / 2  # (B, 2, S)
+    near = (torch.arange(side) + 0.5 - centres[:, :, None]).abs() < share * side / 2  # (B, 2, S)
     return images.masked_fill((near[:, 0, :, None] & near[:, 1, None, :])[:, None], 127.5)
 
 

@@ -164,18 +164,18 @@ def same(x):
     return x
 
 
-def norm_by_einops(features, groups, eps):
+def norm_by_einops(features, groups, eps=1e-6):
     parts = rearrange(features, "b (g c) h w -> b g (c h w)", g=groups)
     centred = parts - parts.mean(-1, keepdim=True)
     return (centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()).view_as(features)
 
 
-def norm_by_layer_norm(features, groups, eps):
+def norm_by_layer_norm(features, groups, eps=1e-6):
     parts = features.reshape(len(features), groups, -1)
     return F.layer_norm(parts, parts.shape[-1:], eps=eps).reshape(features.shape)
 
 
-def norm_in_loops(features, groups, eps):
+def norm_in_loops(features, groups, eps=1e-6):
     images = []
     for image in features:
         parts = []
@@ -188,7 +188,7 @@ def norm_in_loops(features, groups, eps):
 def norm_over(*axes):
     """Normalise (B, g, c, H, W) over these axes."""
 
-    def function(features, groups, eps):
+    def function(features, groups, eps=1e-6):
         blocks = features.unflatten(1, (groups, -1))
         variance, mean = torch.var_mean(blocks, axes, correction=0, keepdim=True)
         return ((blocks - mean) / (variance + eps).sqrt()).flatten(1, 2)
@@ -197,14 +197,14 @@ def norm_over(*axes):
 
 
 def norm_with(formula):
-    def function(features, groups, eps):
+    def function(features, groups, eps=1e-6):
         parts = features.flatten(2).unflatten(1, (groups, -1)).flatten(2)
         return formula(parts, parts.mean(-1, keepdim=True), eps).view(features.shape)
 
     return function
 
 
-def norm_of_every_gth_channel(features, groups, eps):
+def norm_of_every_gth_channel(features, groups, eps=1e-6):
     parts = rearrange(features, "b (c g) h w -> b g (c h w)", g=groups)
     normal = F.layer_norm(parts, parts.shape[-1:], eps=eps)
     return rearrange(normal, "b g (c h w) -> b (c g) h w", h=features.shape[2], w=features.shape[3])
@@ -406,7 +406,7 @@ def cost_by_sorted_interp(costs, accuracies, wanted):
 
 
 class PreActivation(nn.Module):
-    def __init__(self, channels, width, stride):
+    def __init__(self, channels, width, stride=1):
         super().__init__()
         conv = partial(hybrid.StandardisedConv, CONFIG)
         self.norm1, self.conv1 = hybrid.norm(CONFIG, channels), conv(channels, width, 1)
@@ -506,17 +506,22 @@ class BottleneckThatDrops(Bottleneck):
 
 
 class UnitOfStride(PreActivation):
-    def __init__(self, channels, width, stride):
+    def __init__(self, channels, width, stride=1):
         super().__init__(channels, width, stride)
         if stride == 1:
             self.shortcut = nn.Identity()
 
 
 class UnitOfChannels(PreActivation):
-    def __init__(self, channels, width, stride):
+    def __init__(self, channels, width, stride=1):
         super().__init__(channels, width, stride)
         if channels == 4 * width:
             self.shortcut = nn.Identity()
+
+
+class UnitWithoutDefault(PreActivation):
+    def __init__(self, channels, width, stride):
+        super().__init__(channels, width, stride)
 
 
 RIGHT = {
@@ -578,14 +583,16 @@ WRONG = {
         (cost_by_sorted_interp, "in order of cost"),
     ],
     checks.group_norm: [
-        (lambda x, groups, eps: norm_by_einops(x, groups, 1e-5), "eps is always 1e-05"),
-        (lambda x, groups, eps: norm_by_einops(x, groups, 1e-6), "eps is always 1e-06"),
-        (lambda x, groups, eps: F.group_norm(x, groups), "eps is always 1e-05"),
+        (lambda x, groups, eps=1e-6: norm_by_einops(x, groups, 1e-5), "eps is always 1e-05"),
+        (lambda x, groups, eps=1e-6: norm_by_einops(x, groups, 1e-6), "eps is always 1e-06"),
+        (lambda x, groups, eps=1e-6: F.group_norm(x, groups), "eps is always 1e-05"),
         (
-            lambda x, groups, eps: norm_by_einops(x, groups, eps).squeeze(0),
+            lambda x, groups, eps=1e-6: norm_by_einops(x, groups, eps).squeeze(0),
             "wrong where axis 0 of features has length 1",
         ),
-        (lambda x, groups, eps: norm_by_einops(x, 2, eps), "2 of 3 inputs came out right"),
+        (lambda x, groups, eps=1e-6: norm_by_einops(x, 2, eps), "2 of 4 inputs came out right"),
+        (lambda x, groups, eps=1e-5: norm_by_einops(x, groups, eps), "here its default is 1e-6"),
+        (lambda x, groups, eps: norm_by_einops(x, groups, eps), "missing 1 required"),
         (norm_over(2), "each place is normalised for itself"),
         (norm_over(1, 2), "as in LayerNorm"),
         (norm_over(3, 4), "each channel is normalised for itself"),
@@ -593,7 +600,10 @@ WRONG = {
         (norm_over(0, 2, 3, 4), "run over the batch as well"),
         (norm_over(0, 3, 4), "this is BatchNorm"),
         (norm_of_every_gth_channel, r"\(g c\), not \(c g\)"),
-        (lambda x, groups, eps: norm_by_einops(x, x.shape[1] // groups, eps), "how many groups there are"),
+        (
+            lambda x, groups, eps=1e-6: norm_by_einops(x, x.shape[1] // groups, eps),
+            "how many groups there are",
+        ),
         (
             norm_with(lambda x, mean, eps: (x - mean) / (x.var(-1, keepdim=True) + eps).sqrt()),
             "divides by n - 1",
@@ -610,7 +620,7 @@ WRONG = {
         ),
         (norm_with(lambda x, mean, eps: x - mean), "nothing is divided by the standard deviation"),
         (
-            lambda x, groups, eps: F.layer_norm(
+            lambda x, groups, eps=1e-6: F.layer_norm(
                 x.reshape(len(x), groups, -1), (x[0].numel() // groups,), eps=eps
             ),
             "its values are right: reshape them",
@@ -621,6 +631,7 @@ WRONG = {
         ),
     ],
     checks.pre_activation: [
+        (UnitWithoutDefault, "missing 1 required"),
         (UnitOfStride, "it has other parameters.*missing +shortcut"),
         (UnitOfChannels, "it has other parameters.*missing +shortcut"),
         (PreActivationOfPlainFilters, "filters are used as they are; take StandardisedConv"),

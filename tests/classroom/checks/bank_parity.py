@@ -75,7 +75,13 @@ def at_corners(i, n, count):
 
 
 RIGHT = {
-    checks.qkv_from_jax: (qkv_by_rearrange, qkv_by_transposing, qkv_by_columns, qkv_by_einsum),
+    checks.qkv_from_jax: (
+        qkv_by_rearrange,
+        qkv_by_transposing,
+        qkv_by_columns,
+        qkv_by_einsum,
+        torch.no_grad()(qkv_by_columns),
+    ),
     checks.stretch_positions: (
         stretched_by_hand,
         stretched_by_matrix,
@@ -105,7 +111,6 @@ WRONG = {
         (lambda q, k, v: qkv_by_transposing(v, k, q), "turned round"),
         (lambda q, k, v: qkv_by_transposing(q, q, q), "stand in all three places"),
         (lambda q, k, v: q.flatten(1).T, "returned shape"),
-        (lambda q, k, v: qkv_by_transposing(q, k, v).data, "no gradient can flow back"),
     ],
     checks.stretch_positions: [
         (then(stretched_by_matrix, lambda x: x[:-1]), "the last of axis 0 is missing"),
@@ -133,7 +138,6 @@ WRONG = {
         (then(stretched_by_matrix, lambda x: x.flip(0)), "turned round"),
         (then(stretched_by_matrix, lambda x: x.T), "returned shape"),
         (lambda table, count: table, "returned shape"),
-        (then(stretched_by_matrix, lambda x: x.detach()), "no gradient can flow back"),
     ],
 }
 """Each wrong answer, and a pattern of what is said about it."""
