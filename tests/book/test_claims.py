@@ -1,6 +1,7 @@
 """The page of claims: verdicts follow from results, and a result that changes or goes stops the build."""
 
 import json
+import math
 import tomllib
 from dataclasses import replace
 
@@ -146,8 +147,9 @@ def test_single_seeds_are_blurred_by_counting_test_photos():
     assert found.high - found.low == pytest.approx(100 * 2 * 1.96 * error)
 
 
-def test_neighbours_are_compared_with_all_others_patch_by_patch():
-    (found,) = evidence.differences({"kind": "positions", "of": "neighbours"})
+@pytest.mark.parametrize("of", ["neighbours", "one place"])
+def test_neighbours_are_compared_with_all_others_or_with_the_mirror_image_patch_by_patch(of):
+    (found,) = evidence.differences({"kind": "positions", "of": of})
     model = load_pretrained("tiny-imagenet")
     vectors = model.tokens.position[0, 1:].detach().double().numpy()
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -156,7 +158,11 @@ def test_neighbours_are_compared_with_all_others_patch_by_patch():
         cosines = {other: vectors[one] @ vectors[other] for other in range(64) if other != one}
         steps = {other: abs(one // 8 - other // 8) + abs(one % 8 - other % 8) for other in cosines}
         near = [cosines[other] for other in cosines if steps[other] == 1]
-        gaps.append(np.mean(near) - np.mean([cosines[other] for other in cosines if steps[other] > 1]))
+        far, mirror = [other for other in cosines if steps[other] > 1], 8 * (one // 8) + 7 - one % 8
+        if of == "one place":
+            far = [other for other in far if other == mirror]  # in the middle it is a neighbour
+        gaps += [np.mean(near) - np.mean([cosines[other] for other in far])] if far else []
+    assert len(gaps) == (64 if of == "neighbours" else 48)
     assert found.mean == pytest.approx(np.mean(gaps), abs=1e-4)
 
 
@@ -215,6 +221,32 @@ def test_components_are_compared_with_those_of_a_model_that_has_seen_nothing_and
     assert mean["smooth"] == pytest.approx(smoothness(ours) - smoothness(others), abs=0.01)
     assert mean["untrained"] == pytest.approx(kept(ours) - kept(others), abs=0.05)
     assert mean["half"] == pytest.approx(kept(ours) - 50, abs=0.05)
+
+
+def welch(some, others):
+    """The difference of two means, and its interval by the formula of Welch and Satterthwaite."""
+    parts = [np.var(values, ddof=1) / np.size(values) for values in (some, others)]
+    freedom = sum(parts) ** 2 / sum(
+        p**2 / (np.size(v) - 1) for p, v in zip(parts, (some, others), strict=True)
+    )
+    mean, margin = np.mean(some) - np.mean(others), stats.t.ppf(0.975, freedom) * np.sqrt(sum(parts))
+    return mean, mean - margin, mean + margin
+
+
+def test_heads_are_compared_over_heads_by_welch_and_one_by_one_by_their_error_over_photos():
+    looked = load_result("inspection_tiny_imagenet")
+    pixels, error = (np.array(looked["distance"]["trained"][key]) for key in ("pixels", "standard_error"))
+    stem = load_result("inspection_stem")["on_the_way"]["16"]["pixels"][:4]
+    wanted = {"depth": welch(pixels[4:], pixels[:4])}
+    wanted["stem"] = welch(stem, looked["on_the_way"]["16"]["distance"][:4])
+    uniform = 8 * np.mean([math.dist(divmod(a, 8), divmod(b, 8)) for a in range(64) for b in range(64)])
+    values = list(zip(pixels[:3].ravel(), error[:3].ravel(), strict=True))
+    for of, (far, spread), limit in (("wide", max(values), 0.9), ("local", min(values), 0.5)):
+        gap = (far - limit * uniform) * (1 if of == "wide" else -1)
+        wanted[of] = (gap, gap - 1.96 * spread, gap + 1.96 * spread)
+    for of, numbers in wanted.items():
+        (found,) = evidence.differences({"kind": "heads", "of": of})
+        assert (found.mean, found.low, found.high) == pytest.approx(numbers), of
 
 
 @pytest.mark.parametrize(

@@ -140,15 +140,15 @@ def test_a_crop_keeps_a_share_of_the_area_inside_the_image():
     assert ((matrix[:, :, 2].abs() + torch.stack([width, height], 1)) <= 1 + 1e-6).all()
 
 
-def test_erasing_blanks_one_square_an_image(images):
-    big = torch.zeros(64, 3, 20, 20)
-    changed = augment(big, Augmentation(erase=0.3), generator())
-    blank = (changed == 127.5)[:, 0]
-    assert torch.equal(changed[:, 0], changed[:, 2])
-    assert blank.sum(dim=(1, 2)).max() == 36
-    for square in blank:
-        rows, columns = square.any(dim=1).sum(), square.any(dim=0).sum()
-        assert square.sum() == rows * columns
+def test_erasing_blanks_what_lies_around_a_place_of_its_own_in_each_image():
+    changed = augment(torch.zeros(32, 3, 20, 10), Augmentation(erase=0.3), generator())
+    drawn = generator()
+    middles = [side * torch.rand(32, 1, generator=drawn)[:, 0] for side in (20, 10)]
+    for image, row, column in zip(changed, *middles, strict=True):
+        blank = [
+            [abs(y + 0.5 - row) <= 3 and abs(x + 0.5 - column) <= 1.5 for x in range(10)] for y in range(20)
+        ]
+        assert torch.equal(image, 127.5 * torch.tensor(blank).expand(3, 20, 10))
 
 
 @pytest.mark.parametrize("options", [{"mixup": 0.5}, {"cutmix": 1.0}, {"mixup": 0.5, "cutmix": 1.0}])

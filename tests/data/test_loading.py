@@ -6,8 +6,11 @@ import multiprocessing
 import os
 import signal
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torchvision.transforms import v2
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, DataConfig, ImageData, PhotoData, loading, open_dataset
@@ -87,8 +90,6 @@ def test_workers_share_the_decoded_photos_whatever_python_starts_by_default(mixe
 
 
 def _array(photo):
-    import numpy as np
-
     return np.asarray(photo).transpose(2, 0, 1).copy()
 
 
@@ -103,6 +104,20 @@ def test_an_epoch_of_photos_of_the_wanted_size_is_that_of_images_in_memory(unifo
     assert same(data.batches("validation"), in_memory.batches("validation"))
 
 
+def test_each_photo_is_changed_as_torchvision_would_from_a_seed_of_its_own(mixed):
+    data = opened(mixed, validation_size=0)
+    jitter, crop, policy = (0.4, 0.3, 0.2, 0.1), (0.3, 0.6), (2, 9)
+    changes = Augmentation(flip=True, crop=crop, rand_augment=policy, colour_jitter=jitter)
+    images, _ = next(data.training_batches(16, changes, seed=3))
+    steps = [v2.RandomResizedCrop(16, crop), v2.RandomHorizontalFlip(), v2.RandAugment(*policy)]
+    theirs = v2.Compose([*steps, v2.ColorJitter(*jitter)])
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(3)).tolist()
+    for image, number in zip(images, order, strict=True):
+        own = np.random.SeedSequence((3, number)).generate_state(1, np.uint64)[0]
+        torch.manual_seed(int(own))
+        assert torch.equal(image, theirs(torch.from_numpy(_array(data.source.train[number][0]))))
+
+
 def test_photos_of_the_wanted_size_may_change_in_colour(uniform):
     data = opened(uniform, validation_size=0)
     epochs = [list(data.training_batches(4, CROPS, 0, workers=workers)) for workers in (0, 2)]
@@ -110,8 +125,6 @@ def test_photos_of_the_wanted_size_may_change_in_colour(uniform):
 
 
 def test_a_photo_much_larger_than_needed_is_shrunk(tmp_path, save_photo):
-    from PIL import Image
-
     path = save_photo(tmp_path / "large.png", (400, 300))
     with Image.open(path) as photo:
         assert shrunk(photo, 100).shape == (3, 200, 267)
@@ -136,8 +149,10 @@ def test_imagenette_gets_its_central_crop_even_if_all_photos_are_square(tmp_path
         for part in ("train", "val"):
             save_photo(tmp_path / "imagenette2-160" / part / wnid / "0.JPEG", (160, 160), seed=0)
     data = open_dataset(DataConfig("imagenette", 0, image_size=160), tmp_path)
-    assert isinstance(data, PhotoData)
-    assert not data.uniform
+    images, _ = next(data.batches("test", workers=0))
+    crop = v2.Compose([v2.Resize(183), v2.CenterCrop(160)])  # 183 = 160 * 256 / 224, rounded
+    expected = crop(torch.from_numpy(_array(data.source.test[0][0])))
+    assert torch.allclose(images[0], expected / 127.5 - 1, atol=1e-6)
 
 
 class Pids(Callback):
@@ -189,7 +204,9 @@ class Kill(Callback):
 
 
 def test_a_worker_that_is_killed_is_one_sentence(mixed):
-    with pytest.raises(InputError, match=r"a process that reads photos has failed .*Set train\.workers=0"):
+    with pytest.raises(
+        InputError, match=r"process that reads photos has failed .*train with train\.workers=0"
+    ):
         trained(opened(mixed), [Kill()], workers=1)
     assert not multiprocessing.active_children()
 
@@ -216,7 +233,7 @@ def loaded(workers, jobs, first=0, last=8):
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (None, InputError, r"a process that reads photos has failed .*Set train\.workers=0"),
+        (None, InputError, r"a process that reads photos has failed .*train with train\.workers=0"),
         (RuntimeError("shape '[3]' is invalid"), RuntimeError, "invalid"),
         (OSError("broken"), OSError, "broken"),
     ],
@@ -233,7 +250,7 @@ def test_no_room_for_a_batch_is_one_sentence(monkeypatch):
         )
 
     monkeypatch.setattr("vit_from_scratch.data.loading.default_collate", full)
-    with pytest.raises(InputError, match=r"has failed \(unable .*Set train\.workers=0") as refused:
+    with pytest.raises(InputError, match=r"has failed \(unable .*train with train\.workers=0") as refused:
         list(loaded(PhotoWorkers(), PhotoJobs(Killer(), range(8)), last=2))
     assert "\n" not in str(refused.value)
 

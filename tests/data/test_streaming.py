@@ -52,6 +52,18 @@ def test_an_image_folder_is_a_data_set(folder):
     assert repr(data).endswith("16 train, 4 validation, 6 test images of 3 x 16 x 16, 2 classes)")
 
 
+def test_of_a_photo_the_middle_is_shown_as_pillow_would_shrink_and_cut_it(tmp_path):
+    photo = Image.fromarray(np.random.default_rng(0).integers(256, size=(30, 40, 3), dtype=np.uint8))
+    for place in ("train/a", "train/b", "test/a", "test/b"):
+        (tmp_path / place).mkdir(parents=True)
+        for number in range(2):
+            photo.save(tmp_path / place / f"{number}.png")
+    middle = np.asarray(photo.resize((24, 18), Image.Resampling.BILINEAR))[1:17, 4:20]  # 18 = 16 * 256 / 224
+    for part in ("validation", "test"):
+        shown = next(opened(tmp_path, validation_size=2).batches(part, workers=0))[0][0]
+        assert np.abs((127.5 * shown + 127.5).permute(1, 2, 0).numpy() - middle).max() < 1.01
+
+
 def test_training_and_validation_share_no_photo(folder):
     data = opened(folder, validation_size=6)
     assert sorted(data.train.tolist() + data.validation.tolist()) == list(range(20))

@@ -4,8 +4,18 @@ import math
 
 import pytest
 import torch
-from measure_fold import PARTNERS, mean_attention, mirror_images, ruler, share_of_uniform, symmetry
+from measure_fold import (
+    PARTNERS,
+    fold_of,
+    mean_attention,
+    mirror_images,
+    ruler,
+    share_of_uniform,
+    symmetry,
+    to_mirror_image,
+)
 
+from vit_classroom.checks.report import randomise
 from vit_from_scratch.inspection import layer_attention
 
 GRID = (4, 6)
@@ -46,16 +56,16 @@ def test_the_mean_attention_is_that_of_photos_one_by_one(small_model):
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_a_mirror_image_stands_between_the_two_places_beside_it(axis):
-    there, beside = mirror_images((8, 8), axis)
-    assert there.sum() == beside.sum() == 4 * 8, "two columns on each side, or rows"
-    for one, other in there.nonzero().tolist():
-        place = list(divmod(one, 8))
-        place[axis] = 7 - place[axis]
-        assert other == 8 * place[0] + place[1]
-        assert math.dist(divmod(one, 8), place) >= 3
-        step = (8, 1)[axis]
-        assert beside[one].nonzero().flatten().tolist() == [other - step, other + step]
+def test_attention_to_mirror_images_is_a_multiple_of_that_to_the_two_places_beside_them(axis):
+    attention, step = torch.rand(2, 3, 64, 64), (8, 1)[axis]
+    there = beside = 0
+    for patch in range(64):
+        at = divmod(patch, 8)[axis]
+        if at in (1, 2, 5, 6):  # three patches or more from its mirror image, which is not at the border
+            other = patch + (7 - 2 * at) * step
+            there += attention[..., patch, other]
+            beside += attention[..., patch, [other - step, other + step]].mean(dim=-1)
+    assert torch.allclose(torch.tensor(to_mirror_image(attention, (8, 8), axis)), there / beside)
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
@@ -75,3 +85,20 @@ def test_a_map_and_its_mirror_image_correlate_along_the_axis_of_its_symmetry():
     maps = torch.cat([half, half.flip(2)], dim=2)  # (5, 4, 6), the same from left and right
     assert symmetry(maps, 1) == pytest.approx([1, 1, 1], abs=1e-5)
     assert symmetry(maps, 0)[0] < 0.9
+
+
+def test_a_model_folded_left_on_right_is_found_to_be_so_by_every_measure(make_model):
+    model = make_model(patch_size=1, dropout=0)
+    randomise(model)
+    table = model.tokens.position.data[0, 1:].view(8, 8, -1)
+    table[:, 4:] = table[:, :4].flip(1)
+    attention = mean_attention(model, torch.zeros(2, 1, 8, 8))
+    found = fold_of(model, torch.zeros(2, 1, 8, 8))
+    assert found["mirror_similarity"]["left-right"] == pytest.approx(1)
+    assert found["mirror_similarity"]["top-bottom"] < 0.9
+    assert found["rollout_symmetry"]["left on right"][0] == pytest.approx(1, abs=1e-4)
+    assert found["rollout_symmetry"]["top on bottom"][0] < 0.9
+    for name, axis in (("left on right", 1), ("top on bottom", 0)):
+        assert found["to_mirror_image"][name] == to_mirror_image(attention, (8, 8), axis)
+    for name, partner in PARTNERS.items():
+        assert found["share_of_uniform"][name] == share_of_uniform(attention, ruler((8, 8), partner))

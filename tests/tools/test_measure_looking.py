@@ -3,20 +3,27 @@
 import json
 
 import measure_looking
+import numpy as np
 import pytest
 import torch
 from measure_looking import (
     centre_scores,
+    distances,
+    fold,
     masked_hits,
     masking,
     measure_stem,
     moments_of,
     object_masks,
     on_object,
+    tokens_on_the_way,
+    weights_alone,
 )
+from scipy import stats
+from scipy.spatial.distance import pdist
 
 from vit_from_scratch import InputError
-from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention
+from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention, layer_tokens
 from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
@@ -151,3 +158,72 @@ def test_the_box_of_each_object_is_a_mask_with_both_ends_inside(tmp_path):
     rows, columns = second.nonzero().T.tolist()
     assert rows == [60] * 3 + [61] * 3 + [62] * 3 + [63] * 3
     assert set(columns) == {5, 6, 7}
+
+
+@pytest.fixture
+def looked_at(small_model):
+    """Six images for the small model, whose grid has 3 rows and 4 columns."""
+    return torch.randn(6, 3, 12, 16)
+
+
+def test_a_heads_error_and_the_patches_that_it_attends_to_are_scipys(small_model, looked_at, monkeypatch):
+    monkeypatch.setattr(measure_looking, "BATCH", 4)
+    found = distances(small_model, looked_at)
+    with torch.no_grad():
+        pixels = attention_distances(small_model, looked_at).numpy()  # (L, N, h)
+        weights = torch.stack(layer_attention(small_model, looked_at))[..., 1:, 1:].double().numpy()
+    assert np.allclose(found["pixels"], pixels.mean(axis=1))
+    assert np.allclose(found["standard_error"], stats.sem(pixels, axis=1))
+    attended = np.exp(stats.entropy(weights, axis=-1)).mean(axis=(1, 3))  # it lets rows sum to 1
+    assert np.allclose(found["attended"], attended, atol=1e-4)
+
+
+def test_tokens_on_the_way_are_compared_pair_by_pair(small_model, looked_at):
+    found = tokens_on_the_way(small_model, looked_at[:3])
+    for layer, tokens in enumerate(layer_tokens(small_model, looked_at[:3])):
+        flat = tokens.flatten(1, 2).double().numpy()  # (B, N, D)
+        norms = np.linalg.norm(flat, axis=-1)
+        middle = np.median(np.quantile(norms, 0.5, axis=1, method="lower"))
+        alike = np.mean([1 - pdist(one, "cosine") for one in flat])
+        assert found["median_norm"][layer] == pytest.approx(middle, rel=1e-5)
+        assert found["largest_norm"][layer] == pytest.approx(norms.max(), rel=1e-5)
+        assert found["mean_cosine"][layer] == pytest.approx(alike, abs=1e-5)
+
+
+def test_answers_with_moved_positions_are_those_of_the_table_written_out_anew(small_model, looked_at):
+    small_model.head.bias.data -= small_model(looked_at).detach().mean(dim=0)  # some answers change
+    own = small_model(looked_at)
+    labels = own.argmax(dim=1)
+    found = fold(small_model, looked_at, labels)
+    table = small_model.tokens.position.detach().clone()
+    sources = {
+        "learned": range(12),
+        "mirrored left-right": [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8],
+        "mirrored top-bottom": [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3],
+        "none": [None] * 12,
+    }
+    for name, places in sources.items():
+        for patch, source in enumerate(places):
+            small_model.tokens.position.data[0, 1 + patch] = 0 if source is None else table[0, 1 + source]
+        logits = small_model(looked_at)
+        hits = (logits.argmax(dim=1) == labels).double()
+        assert found[name]["accuracy"][0] == pytest.approx(hits.mean().item())
+        assert found[name]["less_learned"][0] == pytest.approx(hits.mean().item() - 1)
+        assert found[name]["logit_change"] == pytest.approx((logits - own).abs().mean().item(), abs=1e-5)
+
+
+def test_positions_are_compared_with_their_mirror_images_and_their_distances_pair_by_pair(small_model):
+    found = weights_alone(small_model)
+    table = small_model.tokens.position[0, 1:].detach().double().numpy()
+    cosine = table @ table.T / np.outer(*[np.linalg.norm(table, axis=1)] * 2)
+    places = [divmod(patch, 4) for patch in range(12)]
+    mirrors = {
+        "left-right": [4 * r + 3 - c for r, c in places],
+        "top-bottom": [4 * (2 - r) + c for r, c in places],
+    }
+    for name, mirror in mirrors.items():
+        assert found["mirror_similarity"][name] == pytest.approx(cosine[range(12), mirror].mean(), abs=1e-6)
+    upper = np.triu_indices(12, 1)
+    assert found["position_correlation"] == pytest.approx(
+        stats.pearsonr(pdist(places), cosine[upper]).statistic, abs=1e-5
+    )
