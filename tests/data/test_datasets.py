@@ -8,6 +8,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from torch.utils._python_dispatch import TorchDispatchMode
+from torchvision.models import ViT_B_16_Weights
+from torchvision.transforms.functional import normalize
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import (
@@ -62,17 +64,17 @@ def test_the_split_seed_draws_other_validation_images(digits):
     assert not torch.equal(other.validation_images, digits.validation_images)
 
 
-def test_normalisation_maps_bytes_to_minus_one_and_one_and_back():
-    images = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1)
-    normalise = Normalisation()
-    assert normalise(images).flatten().tolist() == [-1.0, 1.0]
-    assert normalise.undo(normalise(images)).flatten().tolist() == [0.0, 1.0]
+IMAGENET = ViT_B_16_Weights.IMAGENET1K_V1.transforms()
 
 
-def test_normalisation_has_a_mean_for_each_channel():
-    grey = torch.full((2, 3, 4, 4), 51, dtype=torch.uint8)
-    normalised = Normalisation((0.2, 0.1, 0.0), (0.5, 0.1, 0.2))(grey)
-    assert torch.allclose(normalised[0, :, 0, 0], torch.tensor([0.0, 1.0, 1.0]), atol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "mean", "std"), [("half", [0.5], [0.5]), ("imagenet", IMAGENET.mean, IMAGENET.std)]
+)
+def test_images_are_normalised_as_torchvision_normalises_them_and_back(name, mean, std):
+    images = torch.randint(256, (2, 3, 4, 4), dtype=torch.uint8)
+    expected, normalise = normalize(images / 255, mean, std), NORMALISATIONS[name]
+    torch.testing.assert_close(normalise(images), expected)
+    torch.testing.assert_close(normalise.undo(expected), images / 255)
 
 
 def test_floats_up_to_one_are_not_taken_for_bytes():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -65,8 +66,14 @@ def test_gradient_scores_leave_the_models_gradients_alone(model, images):
     assert model.training
 
 
-def test_scores_have_one_value_a_patch(model, images):
-    assert attention_scores(model, images).shape == (4, 4, 6)
+def test_attention_scores_are_the_rollout_of_what_the_head_reads_multiplied_by_hand(model, images):
+    rollout = np.eye(model.config.num_tokens)
+    for weights in model(images, return_intermediates=True)[1]["attention"]:  # (4, h, T, T)
+        step = 0.5 * weights.detach().numpy().mean(axis=1) + 0.5 * np.eye(model.config.num_tokens)
+        rollout = step @ rollout
+    read = rollout[:, 0] if model.config.pool == "cls" else rollout[:, -24:].mean(axis=1)
+    expected = read[:, -24:].reshape(4, 4, 6)
+    assert np.allclose(attention_scores(model, images).detach().numpy(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

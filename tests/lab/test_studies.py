@@ -236,6 +236,19 @@ def test_a_seed_that_diverges_at_the_chosen_rate_is_left_out_openly(page, capsys
         check_summary(page.results, page.write(SWEPT, ("seeds = [0, 1]", "seeds = [0, 2]")).load())
 
 
+def test_the_baselines_vote_is_one_of_all_distances(digits):
+    some = {"train_images": digits.train_images[:50], "train_labels": digits.train_labels[:50]}
+    data = replace(digits, **some)  # and 237 held out, which vote, too
+    labels = torch.cat([data.train_labels, data.validation_labels])
+    voters = torch.cat([data.train_images, data.validation_images]).flatten(1).double()
+    distances = torch.cdist(data.test_images.flatten(1).double(), voters)  # (360, 287)
+    for voting in (1, 3):
+        near = labels[distances.argsort(dim=1)[:, :voting]]
+        winners = torch.nn.functional.one_hot(near, 10).sum(dim=1).argmax(dim=1)  # the lower, if as many
+        expected = (winners == data.test_labels).double().mean().item()
+        assert study_runs.nearest_neighbour_accuracy(data, voting) == pytest.approx(expected)
+
+
 def test_seeds_that_all_diverge_leave_no_summary(page, monkeypatch):
     def diverges(recipe, *arguments):
         raise DivergedError("the loss is nan at step 3")

@@ -109,6 +109,15 @@ def test_parameters_are_counted_without_building_the_model(options):
     assert parameters_of(config) == count_parameters(VisionTransformer(config))
 
 
+def test_a_conv_stem_costs_what_its_convolutions_do_and_spares_the_patches_layer():
+    plain, stem = config_of({}), config_of({"stem": {"kind": "conv", "width": 4}})
+    convolutions = [(3, 4, 32), (4, 8, 16), (8, 16, 8)]  # channels in and out, side of the result
+    flops = sum(2 * 9 * before * after * side**2 for before, after, side in convolutions) + 2 * 16 * 24 * 8**2
+    weights = sum(9 * before * after + 2 * after for before, after, _ in convolutions) + 16 * 24 + 24
+    assert forward_flops(stem) - forward_flops(plain) == flops - 2 * 48 * 24 * 8**2
+    assert parameters_of(stem) - parameters_of(plain) == weights - (48 * 24 + 24)
+
+
 def test_sizes_that_no_memory_holds_are_counted_exactly():
     config = variant_config("B/16", image_size=65_536)
     places = 4096**2

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+import torch.nn.functional as F
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.model.config import variant_config
@@ -47,6 +48,20 @@ def test_a_feature_map_has_a_place_for_every_patch():
     images = torch.randn(2, 3, 64, 64)
     assert stem.feature_maps(images)[-1].shape == (2, 8 * 4 * 4, 4, 4)
     assert stem(images).shape == (2, 16, 8)
+
+
+def test_the_root_for_small_images_is_one_convolution_without_a_pool():
+    stem = ResNetStem(SMALL)
+    for parameter in stem.parameters():
+        torch.nn.init.normal_(parameter)
+    images, flat, norm = torch.randn(2, 3, 32, 32), stem.root.weight.flatten(1), stem.root_norm
+    filters = (flat - flat.mean(1, keepdim=True)) / (flat.std(1, correction=0, keepdim=True) + 1e-5)
+    root = F.conv2d(images, filters.reshape(8, 3, 3, 3), padding=1)
+    features = F.group_norm(root, 8, norm.weight, norm.bias, eps=1e-6).relu()
+    assert torch.allclose(stem.feature_maps(images)[0], features, atol=1e-4)
+    for stage in stem.stages:
+        features = stage(features)
+    torch.testing.assert_close(stem(images), stem.projection(features.flatten(2).mT), rtol=1e-3, atol=1e-3)
 
 
 def test_standardised_filters_have_mean_zero_and_standard_deviation_one():
@@ -137,7 +152,7 @@ def test_without_blocks_it_is_a_resnet():
     model = VisionTransformer(alone).eval()
     images, head = torch.randn(2, 3, 32, 32), model.head
     torch.nn.init.normal_(head.weight)
-    features = torch.nn.functional.layer_norm(model.patch_embedding(images), (16,), eps=1e-6).mean(1)
+    features = F.layer_norm(model.patch_embedding(images), (16,), eps=1e-6).mean(1)
     assert torch.allclose(model(images), features @ head.weight.T + head.bias, atol=1e-6)
     assert count_parameters(model) == sum(p.numel() for p in model.parameters())
     assert model(images, return_intermediates=True)[1]["layers"] == []

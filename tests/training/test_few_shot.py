@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import stats
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
 
 from vit_from_scratch import InputError
 from vit_from_scratch.training.few_shot import (
@@ -167,4 +168,11 @@ def test_wrong_input_is_refused(change, message):
 def test_a_feature_that_is_constant_but_for_rounding_becomes_zero(value):
     found = standardised(torch.full((1000, 1), value), torch.tensor([[value + 1e-3]]))
     assert not torch.cat(found).any()
-    assert standardised(torch.randn(1000, 1))[0].std() == pytest.approx(1)
+
+
+def test_all_features_are_standardised_by_the_training_features_as_scikit_learn_does(task):
+    train, other = task[0].double(), 5 + 2 * torch.randn(8, task[0].shape[1], dtype=torch.float64)
+    scaler, count = StandardScaler().fit(train.numpy()), len(train)
+    for found, given in zip(standardised(train, other), (train, other), strict=True):
+        expected = scaler.transform(given.numpy()) * ((count - 1) / count) ** 0.5  # theirs divides by N
+        assert np.allclose(found.numpy(), expected)

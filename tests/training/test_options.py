@@ -3,9 +3,11 @@
 import copy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from stopping import AtStep, Stop, without_time, without_validation
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -15,7 +17,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_mod
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
 from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
-from vit_from_scratch.training.loop import train_step
+from vit_from_scratch.training.loop import shrink, train_step
 from vit_from_scratch.training.pretraining import with_objective
 from vit_from_scratch.training.state import MovingAverage, TrainingState
 from vit_lab import runs
@@ -195,6 +197,15 @@ def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, 
     train(model, few_digits, replace(short, curriculum=((0.0, 4), (0.5, 8))), callbacks=[Watch()])
     assert sides == [4] * 6 + [8] * 6
     assert model.image_shape == (8, 8)
+
+
+def test_the_curriculums_images_are_shrunk_as_pillow_shrinks_them(make_model, few_digits, short):
+    model, config = make_model(patch_size=2), replace(short, curriculum=((0.0, 6),))
+    images = few_digits.test_images.float()
+    state = TrainingState(model, few_digits, config, build_optimiser(model, config))
+    for found, image in zip(shrink(state, images), images, strict=True):
+        expected = Image.fromarray(image[0].numpy()).resize((6, 6), Image.Resampling.BILINEAR)
+        assert np.allclose(found[0].numpy(), np.asarray(expected), atol=1e-3)
 
 
 def test_an_interrupted_curriculum_leaves_the_model_at_full_size(make_model, few_digits, short):
