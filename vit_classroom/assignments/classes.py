@@ -277,7 +277,7 @@ def grade_file(
         again = {"digest": ""}  # the next time
         return {"chapter": whole.name, "points": 0, "of": 0, "marks": [], "problem": problem} | again
     looks = [str(one) for one in marks.suspicions]
-    if variant is None and (told := variant_of(whole.name, cells)) is not None:
+    if (told := variant_of(whole.name, cells)) is not None and told != variant:
         looks.append(f"it asks for a variation: grade it with --variant {told}")
     return {
         "chapter": whole.name,

@@ -193,10 +193,10 @@ def content_of(path: Path) -> bytes:
     """Return what stands in a file that somebody handed in.
 
     Raises:
-        InputError: it cannot be read, is too large, or a folder, a device or a link to nothing.
+        InputError: it cannot be read, is too large, or a folder, a device or a link.
     """
     try:
-        if not path.is_file():
+        if path.is_symlink() or not path.is_file():
             raise InputError(f"{path} is no file: expected an .ipynb.")
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")

@@ -69,7 +69,7 @@ def _about(mark: dict[str, Any], row: Row) -> Iterator[str]:
     for words in (row.get(comment_column(mark["name"]), ""), mark["message"]):
         if words:
             yield f"<pre>{html.escape(words)}</pre>"
-    if mark["state"] == "not right":
+    if mark["state"] == "not right" and not mark["name"].lower().endswith("varied"):
         yield "<p>The hints are folded below this task in your worksheet.</p>"
     if mark["own"] and mark["state"] != "to do":
         yield f"<details><summary>What you wrote</summary><pre>{html.escape(mark['own'])}</pre></details>"

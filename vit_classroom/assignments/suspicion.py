@@ -145,7 +145,8 @@ def _taken_over(statement: ast.stmt, asked: set[str]) -> Iterator[str]:
     """Yield what makes an answer, or a function that one may call, of something finished."""
     bound = bound_by(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) or bound & asked:
-        finished = FINISHED.union(*(FINISHED_FOR.get(name, ()) for name in bound & asked))
+        own_names = [name.removesuffix("_varied") for name in bound & asked]
+        finished = FINISHED.union(*(FINISHED_FOR.get(name, ()) for name in own_names))
         for node in ast.walk(statement):
             own = getattr(node, "attr", getattr(node, "id", ""))
             own = node.arg or "" if isinstance(node, ast.keyword) else own

@@ -128,6 +128,8 @@ def assigned(name: str, variant: int | None = None) -> Chapter:
     call = f'sheet.check("{one.name}", variant={variant})'
     changes = "\n".join(f"- {change.asked}" for change in one.asked(variant))
     words = TEXT.format(name=one.name, task=one.task, changes=changes, call=call)
+    title = notebook["cells"][0]  # its button opens the notebook without this task
+    title["source"] = "".join(title["source"]).partition("\n\n[![Open in Colab]")[0]
     text = {"cell_type": "markdown", "metadata": {}, "source": words}
     answer["source"] = one.answer("".join(answer["source"]), one.asked(variant))
     answer["metadata"]["nbgrader"]["grade_id"] = one.name

@@ -1,6 +1,7 @@
 """Checks of chapter 16: principal components of filters, and the spaces that they span."""
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -27,17 +28,22 @@ def _clear_order(sizes: Tensor, count: int) -> bool:
 
 
 def _filters(count: int, channels: int, side: int, k: int) -> Tensor:
-    """Draw filters (D, C, P, P) whose first k components are well defined, signs as well."""
+    """Draw filters (D, C, P, P) whose first k components are well defined, signs and variations as well."""
     values = channels * side * side
     while True:
         sizes = 0.7 ** torch.arange(min(count, values))
         patterns = _rows_at_right_angles(len(sizes), values)
         scale = 10 ** (2 * torch.rand(()) - 1)
         flat = torch.randn(count, len(sizes)) * sizes @ patterns + 0.5 * torch.randn(values)
-        found = torch.linalg.svd(flat - flat.mean(0), full_matrices=False)
-        two_largest = found.Vh[:k].abs().topk(2, dim=1).values
-        if _clear_order(found.S, k) and (two_largest[:, 0] - two_largest[:, 1]).min() > 0.01:
+        unit = flat / flat.norm(dim=1, keepdim=True)
+        if all(map(partial(_well_defined, k), (flat - flat.mean(0), flat, unit - unit.mean(0), unit))):
             return (scale * flat).unflatten(1, (channels, side, side))
+
+
+def _well_defined(k: int, rows: Tensor) -> bool:
+    found = torch.linalg.svd(rows, full_matrices=False)
+    two_largest = found.Vh[:k].abs().topk(2, dim=1).values
+    return _clear_order(found.S, k) and bool((two_largest[:, 0] - two_largest[:, 1]).min() > 0.01)
 
 
 def _with_signs(patterns: Tensor) -> Tensor:

@@ -275,19 +275,20 @@ def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, caps
     (folder / "b.ipynb").symlink_to("nowhere")
     (folder / "c.ipynb").symlink_to("/dev/zero")
     (folder / "d").symlink_to(tmp_path)
+    (folder / "g.ipynb").symlink_to(folder / "ada.ipynb")
     for name in ("e.ipynb", "f.zip"):
         os.mkfifo(folder / name)
     grade = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv"), "--chapter", "3"]
     for _ in range(2):
         assert main([*grade, "--seconds", "5"]) == 0
         said = [line for line in capsys.readouterr().out.splitlines() if "not graded" in line]
-        assert [line.split(": ")[1] for line in said] == ["a", "b", "c", "d", "e"]
+        assert [line.split(": ")[1] for line in said] == ["a", "b", "c", "d", "e", "g"]
         assert all("is no file: expected an .ipynb" in line for line in said)
-        assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 5
+        assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 6
         pages = [path for path in (tmp_path / "marks_feedback").rglob("*.html") if path.is_file()]
-        assert len(pages) == len(odd) + 5
+        assert len(pages) == len(odd) + 6
     rows = {row["file"] or row["note"] for row in collect(folder, tmp_path / "out")}
-    for name in ("b.ipynb", "c.ipynb", "d", "e.ipynb", "f.zip", "caf\\udce9.ipynb"):
+    for name in ("b.ipynb", "c.ipynb", "d", "e.ipynb", "f.zip", "g.ipynb", "caf\\udce9.ipynb"):
         assert any(name in row for row in rows), name
 
 

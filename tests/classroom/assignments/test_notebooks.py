@@ -3,16 +3,19 @@
 import json
 from dataclasses import replace
 
+import nbformat
 import pytest
 from project_facts import ROOT
 
 from vit_classroom.assignments.notebooks import (
+    STUB,
     Cell,
     brought_in,
     cells_of,
     chapter_names,
     chapter_of,
     earlier_answers,
+    for_students,
     needed,
     plain_python,
     read_chapter,
@@ -28,6 +31,17 @@ def test_every_chapter_has_answers_that_are_checked_and_questions(name):
     assert any(not task.check for task in tasks)
     assert all(task.points > 0 for task in tasks)
     assert len({task.name for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("name", chapter_names())
+def test_nbgrader_takes_the_answers_out_as_we_do(name):
+    """In place of what is hidden above a function, such as an import, it would leave a `raise`."""
+    preprocessors = pytest.importorskip("nbgrader.preprocessors", reason="comes with the extra `instructor`")
+    notebook = nbformat.reads(read_chapter(name).text, as_version=4)
+    ours = [for_students(cell)["source"].strip() for cell in notebook.cells if cell.cell_type == "code"]
+    clear = preprocessors.ClearSolutions(code_stub={"python": STUB}, enforce_metadata=False)
+    theirs, _ = clear.preprocess(notebook, {})
+    assert [cell.source.strip() for cell in theirs.cells if cell.cell_type == "code"] == ours
 
 
 @pytest.mark.parametrize("given", ["03_attention", "03", "3"])

@@ -187,6 +187,7 @@ def texts(notebook):
 def test_a_worksheet_is_the_public_one_with_one_task_more_and_no_answer(course):
     private = texts(read(course / "worksheets" / "01_patches.ipynb"))
     public = texts(read(ROOT / "exercises" / "01_patches.ipynb"))
+    public[0] = public[0].partition("\n\n[![Open in Colab]")[0]  # which opens the public one
     more = [text for text in private if text not in public]
     assert [text for text in private if text in public] == public
     assert len(more) == 3
@@ -245,6 +246,7 @@ def test_a_class_is_graded_with_the_variation_that_the_command_names(course, tmp
         ("1", "25", "1"),
     ]
     assert f"check-{task.name} was changed" in rows()[2]["look_at"]
+    assert "grade it with --variant 2028" in rows()[2]["look_at"]
     exported = (tmp_path / "marks_nbgrader.csv").read_text(encoding="utf-8").splitlines()
     assert exported[1].endswith(",35"), "20 and 5 that are checked, 10 that are read"
     for student in ("bob", "eve"):
