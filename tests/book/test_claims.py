@@ -147,6 +147,12 @@ def test_single_seeds_are_blurred_by_counting_test_photos():
     assert found.high - found.low == pytest.approx(100 * 2 * 1.96 * error)
 
 
+def test_a_single_seed_is_compared_with_the_same_seed_of_several():
+    several = read_rows(load_result("cifar10-half-hour-plain"))[0]
+    found = evidence.between_rows("", replace(several, runs=several.runs[1:2]), several)
+    assert (found.mean, found.low < 0 < found.high) == (0, True)
+
+
 @pytest.mark.parametrize("of", ["neighbours", "one place"])
 def test_neighbours_are_compared_with_all_others_or_with_the_mirror_image_patch_by_patch(of):
     (found,) = evidence.differences({"kind": "positions", "of": of})

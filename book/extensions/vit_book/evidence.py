@@ -122,16 +122,17 @@ def _row_of(side: str | dict[str, str]) -> Row:
 
 
 def between_rows(label: str, better: Row, worse: Row) -> Difference:
-    """Compare two rows: paired by seed where each has several, otherwise by counting the images measured."""
+    """Compare two rows by the seeds that both have: paired, or of one by counting the images measured."""
     rows = (better, worse)
-    paired = min(len(row.runs) for row in rows) > 1
-    each = seed_by_seed(*rows) if paired else [row.values() for row in rows]
-    ours, others = ([100 * value for value in values] for values in each)
-    if paired:
+    if min(len(row.runs) for row in rows) > 1:
+        ours, others = ([100 * value for value in values] for values in seed_by_seed(*rows))
         return Difference(label, *paired_interval(ours, others))
-    gap = fmean(ours) - fmean(others)
+    (seed,) = set.intersection(*({run.seed for run in row.runs} for row in rows))
+    places = [[run.seed for run in row.runs].index(seed) for row in rows]
+    reached = [100 * row.values()[place] for row, place in zip(rows, places, strict=True)]
+    gap = reached[0] - reached[1]
     images = [row.facts[row.measure.replace("accuracy", "images")] for row in rows]
-    error = sqrt(sum(p * (100 - p) / n for p, n in zip((ours[0], others[0]), images, strict=True)))
+    error = sqrt(sum(p * (100 - p) / n for p, n in zip(reached, images, strict=True)))
     return Difference(label, gap, gap - 1.96 * error, gap + 1.96 * error)
 
 
