@@ -246,7 +246,8 @@ def test_the_baselines_vote_is_one_of_all_distances(digits):
         near = labels[distances.argsort(dim=1)[:, :voting]]
         winners = torch.nn.functional.one_hot(near, 10).sum(dim=1).argmax(dim=1)  # the lower, if as many
         expected = (winners == data.test_labels).double().mean().item()
-        assert study_runs.nearest_neighbour_accuracy(data, voting) == pytest.approx(expected)
+        found = study_runs.nearest_neighbour_accuracy(data, voting)
+        assert found == pytest.approx(expected, abs=1.5 / 360)  # two neighbours may be equally far
 
 
 def test_seeds_that_all_diverge_leave_no_summary(page, monkeypatch):

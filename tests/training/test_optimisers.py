@@ -88,5 +88,5 @@ def test_steps_are_those_of_torchs_own(kind, beside, rate):
         for optimiser in optimisers:
             optimiser.step()
     for name, found in ours.state_dict().items():
-        rounding = 1e-3 if kind == "muon" and name == "blocks.0.weight" else 1e-6  # Muon works in bfloat16
+        rounding = 3e-3 if kind == "muon" and name == "blocks.0.weight" else 1e-6  # Muon works in bfloat16
         torch.testing.assert_close(found, theirs.state_dict()[name], atol=rounding, rtol=0)

@@ -37,7 +37,7 @@ from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 6
+FORM = 7
 """Number of what is kept of a notebook; with another one, it is graded anew."""
 LONGEST_NAME = 200
 """Bytes of a page's name, to which a system must be able to add."""

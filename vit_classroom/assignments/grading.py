@@ -1,5 +1,6 @@
 """Marks for one notebook: its own code runs in a process apart, the checks here."""
 
+import ast
 import contextlib
 import functools
 import io
@@ -24,6 +25,7 @@ from vit_classroom.assignments.notebooks import (
     form_of,
     needed,
     plain_python,
+    statements_of,
     with_set_up,
 )
 from vit_classroom.assignments.proxies import ProcessEnded, StudentProcess, remote_piece
@@ -42,7 +44,8 @@ REACHED = {
 }
 """Words of a message about a limit that was reached, and what it means."""
 MOST_LATE = 10
-"""After so many cells of a notebook that reached their time, the rest only define: or a class would wait."""
+"""After so many cells of a notebook that reached their time, the rest only define, or a class would wait;
+after three times as many, they do not even do that."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +122,14 @@ class _Session:
         self.held = self.process.start()
         self.ran: list[tuple[str, str]] = []
         self.late = 0
+        self.told = False
 
     def run(self, source: str, place: str) -> str:
         """Run code, and return how it failed, "" if it did not."""
-        if self.late == MOST_LATE:
-            source = definitions_in(source)
+        if self.late >= MOST_LATE:
+            self.define(source, place)
+            said, self.told = "" if self.told else f"and those below only define: {MOST_LATE} were late", True
+            return said
         try:
             reply, _ = self.process.ask({"do": "run", "source": source, "place": place})
         except TimeoutError:
@@ -136,9 +142,28 @@ class _Session:
             if not (limit_reached(failed) and self.process.is_full()):
                 self.ran.append((source, place))
                 return failed
-        self.ran.append((definitions_in(source), place))  # an experiment below an answer costs it nothing
         self.again()
+        before = len(self.ran)
+        self.define(source, place)  # an experiment below an answer costs it nothing
+        if self.process.is_full():  # or what it keeps would cost the answers below it theirs
+            del self.ran[before:]
+            self.again()
         return failed
+
+    def define(self, source: str, place: str) -> None:
+        """Run what a cell defines, statement by statement, so that one that fails loses only itself."""
+        for statement in statements_of(definitions_in(source)):
+            if self.late >= 3 * MOST_LATE:
+                return
+            part = ast.unparse(statement)
+            try:
+                message = {"do": "run", "source": part, "place": place}
+                self.process.ask(message, seconds=self.limits.seconds / (10 if self.late >= MOST_LATE else 1))
+            except (TimeoutError, ProcessEnded) as error:
+                self.late += isinstance(error, TimeoutError)
+                self.again()
+            else:
+                self.ran.append((part, place))
 
     def again(self) -> None:
         """Start a new process, and run what ran before; a cell that does not run again is left out."""
@@ -220,7 +245,7 @@ def grade(
     remarks: list[str] = []
     waiting = {task.cell_name: task for task in chapter.tasks if task.check}
     try:
-        session.run(_gone(chapter, cells), "given cells")
+        session.define(_gone(chapter, cells), "given cells")
         since = 0
         for place, source in _plan(chapter, cells):
             name = cells[place].name

@@ -197,7 +197,7 @@ def content_of(path: Path) -> bytes:
     """
     try:
         if path.is_symlink() or not path.is_file():
-            raise InputError(f"{path} is no file: expected an .ipynb.")
+            raise InputError(f"{path} is no file: expected an .ipynb, and not a link to one.")
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")
         return path.read_bytes()
@@ -362,14 +362,18 @@ def statements_of(source: str) -> list[ast.stmt]:
 
 def definitions_in(source: str) -> str:
     """Return what a cell imports, defines and names, such as EPS = 1e-6, without what it runs."""
-    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    plain = (ast.Constant, ast.Lambda, ast.Name, ast.Attribute)
-    kept = [
-        one
-        for one in statements_of(source)
-        if isinstance(one, kinds) or (isinstance(one, ast.Assign) and isinstance(one.value, plain))
-    ]
-    return "\n".join(map(ast.unparse, kept))
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    runs = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+    def is_kept(one: ast.stmt) -> bool:
+        value = one.value if isinstance(one, ast.Assign | ast.AnnAssign) else None
+        named = value and (isinstance(value, ast.Lambda) or not any(map(runs_in, ast.walk(value))))
+        return isinstance(one, kinds) or bool(named)
+
+    def runs_in(node: ast.AST) -> bool:
+        return isinstance(node, runs)
+
+    return "\n".join(ast.unparse(one) for one in statements_of(source) if is_kept(one))
 
 
 def bound_by(statement: ast.stmt) -> set[str]:

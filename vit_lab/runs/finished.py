@@ -42,7 +42,8 @@ def evaluate_run(
 
     Args:
         folder: the run's folder.
-        data_dir: where the data are; without it, VIT_DATA_DIR, else where they were when the run was trained.
+        data_dir: where the data are; without it, VIT_DATA_DIR, else where they were when the run was trained,
+            else they are downloaded.
         device: where to measure. Another device rounds otherwise, which may move the loss's last digits.
 
     Returns:

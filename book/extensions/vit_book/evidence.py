@@ -127,7 +127,10 @@ def between_rows(label: str, better: Row, worse: Row) -> Difference:
     if min(len(row.runs) for row in rows) > 1:
         ours, others = ([100 * value for value in values] for values in seed_by_seed(*rows))
         return Difference(label, *paired_interval(ours, others))
-    (seed,) = set.intersection(*({run.seed for run in row.runs} for row in rows))
+    shared = set.intersection(*({run.seed for run in row.runs} for row in rows))
+    if not shared:
+        raise ExtensionError(f"claims.toml, {label!r}: its two sides have no seed in common: expected one.")
+    seed = min(shared)
     places = [[run.seed for run in row.runs].index(seed) for row in rows]
     reached = [100 * row.values()[place] for row, place in zip(rows, places, strict=True)]
     gap = reached[0] - reached[1]

@@ -258,8 +258,11 @@ def test_an_experiment_in_the_cell_of_an_answer_does_not_cost_it_its_points(
 ):
     answer = answers["attention"]
     below = f"{answer}\n\n{ENDS[name]}"
-    above = f"{ENDS[name]}\nroot = math.sqrt\n\n{answer.replace('math.sqrt', 'root')}"
-    limits = Limits(800 if name == "too much memory" else 4000, seconds=3)
+    names = (
+        "made = torch.zeros(2)\nsize = made.shape\nroot, NONE = math.sqrt, -1e-6"  # `size` is lost, no more
+    )
+    above = f"{ENDS[name]}\n{names}\n\n{answer.replace('math.sqrt', 'root')}"
+    limits = Limits(800 if name == "too much memory" else 4000, seconds=5)
     for own in (below, above):
         marks = grade(two_answers, cells(**answers | {"attention": own}), limits=limits)
         assert points(marks) == CHECKED
@@ -272,9 +275,25 @@ def test_after_some_cells_that_never_end_the_rest_of_a_notebook_only_defines(
     monkeypatch.setattr(grading, "MOST_LATE", 1)
     slow = "while True:\n    pass"
     own = {name: f"{answer}\n\n{slow}" for name, answer in answers.items()}
-    marks = grade(two_answers, cells(add=slow, **own), limits=Limits(seconds=3))
+    marks = grade(two_answers, cells(add=slow, **own), limits=Limits(seconds=5))
     assert points(marks) == CHECKED
-    assert len(marks.remarks) == 1
+    late, told = marks.remarks
+    assert "did not come to an end" in late
+    assert "and those below only define: 1 were late" in told
+
+
+def test_definitions_that_never_end_hold_up_nobody(two_answers, cells, answers, monkeypatch):
+    monkeypatch.setattr(grading, "MOST_LATE", 1)
+    hangs = "\n".join(f"class Endless{number}:\n    while True:\n        pass" for number in range(9))
+    waited, ask = [], StudentProcess.ask
+
+    def noted(process, message, tensors=(), seconds=None):
+        waited.append(seconds)
+        return ask(process, message, tensors, seconds)
+
+    monkeypatch.setattr(StudentProcess, "ask", noted)
+    grade(two_answers, cells(add=hangs, **answers), limits=Limits(seconds=5))
+    assert waited.count(0.5) == 2, "three are late in all: the cell, and two of the classes in it"
 
 
 def test_a_call_that_is_late_leaves_no_process_behind():
