@@ -46,6 +46,7 @@ REACHED = {
 MOST_LATE = 10
 """After so many cells of a notebook that reached their time, the rest only define, or a class would wait;
 after three times as many, they do not even do that."""
+ONLY_DEFINES = "and those below only define"
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,9 @@ class _Session:
         self.held = self.process.start()
         self.ran: list[tuple[str, str]] = []
         self.late = 0
-        self.told = False
 
     def run(self, source: str, place: str) -> str:
         """Run code, and return how it failed, "" if it did not."""
-        if self.late >= MOST_LATE:
-            self.define(source, place)
-            said, self.told = "" if self.told else f"and those below only define: {MOST_LATE} were late", True
-            return said
         try:
             reply, _ = self.process.ask({"do": "run", "source": source, "place": place})
         except TimeoutError:
@@ -255,6 +251,10 @@ def grade(
                 untouched = task.name in stubs
                 marks[name] = _judged(session, task, seeds, tries, region, found, remarks, untouched)
                 since = place + 1
+            elif source and session.late >= MOST_LATE:
+                session.define(source, f"cell {place + 1}")
+                if not any(ONLY_DEFINES in remark for remark in remarks):
+                    remarks.append(f"cell {place + 1} {ONLY_DEFINES}: {MOST_LATE} above were late")
             elif failed := session.run(source, f"cell {place + 1}") if source else "":
                 remarks.append(f"cell {place + 1} {failed}")
                 if "stopped with" not in failed or limit_reached(failed):

@@ -367,11 +367,9 @@ def definitions_in(source: str) -> str:
 
     def is_kept(one: ast.stmt) -> bool:
         value = one.value if isinstance(one, ast.Assign | ast.AnnAssign) else None
-        named = value and (isinstance(value, ast.Lambda) or not any(map(runs_in, ast.walk(value))))
-        return isinstance(one, kinds) or bool(named)
-
-    def runs_in(node: ast.AST) -> bool:
-        return isinstance(node, runs)
+        if value is None or isinstance(value, ast.Lambda):
+            return isinstance(one, kinds) or value is not None
+        return not any(isinstance(node, runs) for node in ast.walk(value))
 
     return "\n".join(ast.unparse(one) for one in statements_of(source) if is_kept(one))
 

@@ -279,7 +279,7 @@ def test_after_some_cells_that_never_end_the_rest_of_a_notebook_only_defines(
     assert points(marks) == CHECKED
     late, told = marks.remarks
     assert "did not come to an end" in late
-    assert "and those below only define: 1 were late" in told
+    assert "and those below only define: 1 above were late" in told
 
 
 def test_definitions_that_never_end_hold_up_nobody(two_answers, cells, answers, monkeypatch):
