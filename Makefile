@@ -110,8 +110,7 @@ check: $(INSTALLED) workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/python tools/export_notebooks.py --check
-	$(BIN)/python tools/set_repository.py --check
+	$(BIN)/python tools/set_repository.py --check # and that exported notebooks are fresh
 	$(BIN)/python tools/draw_overview.py --check
 
 clean:

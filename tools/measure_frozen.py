@@ -36,7 +36,7 @@ from vit_from_scratch.training.features import extract_features
 from vit_from_scratch.training.few_shot import few_shot_accuracy
 from vit_lab.experiments.comparing import paired_interval
 from vit_lab.experiments.packaged import load_result
-from vit_lab.experiments.records import read_rows
+from vit_lab.experiments.records import rate_folder, read_rows
 from vit_lab.experiments.study import load_study
 from vit_lab.runs.run_folder import MODEL
 
@@ -94,7 +94,7 @@ def main() -> None:
     chosen = {(row.task, row.name): row.chosen for row in read_rows(load_result(given.study))}
     reached: Reached = {}
     for variant in load_study(given.study).variants():
-        best = given.runs / variant.recipe.name / f"rate-{chosen[variant.task, variant.name]:g}"
+        best = given.runs / variant.recipe.name / rate_folder(chosen[variant.task, variant.name])
         models = [load_checkpoint(best / f"seed-{seed}" / MODEL) for seed in variant.recipe.seeds]
         for name, (_, draws) in shown.items():
             parts = [[extract_features(model, part) for part in photos[name]] for model in models]

@@ -26,7 +26,7 @@ from vit_from_scratch.training.state import TrainingState
 from vit_lab.experiments.comparing import paired_interval
 from vit_lab.experiments.packaged import load_result
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.experiments.records import read_rows
+from vit_lab.experiments.records import rate_folder, read_rows
 from vit_lab.experiments.study import load_study
 from vit_lab.runs.run_folder import MODEL
 
@@ -93,7 +93,7 @@ def main() -> None:
         images = data.normalise(data.validation_images[:LOOKED_AT])
         kept = measured.setdefault(variant.name, {})
         for seed in variant.recipe.seeds:
-            folder = given.runs / variant.recipe.name / f"rate-{chosen[variant.name]:g}" / f"seed-{seed}"
+            folder = given.runs / variant.recipe.name / rate_folder(chosen[variant.name]) / f"seed-{seed}"
             model = load_checkpoint(folder / MODEL)
             logits = predict(model, data.validation_images, data.normalise)
             found = calibration(logits, data.validation_labels)

@@ -35,7 +35,8 @@ function nameOf(box) {
 document.addEventListener("DOMContentLoaded", () => {
   const sizes = new ResizeObserver((entries) => {
     for (const { target } of entries) {
-      showCue(target.matches(SCROLLING) ? target : target.closest(SCROLLING));
+      const box = target.closest(SCROLLING); // may be target itself; none if it was taken out of the page
+      if (box) showCue(box);
     }
   });
   for (const box of document.querySelectorAll(SCROLLING)) {

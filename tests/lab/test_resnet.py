@@ -119,16 +119,6 @@ def test_an_untrained_resnet_has_no_opinion():
     assert torch.equal(logits, torch.zeros(2, 7))
 
 
-def test_a_small_root_halves_nothing():
-    config = ResNetConfig(width=8, layers=(1, 1), root_stride=1)
-    sizes = []
-    model = ResNet(config, channels=1, num_classes=4)
-    for stage in model.stages:
-        stage.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape[1:])))
-    assert model(torch.randn(1, 1, 8, 12)).shape == (1, 4)
-    assert sizes == [(32, 8, 12), (64, 4, 6)]
-
-
 @pytest.mark.parametrize("name", ["50", "51x1", "50x0", "50x17", "ViT50x1", "50x1 ", None])
 def test_an_unknown_resnet_is_refused(name):
     with pytest.raises(InputError, match=r"unknown ResNet .*: expected 50, 101, 152, 200 layers"):

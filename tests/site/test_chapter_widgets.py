@@ -396,10 +396,10 @@ def test_keys_choose_a_patch_and_read_shares(page, book):
     head.grids.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    assert head.said().startswith("row 3, column 2: ")
+    assert head.said().startswith("row 6, column 4: "), "from the eye in row 4, column 3"
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert head.said().startswith("From row 3, column 2: ")
+    assert head.said().startswith("From row 6, column 4: ")
     page.keyboard.press("ArrowRight")  # the slider of layers
     assert head.whole.get_by_role("slider", name="layer").get_attribute("aria-valuetext") == "3"
 

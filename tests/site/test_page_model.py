@@ -452,16 +452,18 @@ def test_loading_says_how_far_it_is_and_what_the_model_is(live):
 
 
 def test_a_matrix_is_given_by_its_path_and_one_that_is_not_there_refused(live, model):
-    found, refused = live.evaluate(
+    found, refused, sent = live.evaluate(
         """async (name) => {
             const model = await (await import("/vit/worker.js")).load(name);
             const refused = await model.weights("tokens.places").catch((error) => error.message);
-            return [[...await model.weights("tokens.position")], refused];
+            const table = await model.weights("tokens.position");
+            return [[...table], refused, table.buffer.byteLength / table.byteLength];
         }""",
         f"/vit/{NAME}",
     )
     assert torch.tensor(found) == pytest.approx(model.tokens.position.detach().flatten(), abs=1e-6)
     assert refused == "there is no tokens.places"
+    assert sent == 1, "and not the whole file with it"
 
 
 def test_a_newer_question_stops_the_older_of_the_same_asker_alone(live):

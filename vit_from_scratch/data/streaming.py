@@ -104,21 +104,19 @@ class PhotoData(DataSet):
             loaded = self._loaded(part, jobs, [numbers[batch] for batch in passes], workers)
         yield from ((self.normalise.scaled(images), labels) for images, labels in loaded)
 
-    def check(self, part: Part, workers: int = 2, first: int = 0, step: int = 1) -> None:
-        """Open the photos of a part once, so that one that cannot be read stops a run before it begins.
+    def check(self, part: Part, workers: int = 2) -> None:
+        """Open this share of the photos of a part once: one that cannot be read stops a run before it begins.
 
         Args:
             part: of the data.
             workers: threads that decode.
-            first: where to begin; with `step` it gives each of several processes a share.
-            step: from one photo to the next.
 
         Raises:
             InputError: as for `open_photo`.
         """
         photos, numbers = self._photos(part)
-        if (checked := ("checked", part, first, step)) not in self.decoded:
-            for _ in _decoded(photos, self._square, numbers[first::step], workers):
+        if (checked := ("checked", part, self.share)) not in self.decoded:
+            for _ in _decoded(photos, self._square, self.share.of(numbers), workers):
                 pass
             self.decoded[checked] = True
 

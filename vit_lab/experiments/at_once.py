@@ -17,7 +17,7 @@ import torch
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.experiments.records import Rate, best_rate
+from vit_lab.experiments.records import Rate, best_rate, rate_folder
 from vit_lab.experiments.study import Variant
 from vit_lab.runs.allocator import keeping_freed_memory
 from vit_lab.runs.run import run
@@ -51,7 +51,7 @@ def train_at_once(
     with ProcessPoolExecutor(count, spawn, _begin, (threads,)) as pool:
 
         def begin(variant: Variant, recipe: Recipe) -> None:
-            rate = f"rate-{recipe.train.learning_rate:g}" if variant.rates else ""
+            rate = rate_folder(recipe.train.learning_rate) if variant.rates else ""
             folder = out_dir / variant.recipe.name / rate / f"seed-{recipe.train.seed}"
             running[pool.submit(_trained, recipe, folder, data_dir, device)] = variant
 
@@ -107,5 +107,4 @@ def _trained(recipe: Recipe, folder: Path, data_dir: str | os.PathLike[str] | No
         found = run(recipe, folder, data_dir, device, opened=data, test=False)
     except DivergedError:
         return Rate(recipe.train.learning_rate)
-    numbers = (found[name] for name in ("validation_accuracy", "validation_loss", "seconds"))
-    return Rate(recipe.train.learning_rate, *numbers)
+    return Rate.of(recipe.train.learning_rate, found)

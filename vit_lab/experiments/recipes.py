@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # a recipe is read in a moment; PyTorch takes seconds
 
 CLAIM = ("claim", "command", "expect", "aim")
 """What a recipe says of the run that it describes, and of no other."""
-UNSAID = {"seeds": [0], "objective": "classes", "neighbours": 0}
-"""What holds for a recipe that does not say it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,20 +173,13 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the whole recipe, defaults written out, as TOML."""
-        named = (
-            "claim",
-            "command",
-            "aim",
-            "neighbours",
-            "weights",
-            "keep_head",
-            "flip_test",
-            "whiten",
-            "expect",
-        )
-        top = {key: value for key in named if (value := getattr(self, key))}
-        top |= {} if self.objective == "classes" else {"objective": self.objective}
+        told = ("name", "seeds", *self.tables())
+        top = {key: value for key, value in vars(self).items() if key not in told and value != UNSAID[key]}
         return tomli_w.dumps(top | {"seeds": list(self.seeds)} | self.tables())
+
+
+UNSAID = {one.name: one.default for one in fields(Recipe)} | {"seeds": [0], "expect": {}}
+"""What holds for a recipe that does not say it."""
 
 
 def plain_patches(model: "VisionTransformer") -> "PatchEmbedding":

@@ -8,7 +8,7 @@ the tables in it, unless these say otherwise.
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from vit_from_scratch.errors import InputError
 from vit_lab.experiments.study import label_of
@@ -79,9 +79,19 @@ class Rate:
     seconds: float | None = None
     made: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, rate: float, result: Mapping[str, Any]) -> Self:
+        """Return what the result of a run at this rate says."""
+        return cls(rate, *(result[name] for name in ("validation_accuracy", "validation_loss", "seconds")))
+
     def table(self) -> dict[str, Any]:
         """Return what JSON holds, its origin spelt out."""
         return {key: value for key, value in vars(self).items() if key != "made"} | self.made
+
+
+def rate_folder(rate: float) -> str:
+    """Return the name of the folder of the runs at a learning rate, inside a row's."""
+    return f"rate-{rate:g}"
 
 
 def best_rate(rows: Sequence[Rate]) -> float:

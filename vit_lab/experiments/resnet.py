@@ -61,11 +61,9 @@ class PreActivationBottleneck(nn.Module):
 class ResNet(nn.Module):
     """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head."""
 
-    def __init__(self, config: ResNetConfig, channels: int = 3, num_classes: int = 1000) -> None:
+    def __init__(self, config: ResNetConfig, num_classes: int = 1000) -> None:
         super().__init__()
-        self.large_root = config.root_stride == 4
-        window = (7, 2) if self.large_root else (3, 1)
-        self.root = EvenlyPaddedConv(config, channels, config.width, *window)
+        self.root = EvenlyPaddedConv(config, 3, config.width, 7, 2)
         self.stages = residual_stages(config, PreActivationBottleneck)
         self.norm = norm(config, config.channels)
         self.head = nn.Linear(config.channels, num_classes)
@@ -73,10 +71,9 @@ class ResNet(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Classify images (B, C, H, W) of any size: logits (B, K)."""
-        maps = self.root(images)
-        if self.large_root:
-            maps = F.max_pool2d(F.pad(maps, [1] * 4), 3, 2)  # with zeros around, as in BiT's own code
+        """Classify images (B, 3, H, W) of any size: logits (B, K)."""
+        maps = F.pad(self.root(images), [1] * 4)  # with zeros around, as in BiT's own code
+        maps = F.max_pool2d(maps, 3, 2)
         for stage in self.stages:
             maps = stage(maps)
         return self.head(F.relu(self.norm(maps)).mean(dim=(2, 3)))

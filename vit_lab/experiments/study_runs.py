@@ -18,7 +18,7 @@ from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import remove_leftovers, write_json
 from vit_lab.experiments.at_once import train_at_once
 from vit_lab.experiments.recipes import Recipe
-from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, said_once
+from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, rate_folder, said_once
 from vit_lab.experiments.study import Study, Variant, check_rates
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
 from vit_lab.runs.locks import locked
@@ -202,7 +202,7 @@ def run_row(
     tried = sweep_rates(recipe, rates, folder, data, place) if rates else []
     if tried:
         chosen = best_rate(tried)
-        recipe, folder = recipe.with_rate(chosen), folder / f"rate-{chosen:g}"
+        recipe, folder = recipe.with_rate(chosen), folder / rate_folder(chosen)
     runs, diverged, processes = [], [], Processes.current()
     before = {}
     if known and (not tried or known.chosen == recipe.train.learning_rate):
@@ -257,14 +257,13 @@ def sweep_rates(
         )
     rows = []
     for rate, one in zip(rates, recipes, strict=True):
-        folder, row = out_dir / f"rate-{rate:g}" / f"seed-{one.train.seed}", Rate(rate)
+        folder, row = out_dir / rate_folder(rate) / f"seed-{one.train.seed}", Rate(rate)
         try:
             found = run(one, folder, device=place.device, say=place.say, opened=data, test=False)
         except DivergedError as error:
             place.say(f"rate {rate:g}: {error}")
         else:
-            numbers = (found[name] for name in ("validation_accuracy", "validation_loss", "seconds"))
-            row = Rate(rate, *numbers)
+            row = Rate.of(rate, found)
             place.say(f"rate {rate:g}: held-out accuracy {row.validation_accuracy:.4f}")
         rows.append(replace(row, made=trained_at(folder)))
     return rows

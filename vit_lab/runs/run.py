@@ -162,7 +162,7 @@ def _check_photos(data: PhotoData, part: Part, workers: int, processes: Processe
     """Let each process open its share of the photos of a part, and all stop if one cannot be read."""
     wrong = ""
     try:
-        data.check(part, workers, processes.rank, processes.size)
+        data.shared(processes.share).check(part, workers)
     except InputError as error:
         wrong = str(error)
     if found := next(filter(None, processes.gathered(wrong)), ""):

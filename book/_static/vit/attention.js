@@ -28,6 +28,7 @@ class Head {
             label: `The photo, ${rows} by ${columns} patches. Arrow keys read a patch's value, Enter asks from there.`,
         });
         this.grid.draw(canvas);
+        this.grid.move(this.patch);
         this.status = element("p", { class: "vit-status", role: "status" });
         this.scaleBar = element("p", { class: "vit-scale" });
         const control = (name, label, range) => slider(label, { ...range, value: this[name] }, (value) => {

@@ -176,7 +176,7 @@ class Digit {
         this.answer = drawn ? await this.model.forward(this.seen, { erase }) : null;
         this.asking = false;
         const changed = erase.length > 0 || shift.some(Boolean) || radius !== this.drawnWith;
-        if (drawn && !changed) this.before = this.answer.probabilities;
+        if (drawn && !changed) this.before = this.answer?.probabilities ?? null;
         this.draw();
         if (this.again) this.ask();
     }

@@ -41,6 +41,7 @@ class Filters {
                 element("p", { class: "vit-help" }, "Point at a filter, drag, or use the arrow keys; in what comes out of it, point to read a value.")),
         );
         this.drawSheet();
+        this.sheet.move(this.filter);
     }
 
     /** A filter as a picture (P P C): mid-grey is zero, its largest number black or white. */

@@ -36,6 +36,7 @@ export class Heads {
             element("div", { class: "below" }, this.scaleBar, this.status, this.layers, this.headsOf, ...this.build(),
                 this.help = element("p", { class: "vit-help" }, ASKS)),
         );
+        if (token) this.left.move(token - 1);
     }
 
     async came(square) {

@@ -117,12 +117,12 @@ const SHARP = 256; // pixels a side of a picture that is shown
 
 /** Read a picture, a file or what is at an address, or raise an Error of one sentence. */
 export async function openPicture(what) {
-    const blob = what instanceof Blob ? what : await fetch(what).then((answer) => answer.ok && answer.blob(), () => null);
+    const blob = what instanceof Blob ? what : await fetch(what).then((answer) => answer.ok && answer.blob()).catch(() => null);
     if (!blob) throw new Error("This photo cannot be fetched; try again later.");
     try {
         return await createImageBitmap(blob);
     } catch {
-        throw new Error("This picture cannot be read: expected a JPEG, PNG or WebP file.");
+        throw new Error("This picture cannot be read: expected a JPEG, PNG or WebP file, not too large for this device.");
     }
 }
 

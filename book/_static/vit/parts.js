@@ -29,16 +29,21 @@ async function fetchFor(place, begin) {
     };
     const come = element("span", { "aria-hidden": "true" }), { model } = place.dataset;
     const note = element("p", { class: "vit-note", role: "status" }, "Loading the model …", come);
+    const failed = (error) => {
+        const odd = error instanceof TypeError || error instanceof ReferenceError;
+        note.textContent = odd ? "This does not work here; load the page again, or use a newer browser." : error.message;
+        place.append(note);
+        place.removeAttribute("aria-busy");
+        console.error(error);
+    };
+    const heard = (asked) => ({ ...asked, forward: (...what) => asked.forward(...what).catch(failed) }); // then no answer comes
     if (model) place.append(note);
     try {
-        await started(model && await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; }));
+        await started(model && heard(await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; })));
+        note.remove();
     } catch (error) {
-        note.textContent = error instanceof TypeError ? "This does not work here; load the page again." : error.message;
-        place.append(note);
-        console.error(error);
-        return;
+        failed(error);
     }
-    note.remove();
 }
 
 /** Make an element: `element("p", { class: "a" }, "text", child)`; an attribute that is a function listens. */
@@ -165,19 +170,19 @@ export function bars(label) {
  */
 export function picker(folder, names, came) {
     const square = [1, 0.5, 0.5], refused = element("p", { class: "vit-refused", role: "alert" });
-    let bitmap = null, wanted;
+    let bitmap = null, turn;
     const cut = (anew) => bitmap && came(cutSquare(bitmap, square), anew);
     const open = async (what, button) => {
+        const own = turn = {};
         let opened;
-        wanted = what;
         try {
             opened = await openPicture(what);
         } catch (error) {
-            if (what === wanted) refused.textContent = error.message;
+            if (own === turn) refused.textContent = error.message;
             return;
         }
-        if (what !== wanted) return; // another was chosen
-        bitmap?.close();
+        (own === turn ? bitmap : opened)?.close();
+        if (own !== turn) return; // another was chosen
         bitmap = opened;
         refused.textContent = "";
         if (button) file.value = ""; // so that the same file can be chosen again
@@ -310,6 +315,7 @@ export class PatchGrid {
                 hover(null);
             },
         }, this.canvas, cells, this.cursor);
+        this.move(0);
     }
 
     /** Draw an image: a canvas, or pixels (side side C) from 0 to 1. */
@@ -382,8 +388,9 @@ export class PatchGrid {
     pressed(event) {
         const step = STEPS[event.key];
         if (event.altKey || event.ctrlKey || event.metaKey) return;
-        if (event.key === "Enter" || event.key === " ") this.choose(this.at);
-        else if (step) {
+        if (event.key === "Enter" || event.key === " ") {
+            if (!event.repeat) this.choose(this.at);
+        } else if (step) {
             const within = (value, count) => Math.min(count - 1, Math.max(0, value));
             const row = within(Math.floor(this.at / this.columns) + step[0], this.rows);
             const to = row * this.columns + within((this.at % this.columns) + step[1], this.columns);

@@ -3,7 +3,7 @@
  * of class `vit-patches` becomes one; it needs no model.
  */
 import { cutSquare, openPicture, pixelsOf } from "./looking.js";
-import { PatchGrid, element, paint, placeOf, slider, whenNear } from "./parts.js";
+import { PatchGrid, element, paint, slider, whenNear } from "./parts.js";
 
 const SIDE = 224, SIZES = [4, 7, 8, 14, 16, 28, 32, 56, 112]; // pixels: of the photo, and of a patch
 
@@ -16,7 +16,7 @@ class Patches {
             choose: (patch) => { this.patch = patch; this.draw(); },
             hover: (patch) => {
                 if (patch === null) this.say();
-                else this.status.textContent = placeOf(patch, SIDE / this.P);
+                else this.status.textContent = `patches[${patch}]: row ${Math.floor((patch * this.P) / SIDE)}, column ${patch % (SIDE / this.P)}`;
             },
         });
         this.large = new PatchGrid({

@@ -35,6 +35,7 @@ class Photo {
         this.status = element("p", { class: "vit-status", role: "status" });
         this.scaleBar = element("p", { class: "vit-scale" });
         this.likely = bars(`The five likeliest of ${this.model.classes.length} classes`);
+        this.says = element("p", { class: "vit-reads", role: "status" });
         this.lens = element("ol", { class: "vit-lens" });
         this.reach = element("table", { class: "vit-values" });
         const photos = picker(
@@ -94,7 +95,7 @@ class Photo {
             ...photos,
             group("pictures", this.left.whole, this.right.whole),
             this.scaleBar, this.status,
-            group("answers", element("p", { class: "vit-title" }, "What it says"), this.likely),
+            group("answers", element("p", { class: "vit-title" }, "What it says"), this.likely, this.says),
             group("looks", view, layer, head, does, whole),
             group("breaks", element("p", { class: "vit-title" }, "Break it"), positions, shuffle, patches, scale, this.out, again),
             fold("What each layer would answer (logit lens)", this.lens),
@@ -172,7 +173,7 @@ class Photo {
         }
         this.left.draw(square);
         this.pixels = pixelsOf(square, this.model.config.image_size);
-        this.before = null;
+        this.before = this.answer = this.shown = null;
         this.ask();
     }
 
@@ -265,6 +266,7 @@ class Photo {
         this.right.mark({ hidden: erase.map((patch) => this.placeOf(patch)), asks });
         this.whole.setAttribute("aria-pressed", this.token === 0);
         const order = likeliest(probabilities, 5);
+        this.says.textContent = `Likeliest: ${classes[order[0]]}, ${percent(probabilities[order[0]])}.`;
         this.likely.show(order.map((k) => ({ name: classes[k], share: probabilities[k], before: this.before[k] })));
         this.chart.show(this.far, [this.layer - 1, this.head - 1]);
         const colours = this.view === "tokens";

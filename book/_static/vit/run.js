@@ -41,8 +41,9 @@ function tile({ pixels, label }) {
 
 whenNear(".vit-run", async (place) => {
     const answer = await fetch(place.dataset.run).catch(() => null);
-    if (!answer?.ok) throw new Error("The run cannot be fetched; try again later.");
-    const run = await answer.json(), { epochs, digits } = run;
+    const run = answer?.ok && await answer.json().catch(() => null);
+    if (!run) throw new Error("The run cannot be fetched; try again later.");
+    const { epochs, digits } = run;
     const of = (name) => epochs.map((epoch) => epoch[name]);
     const losses = lines("Loss, nats", { training: of("train_loss"), validation: of("validation_loss") }, Math.log(10));
     const rights = lines("Accuracy", { training: of("train_accuracy"), validation: of("validation_accuracy") }, 1);

@@ -55,6 +55,7 @@ class Similarity {
                 element("p", { class: "vit-help" }, "On the left, point at a map, drag, or use the arrow keys. On the right, point to read a value.")),
         );
         this.take(trained);
+        this.left.move(this.patch);
     }
 
     /** Take a table (N, D), and draw all of its maps. */

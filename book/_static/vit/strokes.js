@@ -16,7 +16,7 @@ export function centred(strokes, radius) {
     if (!points.length) return new Float32Array(SIDE * SIDE);
     const edges = [0, 1].map((axis) => {
         const along = points.map((point) => point[axis]);
-        return [Math.min(...along) - radius, Math.max(...along) + radius];
+        return [Math.min, Math.max].map((end, i) => along.reduce((a, b) => end(a, b)) + [-radius, radius][i]);
     });
     const scale = BOX / Math.max(...edges.map(([low, high]) => high - low));
     const ink = painted(strokes.map((stroke) => stroke.map((point) => point.map(

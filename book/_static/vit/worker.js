@@ -29,6 +29,7 @@ export async function load(url, progress = () => {}) {
     const { config, classes } = await shared.ready;
     let stop = () => {};
     const ask = (what) => new Promise((resolve, reject) => {
+        if (shared.failed) throw shared.failed;
         shared.worker.postMessage({ ...what, question: shared.pending.push({ resolve, reject }) - 1 });
     });
     const forward = (pixels, options = {}) => new Promise((resolve, reject) => {
@@ -47,9 +48,10 @@ function start(address) {
         const fail = (why) => {
             workers.delete(address);
             worker.terminate();
-            reject(new Error(why));
+            shared.failed = new Error(why);
+            [{ reject }, ...shared.pending].forEach((one) => one?.reject(shared.failed));
         };
-        worker.onerror = () => fail("The model's program cannot be started; load the page again.");
+        worker.onerror = () => fail("The model's program does not run; load the page again, or use a newer browser.");
         worker.onmessage = ({ data: { progress, loaded, failed, question, answer, refused } }) => {
             if (progress !== undefined) shared.listeners.forEach((listener) => listener(progress));
             if (loaded) resolve(loaded);
@@ -96,7 +98,8 @@ async function answer({ asker, question, pixels, options }) {
 /** Hand over a copy of one of the model's matrices. */
 function give({ path, question }) {
     const answer = path.split(".").reduce((branch, name) => branch?.[name], model.weights);
-    postMessage(answer instanceof Float32Array ? { question, answer } : { question, refused: `there is no ${path}` });
+    // Sliced, for a view would be sent with the whole file that it lies in.
+    postMessage(answer instanceof Float32Array ? { question, answer: answer.slice() } : { question, refused: `there is no ${path}` });
 }
 
 /** What can be handed over without a copy: the memory of each array of an answer. */
