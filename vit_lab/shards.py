@@ -123,9 +123,18 @@ def _indexed(root: Path, shards: list[Path]) -> tuple[np.ndarray, tuple[str, ...
     for place in places:
         try:
             with np.load(regular_file(place), allow_pickle=False) as index:
-                if str(index["stamp"]) == stamp and index["rows"].dtype == ROW:
-                    return index["rows"], tuple(index["classes"].tolist())
-        except (OSError, EOFError, ValueError, LookupError, BadZipFile):  # there is none, or it is damaged
+                rows, classes = index["rows"], tuple(index["classes"].tolist())
+                fits = str(index["stamp"]) == stamp and rows.dtype == ROW
+                if fits and rows["shard"].max() < len(shards) and rows["label"].max() < len(classes):
+                    return rows, classes
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            LookupError,
+            MemoryError,
+            BadZipFile,
+        ):  # there is none, or it is damaged
             continue
     photos = [(number, *photo) for number, path in enumerate(shards) for photo in _photos_in(path)]
     labels = sorted(

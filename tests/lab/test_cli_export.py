@@ -81,7 +81,8 @@ def test_a_file_that_is_there_is_left_alone(run, capsys):
     assert "or name another file with --out FILE" in refused(capsys, run, "--out", "run/model.onnx")
 
 
-def test_a_place_that_cannot_be_written_to_is_one_line(run, instant, capsys):
+def test_a_place_that_cannot_be_written_to_is_one_line_before_anything_is_made(run, capsys, monkeypatch):
+    monkeypatch.setattr(exports, "MAKERS", {})
     with open("file", "w") as file:
         file.write("no folder")
     assert "cannot write file/x.onnx" in refused(capsys, run, "--out", "file/x.onnx")

@@ -48,6 +48,19 @@ def test_other_photos_of_the_same_names_and_sizes_are_told_apart(tmp_path, save_
     assert not set(lines[0]) & set(lines[1])
 
 
+def test_plain_pixels_that_end_alike_are_told_apart(tmp_path, save_photo):
+    lines = []
+    for seed in (1, 2):
+        for number, name in enumerate("abab"):
+            path = save_photo(tmp_path / name / f"{number}.bmp", (64, 64), seed=seed)
+            content = bytearray(path.read_bytes())
+            content[-5000:] = b"\xff" * 5000  # a white border
+            path.write_bytes(content)
+        source = open_folder(tmp_path)
+        lines.append({*described(source.train), *described(source.test)})
+    assert not set.intersection(*lines)
+
+
 def test_a_test_photo_that_cannot_be_read_stops_a_run_before_it_begins(tmp_path, save_photo, capsys):
     for number in range(20):
         part = "test" if number % 5 == 0 else "train"

@@ -80,6 +80,11 @@ def test_a_recipes_own_seeds_are_no_change():
     assert load_recipe("tiny-imagenet-plain", {"seeds": [1]}).claim == ""
 
 
+@pytest.mark.parametrize(("key", "default"), [("whiten", False), ("flip_test", False), ("neighbours", 0)])
+def test_what_a_recipe_does_not_say_is_no_change_where_it_is_the_default(key, default):
+    assert load_recipe("cifar10-small", {key: default}) == load_recipe("cifar10-small")
+
+
 def test_epochs_are_refused_where_a_recipe_counts_steps():
     with pytest.raises(
         InputError, match=r"train\.epochs = 1: table4-cifar10 counts steps, .* train\.steps=0"

@@ -20,6 +20,7 @@ from vit_from_scratch.model.checkpoints import read_safetensors, save_checkpoint
 from vit_from_scratch.training import Callback, TrainConfig
 from vit_lab.runs import train
 from vit_lab.runs.fingerprints import checksum
+from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
 from vit_lab.runs.run_folder import RunFolder
 
@@ -183,6 +184,16 @@ def test_a_killed_process_leaves_nothing_for_good(stopped, some):
         (stopped / name).write_bytes(b"half")
     train(tiny(), some, CONFIG, stopped)
     assert [name for name in os.listdir(stopped) if name.startswith(".")] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_an_odd_lock_is_neither_waited_for_nor_followed(tmp_path):
+    os.mkfifo(tmp_path / ".lock")
+    with locked(tmp_path):
+        (tmp_path / ".lock").unlink()
+        (tmp_path / ".lock").symlink_to("nowhere/x")
+    with locked(tmp_path):
+        assert sorted(tmp_path.iterdir()) == [tmp_path / ".lock"]
 
 
 @pytest.fixture

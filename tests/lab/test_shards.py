@@ -140,6 +140,18 @@ def test_shards_are_read_through_once_and_again_when_the_index_is_damaged(packed
     assert len(read) == (6 if content is None else 12)
 
 
+def test_an_index_of_other_shards_is_made_anew(packed):
+    opened("shards", packed)
+    with np.load(packed / "index.npz") as index:
+        kept = dict(index)
+    whole = kept["rows"].copy()
+    kept["rows"]["shard"] += 6
+    np.savez(packed / "index.npz", **kept)
+    opened("shards", packed)
+    with np.load(packed / "index.npz") as index:
+        assert (index["rows"] == whole).all()
+
+
 def test_the_index_is_in_the_cache_where_the_shards_cannot_be_written_to(packed, tmp_path, monkeypatch):
     def refused(dir, prefix):
         if dir == packed:

@@ -62,7 +62,7 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
 
     Args:
         names: of chapters, or their numbers.
-        out: the folder; settings that are there already stay as they are.
+        out: the folder; settings and chapters that are there already stay as they are.
         seed: decides what the hidden tests draw; None for a secret one.
         variant: the seed of a variation in each chapter (see `assigned`); None for none. With one, what
             students receive is in `worksheets/` as well, for who grades without nbgrader.
@@ -71,15 +71,15 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
         The seed.
 
     Raises:
-        InputError: an unknown chapter, or one that the course already has.
+        InputError: an unknown chapter, or only such that the course already has.
     """
-    chapters = [assigned(name, variant) for name in names]
-    for chapter in chapters:
-        if notebook_path(out, chapter).exists():
-            raise InputError(
-                f"{notebook_path(out, chapter)} is there already: expected a new chapter or a new folder. "
-                "Students may have this version; remove it yourself, if nobody has."
-            )
+    asked = [assigned(name, variant) for name in names]
+    chapters = [chapter for chapter in asked if not notebook_path(out, chapter).exists()]
+    if not chapters:
+        raise InputError(
+            f"{notebook_path(out, asked[0])} is there already: expected a new chapter or a new folder. "
+            "Students may have this version; remove it yourself, if nobody has."
+        )
     seed = secrets.randbelow(2**31) if seed is None else seed
     config = out / "nbgrader_config.py"
     if not config.exists():

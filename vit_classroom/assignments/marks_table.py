@@ -7,7 +7,6 @@ there before by a file beside the table, which holds the values that were writte
 import contextlib
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,7 +86,7 @@ def update_table(
     fresh = {row[KEY]: row for row in table_rows(records)}
     for file in saved:
         for kept in _type_in(there, read_saved(file), fresh, known, file):
-            print(kept, file=sys.stderr)
+            print(kept)
     table = merged(there, fresh, known)
     now = {name: {column: [value] for column, value in row.items()} for name, row in fresh.items()}
     both = {

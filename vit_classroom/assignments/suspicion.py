@@ -9,7 +9,14 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vit_classroom.assignments.notebooks import Cell, Chapter, bound_by, plain_python, statements_of
+from vit_classroom.assignments.notebooks import (
+    UNREADABLE,
+    Cell,
+    Chapter,
+    bound_by,
+    plain_python,
+    statements_of,
+)
 
 PROCESS = {
     "os": {"_exit", "abort", "kill", "killpg", "fork", "execv", "execve", "execvp", "system", "popen"},
@@ -104,10 +111,14 @@ def own_code(cell: Cell) -> tuple[str, str]:
     if not is_check(cell):
         return cell.source, ""
     body = statements_of(plain_python(cell.source))
-    calls = [place for place, one in enumerate(body) if ast.unparse(one).startswith("sheet.check(")]
-    first = min(calls, default=len(body))
-    below = [one for place, one in enumerate(body) if place > first and place not in calls]
-    return "\n".join(map(ast.unparse, body[:first])), "\n".join(map(ast.unparse, below))
+    try:
+        written = [ast.unparse(one) for one in body]
+    except (AssertionError, *UNREADABLE):  # what Python reads, and cannot write again
+        return "", ""
+    calls = [place for place, one in enumerate(written) if one.startswith("sheet.check(")]
+    first = min(calls, default=len(written))
+    below = [one for place, one in enumerate(written) if place > first and place not in calls]
+    return "\n".join(written[:first]), "\n".join(below)
 
 
 def rebound(tree: ast.Module) -> set[str]:

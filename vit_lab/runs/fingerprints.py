@@ -17,6 +17,8 @@ from vit_from_scratch.data.streaming import PhotoData
 from vit_from_scratch.errors import InputError
 
 SOME_FILES, END = 200_000, 4096
+PLAIN = (".bmp", ".pgm", ".ppm", ".tga", ".tif", ".tiff")
+"""Suffixes of files that may hold pixels as they are, so that two photos can end alike."""
 """`described` looks at the ends of so many files, so many bytes: no two are the same there."""
 
 
@@ -63,7 +65,8 @@ def data_fingerprint(data: DataSet) -> str:
 def described(photos: Photos) -> Iterator[str]:
     """Yield a line a photo that tells it from others, wherever the data set is; none is decoded.
 
-    Of a file these are the last parts of its path, its size in bytes and a checksum of its end.
+    Of a file these are the last parts of its path, its size in bytes and a checksum of its end; of
+    all of it where pixels are not compressed.
     """
     step = max(1, len(photos) // SOME_FILES)
     for number, file in enumerate(photos.files):
@@ -75,11 +78,11 @@ def described(photos: Photos) -> Iterator[str]:
 
 
 def _content(path: str | os.PathLike[str]) -> str:
-    """Return a file's size and a checksum of its end; whoever wants one that cannot be read will say."""
+    """Return a file's size and a checksum; whoever wants one that cannot be read will say."""
     try:
         with regular_file(path).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - END))
+            file.seek(0 if os.fspath(path).lower().endswith(PLAIN) else max(0, size - END))
             return f" {size} {zlib.crc32(file.read()):08x}"
     except (OSError, InputError):
         return " ?"

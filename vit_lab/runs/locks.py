@@ -15,6 +15,8 @@ try:
 except ImportError:  # Windows, where nothing is locked
     fcntl = None
 
+HOW = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How the lock is opened: no link is followed, and no pipe waited for."""
 LOCK = ".lock"
 """The file in a folder that the process at work there has locked."""
 
@@ -49,7 +51,7 @@ def _lock(folder: Path) -> BinaryIO | None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock = (folder / LOCK).open("ab")
+            lock = os.fdopen(os.open(folder / LOCK, HOW, 0o666), "ab")
         except FileNotFoundError:  # the folder was removed again just now
             continue
         except OSError:

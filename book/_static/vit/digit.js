@@ -60,6 +60,7 @@ class Digit {
             hover: (map) => this.sayMaps(map ?? this.map),
         });
         this.maps.canvas.style.aspectRatio = `${heads + 1} / ${depth}`;
+        this.maps.move((this.layer - 1) * (heads + 1) + this.head);
         this.help = element("p", { class: "vit-help", role: "status" }, `Draw with a mouse or a finger. ${KEYS}`);
         this.status = element("p", { class: "vit-status", role: "status" });
         this.reads = element("p", { class: "vit-reads", role: "status" });
@@ -251,7 +252,7 @@ class Digit {
     // ---- In words
     sayAnswer() {
         if (!this.answer) {
-            this.reads.textContent = "Nothing is drawn yet.";
+            this.reads.textContent = this.strokes.length ? "" : "Nothing is drawn yet.";
             return;
         }
         const { probabilities } = this.answer, { classes } = this.model;

@@ -63,6 +63,7 @@ export class Heads {
     /** Let a token ask from now on. */
     ask(token) {
         Object.assign(this, { token, pointed: null });
+        if (token) this.left.move(token - 1);
         this.draw();
     }
 

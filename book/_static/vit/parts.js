@@ -29,7 +29,10 @@ async function fetchFor(place, begin) {
     };
     const come = element("span", { "aria-hidden": "true" }), { model } = place.dataset;
     const note = element("p", { class: "vit-note", role: "status" }, "Loading the model …", come);
+    let told = false;
     const failed = (error) => {
+        if (told) return;
+        told = true;
         const odd = error instanceof TypeError || error instanceof ReferenceError;
         note.textContent = odd ? "This does not work here; load the page again, or use a newer browser." : error.message;
         place.append(note);
@@ -40,7 +43,7 @@ async function fetchFor(place, begin) {
     if (model) place.append(note);
     try {
         await started(model && heard(await load(model, (share) => { come.textContent = ` ${Math.round(100 * share)} %`; })));
-        note.remove();
+        if (!told) note.remove();
     } catch (error) {
         failed(error);
     }

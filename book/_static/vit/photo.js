@@ -136,7 +136,7 @@ class Photo {
             "Leave out a head.": () => this.begin({ without: [[3, 1]] }, { layer: 4, head: 2 }),
             "Let the patches answer.": () => this.begin({ pool: "gap" }),
             "Follow one patch.": () => {
-                this.token = 27;
+                this.token = 1 + this.left.move(this.right.move(26));
                 this.begin({}, { layer: 2, head: 1 });
             },
             "Show it what it does not know.": () => {
@@ -266,7 +266,8 @@ class Photo {
         this.right.mark({ hidden: erase.map((patch) => this.placeOf(patch)), asks });
         this.whole.setAttribute("aria-pressed", this.token === 0);
         const order = likeliest(probabilities, 5);
-        this.says.textContent = `Likeliest: ${classes[order[0]]}, ${percent(probabilities[order[0]])}.`;
+        const says = `Likeliest: ${classes[order[0]]}, ${percent(probabilities[order[0]])}.`;
+        if (this.says.textContent !== says) this.says.textContent = says; // or it is read aloud again
         this.likely.show(order.map((k) => ({ name: classes[k], share: probabilities[k], before: this.before[k] })));
         this.chart.show(this.far, [this.layer - 1, this.head - 1]);
         const colours = this.view === "tokens";

@@ -77,6 +77,7 @@ class Similarity {
 
     hold(patch) {
         Object.assign(this, { patch, pointed: null });
+        this.left.move(patch);
         this.draw();
     }
 

@@ -194,12 +194,12 @@ def test_what_a_page_saved_is_typed_in_once(marks, tmp_path, capsys):
             ("3", "well", "8"),
             ("", "", "5"),
         ]
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().out == ""
     edit(path, lambda people: people["ada"].update({"ex-cost": "4"}))
     for files in ([], [saved]):
         write(record("ada"), record("bob"), saved=files)
         assert rows(path)["ada"]["ex-cost"] == "4"
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     assert "ex-cost of ada.ipynb stays 4, which was typed since, and does not become 3" in said
     assert len(said.splitlines()) == 1
     for file, message in ((tmp_path / "none.csv", "is not there"), (saved, "has marks for bob.ipynb")):
