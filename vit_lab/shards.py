@@ -127,14 +127,7 @@ def _indexed(root: Path, shards: list[Path]) -> tuple[np.ndarray, tuple[str, ...
                 fits = str(index["stamp"]) == stamp and rows.dtype == ROW
                 if fits and rows["shard"].max() < len(shards) and rows["label"].max() < len(classes):
                     return rows, classes
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            LookupError,
-            MemoryError,
-            BadZipFile,
-        ):  # there is none, or it is damaged
+        except (OSError, EOFError, ValueError, LookupError, MemoryError, BadZipFile):  # none, or damaged
             continue
     photos = [(number, *photo) for number, path in enumerate(shards) for photo in _photos_in(path)]
     labels = sorted(

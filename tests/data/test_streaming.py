@@ -108,18 +108,6 @@ def test_a_vit_learns_red_from_blue(folder):
     assert train(model, data, config)[-1].validation_accuracy == 1.0
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("folder:/nowhere", r"no image folder at /nowhere .*expected /nowhere/train/CLASS"),
-        ("foldr", r"unknown data set 'foldr'"),
-    ],
-)
-def test_a_folder_that_is_not_there_is_refused(name, message):
-    with pytest.raises(InputError, match=message):
-        open_dataset(DataConfig(name))
-
-
 def test_classes_that_differ_between_training_and_test_are_refused(folder):
     save_photo(folder / "test" / "green" / "1.png", (0, 250, 0))
     with pytest.raises(InputError, match=r"different classes \(green\): expected the same folders"):

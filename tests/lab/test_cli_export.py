@@ -1,6 +1,5 @@
 """`vit export`: what it prints, where files go, and what it refuses before it computes."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -105,11 +104,3 @@ def test_a_missing_package_is_one_sentence_with_what_to_type(format, sentence, r
     err = refused(capsys, run, "--format", format)
     assert sentence in err
     assert "Run: pip install " in err
-
-
-def test_a_model_that_timm_does_not_have_is_refused(saved, capsys):
-    saved("local.safetensors", mlp="local")
-    assert "this model has local MLPs: expected" in refused(
-        capsys, "local.safetensors", "--format", "safetensors-timm"
-    )
-    assert os.listdir() == ["local.safetensors"]

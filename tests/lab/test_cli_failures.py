@@ -319,14 +319,6 @@ def test_wrong_input_is_one_line_and_nothing_is_written(command, rest, message, 
     assert content(tmp_path) == before
 
 
-def test_a_page_of_toml_that_is_nested_too_deeply_is_one_line(capsys, tmp_path):
-    (tmp_path / "deep.toml").write_text(f"a = {DEEP}")
-    (tmp_path / "long.toml").write_text(f"a = {LONG}")
-    for command in (["train", "--recipe"], ["study"]):
-        assert "is nested too deeply" in failed(capsys, *command, "deep.toml")
-        assert "a number of thousands of digits" in failed(capsys, *command, "long.toml")
-
-
 def test_a_place_for_results_that_cannot_be_written_to_is_refused_before_training(
     capsys, tmp_path, monkeypatch
 ):

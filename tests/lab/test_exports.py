@@ -159,23 +159,6 @@ def test_a_model_too_large_for_onnx_is_refused_before_anything_is_made():
         onnx_file(scaled, {})
 
 
-@pytest.mark.parametrize("position", ["learned", "learned_2d", "none"])
-def test_another_image_size_interpolates_the_positions_as_the_model_does_on_the_way(position, tmp_path):
-    trained = trained_model(position=position, image_size=(8, 16))
-    larger = adapted(trained.model, (16, 32), trained.model.config.num_classes, keep_head=True).eval()
-    images = torch.rand(2, 3, 16, 32)
-    with torch.no_grad():
-        found = larger(images)
-        if position == "learned_2d":
-            rows = trained.model.tokens.row_position
-            halfway = torch.nn.functional.interpolate(rows.T[None], 4, mode="linear", align_corners=True)[0].T
-            torch.testing.assert_close(larger.tokens.row_position, halfway)
-        else:
-            trained.model.resize_input((16, 32))
-            torch.testing.assert_close(found, trained.model(images))
-    assert larger.config == dataclasses.replace(trained.model.config, image_size=(16, 32))
-
-
 def test_an_exported_model_may_take_another_image_size(tmp_path):
     trained = trained_model()
     path = export_model(trained, tmp_path / "a.pt2", "pt2", image_size=16).path
@@ -186,7 +169,6 @@ def test_an_exported_model_may_take_another_image_size(tmp_path):
         export_model(trained, tmp_path / "b.pt2", "pt2", image_size=18)
 
 
-@pytest.mark.parametrize("name", ["B/16", "R50+B/16-384", "tiny-imagenet"])
-def test_a_file_names_a_published_model_whole(name, tmp_path):
-    trained = dataclasses.replace(trained_model(), name=name)
-    assert export_model(trained, tmp_path / "a.pt2", "pt2").notes["model"] == name
+def test_a_file_names_a_published_model_whole(tmp_path):
+    trained = dataclasses.replace(trained_model(), name="R50+B/16-384")
+    assert export_model(trained, tmp_path / "a.pt2", "pt2").notes["model"] == trained.name

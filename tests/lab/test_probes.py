@@ -1,13 +1,9 @@
 """`vit probe`: a frozen model's features, classifiers on them, and what is refused before they are fitted."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 import torch
 from complaints import done, failed
-from PIL import Image
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -132,23 +128,6 @@ def test_features_that_nothing_can_be_fitted_to_are_refused(make_model, monkeypa
     trained = TrainedModel("mine", make_model(dropout=0.0), tuple("0123456789"), None)
     with pytest.raises(InputError, match=r"^what mine makes of digits: features that are not finite, or bey"):
         Frozen(trained, "digits").features("test")
-
-
-def test_a_worker_that_is_killed_is_one_sentence(save_photo, make_model, tmp_path, monkeypatch):
-    def killed(*arguments, **options):
-        if os.getpid() != own:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return opened(*arguments, **options)
-
-    for seed, name in enumerate(("cat/0.png", "dog/1.png", "cat/2.png", "dog/3.png")):
-        for part in ("train", "test"):
-            save_photo(tmp_path / part / name, seed=seed)
-    model = make_model(dropout=0.0, channels=3).eval()
-    frozen = Frozen(TrainedModel("mine", model, ("a", "b"), None), f"folder:{tmp_path}")
-    own, opened = os.getpid(), Image.open
-    monkeypatch.setattr(Image, "open", killed)
-    with pytest.raises(InputError, match=r"a process that reads photos has failed .*: expected room for it"):
-        frozen.features("test")
 
 
 @pytest.mark.parametrize("kind", ["in memory", "photos"])

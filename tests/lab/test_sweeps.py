@@ -170,15 +170,6 @@ def test_of_equally_accurate_rates_the_one_with_the_lower_loss_is_taken():
     assert best_rate([Rate(0.1, 0.5, 1.3), Rate(0.2, 0.6, 1.2), Rate(0.3, 0.6, 1.1)]) == 0.3
 
 
-def test_coloured_photos_do_not_fit_a_model_of_grey_ones(weights, save_photo, tmp_path, capsys):
-    for part in ("train", "test"):
-        for number in range(12):
-            save_photo(tmp_path / "photos" / part / "ab"[number % 2] / f"{number}.png", (8, 8), number)
-    photos = f"folder:{tmp_path / 'photos'}"
-    said = failed(capsys, "finetune", "--weights", weights, "--data", photos, "--out", str(tmp_path / "out"))
-    assert "channels = 3 for a model of 1: expected as many" in said
-
-
 @pytest.mark.parametrize("units", ["0", "1"])
 def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
     saved, tmp_path, capsys, monkeypatch, units

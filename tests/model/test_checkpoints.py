@@ -66,15 +66,6 @@ def test_tensors_without_a_configuration_are_refused(tmp_path):
         load_checkpoint(tmp_path / "model.safetensors")
 
 
-def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(tmp_path, small_model):
-    state = {name: value.contiguous() for name, value in small_model.state_dict().items()}
-    state.pop("head.bias")
-    metadata = {"vit_config": json.dumps(small_model.config.to_dict())}
-    save_file(state, tmp_path / "model.safetensors", metadata=metadata)
-    with pytest.raises(InputError, match=r"does not fit.*head\.bias"):
-        load_checkpoint(tmp_path / "model.safetensors")
-
-
 def write(path, fields, tensors=None):
     """Write a checkpoint by hand: its configuration as given (a string stays one), and its tensors."""
     tensors = {"weight": torch.zeros(3)} if tensors is None else tensors

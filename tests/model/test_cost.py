@@ -54,10 +54,9 @@ def test_forward_flops_are_what_torch_counts(options):
     assert counter.get_total_flops() == forward_flops(config)
 
 
-@pytest.mark.parametrize("size", ["Ti", "S", "B", "L", "H"])
-@pytest.mark.parametrize("rest", ["{}/14", "{}/16", "{}/32", "R50+{}/16", "R50+{}/32"])
-def test_forward_flops_of_every_variant_are_what_torch_counts(size, rest):
-    config = variant_config(rest.format(size), image_size=224)
+@pytest.mark.parametrize("name", ["Ti/16", "S/32", "B/16", "H/14", "R50+L/16", "R50+B/32"])
+def test_forward_flops_of_variants_are_what_torch_counts(name):
+    config = variant_config(name, image_size=224)
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         VisionTransformer(config)(torch.zeros(1, 3, 224, 224), return_intermediates=True)
     assert counter.get_total_flops() == forward_flops(config)

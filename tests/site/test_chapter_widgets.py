@@ -93,9 +93,12 @@ def test_some_need_no_model(name, page, book):
     assert [url for url in asked if url.endswith(".bin")] == []
 
 
-@pytest.mark.parametrize("name", WITH_A_MODEL)
-def test_a_model_that_does_not_come_leaves_the_figure(name, page, book):
-    page.route("**/*.bin", lambda route: route.abort())
+@pytest.mark.parametrize(
+    ("name", "file", "come"),
+    [("attention", "*.bin", None), ("run", "digits-run.json", None), ("run", "digits-run.json", "{")],
+)
+def test_a_file_that_does_not_come_whole_leaves_the_figure(name, file, come, page, book):
+    page.route(f"**/{file}", lambda route: route.fulfill(body=come) if come else route.abort())
     page.goto(f"{book}{PAGES[name]}")
     page.locator(f"#vit-{name}").scroll_into_view_if_needed()
     expect(page.locator(f"#vit-{name} .vit-note")).to_contain_text("cannot be fetched", timeout=SOON)

@@ -25,7 +25,6 @@ from vit_from_scratch.training import (
     train,
     with_objective,
 )
-from vit_from_scratch.training.fine_tuning import adapted
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
 from vit_lab import runs
@@ -203,13 +202,6 @@ def test_a_folder_holds_the_vit_alone_and_the_whole_module_beside_it(finished, c
     assert torch.equal(*(m(images, torch.Generator().manual_seed(1)).loss for m in (model, whole)))
 
 
-def test_what_was_pretrained_can_be_fine_tuned(finished, colours):
-    vit = adapted(load_checkpoint(finished[0] / "model.safetensors"), 16, 10)
-    labels = (colours.train_images[:, 0].float().mean(dim=(1, 2)) > 128).long()
-    history = train(vit, replace(colours, train_labels=labels), TrainConfig(epochs=5, batch_size=16))
-    assert history[-1].train_loss < history[0].train_loss
-
-
 def test_a_finished_run_is_loaded_and_not_trained_again(finished, make_task, colours):
     folder, model = finished
     before = content(folder)
@@ -272,12 +264,6 @@ def test_a_damaged_file_is_one_clear_error_and_takes_no_memory(make_task, tmp_pa
     with pytest.raises(InputError, match=message) as error:
         load_pretraining(path)
     assert str(error.value).startswith(str(path))
-
-
-def test_a_place_where_nothing_can_be_written_is_one_sentence(make_task, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(InputError, match=r"cannot write .*Expected a folder"):
-        save_pretraining(tmp_path / "file" / "model.safetensors", make_task("masked-patches"))
 
 
 def test_other_files_are_refused(make_task, tmp_path):
