@@ -52,14 +52,14 @@ def test_the_stored_split_has_not_changed():
 
 
 def test_the_test_part_is_the_same_whatever_is_held_out(digits):
-    other = load_dataset("digits", validation_size=0, split_seed=5)
+    other = open_dataset(DataConfig("digits", 0, split_seed=5))
     assert torch.equal(other.test_images, digits.test_images)
     assert len(other.train_labels) == 1437
     assert len(other.validation_labels) == 0
 
 
 def test_the_split_seed_draws_other_validation_images(digits):
-    again, other = load_dataset("digits"), load_dataset("digits", split_seed=1)
+    again, other = load_dataset("digits"), open_dataset(DataConfig("digits", split_seed=1))
     assert torch.equal(again.validation_images, digits.validation_images)
     assert not torch.equal(other.validation_images, digits.validation_images)
 
@@ -100,7 +100,7 @@ def test_an_unknown_data_set_is_refused_with_the_known_ones():
 )
 def test_a_validation_part_that_cannot_be_drawn_is_refused(size, message):
     with pytest.raises(InputError, match=f"validation_size = {size}.*{message}"):
-        load_dataset("digits", validation_size=size)
+        open_dataset(DataConfig("digits", size))
 
 
 def test_a_data_set_of_photos_is_refused_before_it_is_looked_for(monkeypatch):
@@ -134,12 +134,12 @@ def trusted(monkeypatch):
 
 def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted, monkeypatch):
     write_cifar(tmp_path)
-    data = load_dataset("cifar10", tmp_path, validation_size=10)
+    data = open_dataset(DataConfig("cifar10", 10), tmp_path)
     assert data.train_images.shape == (40, 3, 32, 32)
     assert (len(data.validation_labels), len(data.test_labels), data.num_classes) == (10, 10, 10)
     assert data.validation_labels.unique().tolist() == list(range(10))
     monkeypatch.setenv("VIT_DATA_DIR", str(tmp_path))
-    assert len(load_dataset("cifar10", validation_size=0).train_labels) == 50
+    assert len(open_dataset(DataConfig("cifar10", 0)).train_labels) == 50
 
 
 def write_mnist(folder, images: bytes | None = None):
@@ -158,7 +158,7 @@ def write_mnist(folder, images: bytes | None = None):
 
 def test_mnist_is_read_from_a_folder_in_torchvisions_layout(tmp_path):
     pixels = write_mnist(tmp_path)
-    data = load_dataset("mnist", tmp_path, validation_size=10)
+    data = open_dataset(DataConfig("mnist", 10), tmp_path)
     assert torch.equal(data.test_images, pixels[:, None])
     assert data.test_labels.tolist() == [*range(10)] * 2
     assert (len(data.train_labels), len(data.validation_labels)) == (10, 10)

@@ -206,8 +206,12 @@ def read_only(monkeypatch):
     def only_reading(file, mode="r", *arguments, **options):
         return refuse() if set(mode) & set("wax+") else opened(file, mode, *arguments, **options)
 
-    opened = io.open
+    def no_new(file, flags, *arguments, **options):
+        return refuse() if flags & os.O_CREAT else numbered(file, flags, *arguments, **options)
+
+    opened, numbered = io.open, os.open
     monkeypatch.setattr(io, "open", only_reading)
+    monkeypatch.setattr(os, "open", no_new)
     for name in ("unlink", "mkdir", "rmdir", "replace"):
         monkeypatch.setattr(os, name, refuse)
     monkeypatch.setattr("tempfile.mkstemp", refuse)

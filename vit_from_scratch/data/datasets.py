@@ -21,12 +21,7 @@ LOOKED_AT = 10_000
 """Whether photos of your own have the wanted size as they are, the heads of so many files of a part tell."""
 
 
-def load_dataset(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    validation_size: int | None = None,
-    split_seed: int = 0,
-) -> ImageData:
+def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> ImageData:
     """Load a data set of small images by name, into memory; for larger photos see `open_dataset`.
 
     Args:
@@ -34,12 +29,11 @@ def load_dataset(
             28x28), "cifar10" or "cifar100" (60,000 photos of 32x32 each).
         data_dir: the folder that holds the data set in torchvision's layout; without it the environment
             variable VIT_DATA_DIR; without that the data set is downloaded once.
-        validation_size: as in `DataConfig`, and `split_seed`, too.
 
     Raises:
         InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
-    config = DataConfig(name, validation_size, split_seed)
+    config = DataConfig(name)
     data = open_dataset(config, data_dir) if name in IN_MEMORY else None
     if not isinstance(data, ImageData):
         raise InputError(

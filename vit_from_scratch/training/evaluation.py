@@ -66,14 +66,13 @@ def evaluate(
     images: Tensor,
     labels: Tensor,
     normalise: Callable[[Tensor], Tensor] | None = None,
-    batch_size: int = 500,
 ) -> Evaluation:
     """Measure accuracy and cross-entropy on images (N, C, H, W) with labels (N,); else as `predict`.
 
     Raises:
         InputError: no images, or labels that are not one class number an image.
     """
-    return _scored(predict(model, images, normalise, batch_size), labels)
+    return _scored(predict(model, images, normalise), labels)
 
 
 @torch.no_grad()

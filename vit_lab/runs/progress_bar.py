@@ -1,11 +1,12 @@
 """How far a run is: a bar in a terminal, elsewhere a line now and then."""
 
+import os
 import sys
 import time
 
 from tqdm import tqdm
 
-from vit_from_scratch.progress import progress_refused, progress_shown
+from vit_from_scratch.progress import progress_shown
 from vit_from_scratch.training.state import Callback, TrainingState
 
 LINE_SECONDS = 60
@@ -52,7 +53,7 @@ class ProgressBar(Callback):
             numbers["validation"] = f"{last.validation_loss:.3f}"
         if not self.bar.disable:
             self.bar.set_postfix(numbers)
-        elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and not progress_refused():
+        elif time.monotonic() - self.spoke[0] >= LINE_SECONDS and os.environ.get("VIT_PROGRESS") != "0":
             now, (then, step) = time.monotonic(), self.spoke
             left = (state.total_steps - state.step) * (now - then) / max(1, state.step - step)
             self.spoke = (now, state.step)
