@@ -8,7 +8,7 @@ import pytest
 from complaints import done
 
 from vit_from_scratch import InputError, ViTConfig
-from vit_lab.experiments.suited import KNOWN, SIDES, Survey, suited_patch, suited_recipe, suited_tables
+from vit_lab.experiments.suited import SURVEYS, SIDES, Survey, suited_patch, suited_recipe, suited_tables
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def photos(tmp_path, save_photo):
     return tmp_path / "photos"
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", SURVEYS)
 def test_every_named_data_set_has_settings(name):
     recipe, _ = suited_recipe(name, {})
     assert recipe.data.name == name

@@ -15,7 +15,7 @@ from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import load_table, packaged_names
 from vit_lab.experiments.recipes import Recipe, check_name_and_seeds, load_recipe, recipe_from_tables
-from vit_lab.experiments.suited import KNOWN, OWN_RECIPES
+from vit_lab.experiments.suited import SURVEYS, OWN_RECIPES
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _shortened(recipe: Recipe, images: int, epochs: int) -> dict[str, Any]:
     """Return the tables that cut a recipe's images and epochs, and its warm-up as the steps."""
     config, most = recipe.train, _training_images(recipe.data)
     # of a whole data set each class leaves one behind
-    left = KNOWN[recipe.data.name].classes if recipe.data.train_size is None else 0
+    left = SURVEYS[recipe.data.name].classes if recipe.data.train_size is None else 0
     kept = images if 0 < images <= most - left else most
 
     def steps(photos: int, passes: int) -> int:
@@ -223,11 +223,11 @@ def _training_images(data: DataConfig) -> int:
     """Return how many images are trained on, as far as that is known of a data set that is not opened."""
     if data.train_size is not None:
         return data.train_size
-    if data.name not in KNOWN:
+    if data.name not in SURVEYS:
         raise InputError(
             f"data.name = {data.name!r} without data.train_size: expected the number of its training images, "
             "which is not known before they are opened. Set data.train_size in the study, or cut nothing "
             "(images = 0, epochs = 0)."
         )
-    held_out = IN_MEMORY[data.name] if data.name in OWN_RECIPES else 0  # which `KNOWN` leaves out
-    return max(1, KNOWN[data.name].photos + held_out - (data.validation_size or 0))
+    held_out = IN_MEMORY[data.name] if data.name in OWN_RECIPES else 0  # which `SURVEYS` leaves out
+    return max(1, SURVEYS[data.name].photos + held_out - (data.validation_size or 0))

@@ -30,7 +30,7 @@ from vit_from_scratch.errors import InputError
 from vit_lab.experiments.packaged import load_table
 from vit_lab.experiments.paper import paper_table
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
-from vit_lab.runs.trained_models import KNOWN as NAMED
+from vit_lab.runs.trained_models import KNOWN
 from vit_lab.runs.trained_models import open_model
 
 OWN_RECIPES = {"digits": "digits", "mnist": "mnist", "cifar10": "cifar10-small"}
@@ -53,7 +53,7 @@ class Survey(NamedTuple):
     classes: int
 
 
-KNOWN = {
+SURVEYS = {
     "digits": Survey(1_200, 8, 10),
     "mnist": Survey(55_000, 28, 10),
     "cifar10": Survey(45_000, 32, 10),
@@ -65,7 +65,7 @@ KNOWN = {
 }
 """What the data sets are like; a folder of your own is looked at."""
 
-DATA_NAMES = (*KNOWN, *(kind + "PATH" for kind in OWN_SOURCES))
+DATA_NAMES = (*SURVEYS, *(kind + "PATH" for kind in OWN_SOURCES))
 """What `--data` takes."""
 
 SIDES = (160, 128, 96, 64, 48, 32)
@@ -169,7 +169,7 @@ def _looked_at(data: str) -> tuple[str, str, Survey]:
     whole = DataConfig(data).name  # checks the name
     folder = own_place(whole)
     if folder is None:
-        return whole, data, KNOWN[data]
+        return whole, data, SURVEYS[data]
     return whole, folder.name or "folder", survey_own(whole)
 
 
@@ -235,7 +235,7 @@ def _asked(changes: dict[str, Any], table: str, option: str, otherwise: int) -> 
 
 def slug_of(weights: str) -> str:
     """Turn what names a trained model into a part of a recipe's name: "runs/try/" becomes "try"."""
-    last = weights if weights in NAMED else Path(weights.removesuffix(".safetensors")).name
+    last = weights if weights in KNOWN else Path(weights.removesuffix(".safetensors")).name
     return re.sub(r"[^A-Za-z0-9.]+", "-", last).strip("-.") or "weights"
 
 
