@@ -8,7 +8,7 @@ import pytest
 from complaints import done
 
 from vit_from_scratch import InputError, ViTConfig
-from vit_lab.experiments.suited import SURVEYS, SIDES, Survey, suited_patch, suited_recipe, suited_tables
+from vit_lab.experiments.suited import SIDES, SURVEYS, Survey, suited_patch, suited_recipe, suited_tables
 
 
 @pytest.fixture

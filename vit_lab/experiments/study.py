@@ -15,7 +15,7 @@ from vit_from_scratch.errors import InputError, shown
 from vit_from_scratch.settings import check_fields, from_table, merged, require
 from vit_lab.experiments.packaged import load_table, packaged_names
 from vit_lab.experiments.recipes import Recipe, check_name_and_seeds, load_recipe, recipe_from_tables
-from vit_lab.experiments.suited import SURVEYS, OWN_RECIPES
+from vit_lab.experiments.suited import OWN_RECIPES, SURVEYS
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from vit_from_scratch.errors import InputError
 from vit_lab.experiments.packaged import load_table
 from vit_lab.experiments.paper import paper_table
 from vit_lab.experiments.recipes import Recipe, load_recipe, recipe_from_tables
-from vit_lab.runs.trained_models import KNOWN
-from vit_lab.runs.trained_models import open_model
+from vit_lab.runs.trained_models import KNOWN, open_model
 
 OWN_RECIPES = {"digits": "digits", "mnist": "mnist", "cifar10": "cifar10-small"}
 """Data sets with a recipe of their own."""
