@@ -122,7 +122,8 @@ def test_numbers_stand_where_patchify_puts_them(size, page, book):
     counts, numbers = COUNTS[size]
     said = widget.whole.locator(".vit-title").inner_text()
     assert f" = {counts:,} patches of " in said
-    assert said.endswith(f" = {numbers:,} numbers")
+    assert f" = {numbers:,} numbers; " in said
+    assert said.endswith(f"N² = {counts**2:,} pairs")
     pixels = load_photo(FOLDER / "photos/cat.jpg", (224, 224))[None]
     rows = patchify(pixels, size)[0]  # (N, P²C)
     patch = int(re.search(r"patches\[(\d+), 0\]", widget.said())[1])

@@ -53,8 +53,9 @@ class Patches {
         this.photo.cut(now, now);
         this.large.cut(P, P);
         this.along.range(P * P * 3 - 1);
-        const [N, numbers] = [now ** 2, P * P * 3].map((number) => number.toLocaleString("en"));
-        this.counts.textContent = `N = ${now} × ${now} = ${N} patches of P² C = ${P} · ${P} · 3 = ${numbers} numbers`;
+        const [N, numbers, pairs] = [now ** 2, P * P * 3, now ** 4].map((number) => number.toLocaleString("en"));
+        this.counts.textContent = `N = ${now} × ${now} = ${N} patches of P² C = ${P} · ${P} · 3 = ${numbers} numbers; `
+            + `each compared with each, N² = ${pairs} pairs`;
         this.draw();
     }
 
