@@ -198,7 +198,7 @@ def test_of_a_try_pressed_twice_in_haste_its_patches_are_hidden(page, playground
 def test_another_square_waits_for_its_own_map(page, playground):
     """Nothing of the old answer is drawn over it, whatever is pressed meanwhile."""
     wrong = []
-    page.on("pageerror", wrong.append)
+    page.on("pageerror", lambda error: wrong.append(error))
     playground.whole.get_by_text("Cut another square").click()
     before = playground.said()
     sliders = [playground.whole.get_by_role("slider", name=name) for name in ("size of", "layer")]
