@@ -21,7 +21,7 @@ from vit_book.terms import anywhere, forms
 FIELD = """
     ablation, activation checkpointing, AdamW, attention map, attention sink, augmentation, average
     pooling, backward pass, bag of patches, baseline, batch, bfloat16, bottleneck, calibration,
-    checkpoint, class token, confidence interval, convolution, correlation, cosine schedule, cosine
+    class token, confidence interval, convolution, correlation, cosine schedule, cosine
     similarity, cross-entropy, curriculum, cutmix, decoder, distillation, dropout, encoder, entropy,
     epoch, feature map, few-shot, fine-tuning, FLOP, frozen, fused kernel, GELU, generalisation,
     gradient clipping, GroupNorm, held-out, hybrid, inductive bias, label smoothing, LayerNorm, learning
@@ -30,7 +30,7 @@ FIELD = """
     non-linearity, one-hot, optimiser, orthonormal, overfitting, permutation test, pre-norm, pre-training,
     principal components, quantile, receptive field, regularisation, residual path,
     ridge regression, roofline, rollout, schedule, seed, segmentation, SGD, softmax, standard deviation,
-    standard error, stem, stride, top-1, training mode, transfer, underfit, validation, variance,
+    stem, stride, top-1, training mode, validation, variance,
     warm-up, weight decay, whitening
 """
 

@@ -120,10 +120,13 @@ def rubric_command(options: argparse.Namespace) -> None:
 
 def build_command(options: argparse.Namespace) -> None:
     """Carry out `vit assignment build`."""
-    seed = build_course(options.chapters, options.out, options.seed, options.variant)
-    print(f"The course is in {options.out}; its hidden tests have the seed {seed}. Next, in that folder:")
-    for name in options.chapters:
-        print(f"  nbgrader generate_assignment {read_chapter(name).name}")
+    seed, built = build_course(options.chapters, options.out, options.seed, options.variant)
+    for name in [read_chapter(name).name for name in options.chapters]:
+        if name not in built:
+            print(f"{name} is there already, and stays as it is.")
+    print(f"The course is in {options.out}; the hidden tests have the seed {seed}. Next, in that folder:")
+    for name in built:
+        print(f"  nbgrader generate_assignment {name}")
     print("Then hand out what is in release/, and collect into submitted/STUDENT/CHAPTER/.")
 
 

@@ -284,3 +284,9 @@ def test_an_objective_has_its_task_and_classes_have_none(make_task):
     assert [with_objective(vit, name).objective for name in OBJECTIVES] == OBJECTIVES
     with pytest.raises(InputError, match="unknown objective 'pixels': expected one of 'classes', 'masked-p"):
         with_objective(vit, "pixels")
+
+
+def test_a_place_where_nothing_can_be_written_is_one_sentence(make_task, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match=r"cannot write .*Expected a folder"):
+        save_pretraining(tmp_path / "file" / "model.safetensors", make_task("masked-patches"))

@@ -57,7 +57,9 @@ c.GenerateFeedback.preprocessors = [
 '''
 
 
-def build_course(names: Sequence[str], out: Path, seed: int | None = None, variant: int | None = None) -> int:
+def build_course(
+    names: Sequence[str], out: Path, seed: int | None = None, variant: int | None = None
+) -> tuple[int, list[str]]:
     """Write a course folder, or add chapters to one.
 
     Args:
@@ -68,10 +70,10 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
             students receive is in `worksheets/` as well, for who grades without nbgrader.
 
     Returns:
-        The seed.
+        The seed, and the names of the chapters that were built: not of those that are there already.
 
     Raises:
-        InputError: an unknown chapter, or only such that the course already has.
+        InputError: an unknown chapter, or none that the course does not have already.
     """
     asked = [assigned(name, variant) for name in names]
     chapters = [chapter for chapter in asked if not notebook_path(out, chapter).exists()]
@@ -90,7 +92,7 @@ def build_course(names: Sequence[str], out: Path, seed: int | None = None, varia
         if variant is not None:
             write_atomically(out / "worksheets" / f"{chapter.name}.ipynb", worksheet(chapter).encode())
         write_atomically(notebook_path(out, chapter), with_hidden_tests(chapter, seed).encode())
-    return seed
+    return seed, [chapter.name for chapter in chapters]
 
 
 def notebook_path(out: Path, chapter: Chapter) -> Path:

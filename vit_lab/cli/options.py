@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.files import check_writable
 from vit_from_scratch.paths import own_path, stat_of
 from vit_from_scratch.settings import merged, parse_toml
 from vit_lab.experiments.suited import DATA_NAMES
@@ -94,7 +93,11 @@ def refuse_existing(files: Iterable[Path], instead: str) -> None:
     for file in files:
         if os.path.lexists(file):
             raise InputError(f"{file} exists: expected no such file. Move it away, or {instead}.")
-        check_writable(file)
+        above = next(folder for folder in file.absolute().parents if folder.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise InputError(
+                f"cannot write {file}: {above} is not a folder that you may write to. Choose another place."
+            )
 
 
 def refuse_file(folder: Path) -> None:

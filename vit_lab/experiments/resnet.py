@@ -59,7 +59,7 @@ class PreActivationBottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """BiT's ResNet: root, stages of units, a last norm and ReLU, the mean over all places, a linear head."""
+    """BiT's ResNet: the large root, stages of units, a last norm and ReLU, the mean of all places, a head."""
 
     def __init__(self, config: ResNetConfig, num_classes: int = 1000) -> None:
         super().__init__()

@@ -21,8 +21,8 @@ LINK = "glossary-term"
 # Running prose is a paragraph in nothing but these: not in a box, a table, a caption or a side note.
 AROUND = (nodes.document, nodes.section, nodes.bullet_list, nodes.enumerated_list, nodes.list_item)
 # Words that have everyday meanings as well are linked only where an author writes {term}.
-BY_HAND = {"baseline", "batch", "checkpoint", "features", "filter", "frozen", "key", "loss", "parity"}
-BY_HAND |= {"register", "schedule", "transfer", "value", "variance", "variant", "warm-up"}
+BY_HAND = {"baseline", "batch", "features", "filter", "frozen", "key", "loss", "parity"}
+BY_HAND |= {"register", "schedule", "value", "variance", "variant", "warm-up"}
 FORMS = {
     "attention distance": ("mean attention distance",),
     "attention rollout": ("rollout",),
@@ -40,7 +40,6 @@ FORMS = {
     "query": ("queries, keys and values", "query, key and value", "queries and keys"),
     "residual connection": ("residual path", "skip connection"),
     "stem": ("conv stem",),
-    "underfitting": ("underfit", "underfits"),
 }
 
 

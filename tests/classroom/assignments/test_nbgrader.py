@@ -109,7 +109,13 @@ def test_a_chapter_is_never_overwritten(course, capsys):
     assert main(["assignment", "build", "3", "--out", str(course)]) == 2
     assert "is there already" in capsys.readouterr().err
     config = (course / "nbgrader_config.py").read_text()
-    assert main(["assignment", "build", "4", "--out", str(course)]) == 0
+    there = {path: path.read_bytes() for path in course.rglob("*.ipynb")}
+    assert main(["assignment", "build", "3", "4", "--out", str(course)]) == 0
+    said = capsys.readouterr().out
+    assert "03_attention is there already, and stays as it is." in said
+    assert "generate_assignment 04_encoder" in said
+    assert "generate_assignment 03" not in said
+    assert all(path.read_bytes() == content for path, content in there.items())
     assert (course / "nbgrader_config.py").read_text() == config
     assert (course / "source" / "04_encoder" / "04_encoder.ipynb").exists()
 
