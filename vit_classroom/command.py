@@ -124,7 +124,8 @@ def build_command(options: argparse.Namespace) -> None:
     for name in [read_chapter(name).name for name in options.chapters]:
         if name not in built:
             print(f"{name} is there already, and stays as it is.")
-    print(f"The course is in {options.out}; the hidden tests have the seed {seed}. Next, in that folder:")
+    print(f"The course is in {options.out}; the hidden tests of {', '.join(built)} have the seed {seed}.")
+    print("Next, in that folder:")
     for name in built:
         print(f"  nbgrader generate_assignment {name}")
     print("Then hand out what is in release/, and collect into submitted/STUDENT/CHAPTER/.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError, reason
+from vit_from_scratch.files import writing
 from vit_from_scratch.paths import own_path, stat_of
 from vit_from_scratch.settings import merged, parse_toml
 from vit_lab.experiments.suited import DATA_NAMES
@@ -93,7 +94,8 @@ def refuse_existing(files: Iterable[Path], instead: str) -> None:
     for file in files:
         if os.path.lexists(file):
             raise InputError(f"{file} exists: expected no such file. Move it away, or {instead}.")
-        above = next(folder for folder in file.absolute().parents if folder.exists())
+        with writing(file):
+            above = next(folder for folder in file.absolute().parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
             raise InputError(
                 f"cannot write {file}: {above} is not a folder that you may write to. Choose another place."
