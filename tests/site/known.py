@@ -43,12 +43,6 @@ KNOWN: tuple[Known, ...] = (
     *of_chapters(("02", "03"), r"^#(4eba6e|52ae7a) .* in light", "the green of viridis: areas of a map"),
     *of_chapters(("15",), r"^#b2cade .* in light", "the pale end of blue: areas of a map"),
     *of_chapters(("09",), r"^#dadada .* in light", "the pale middle of a map: entries near 0"),
-    *of_chapters(
-        ("12",),
-        r"^#(a6ceea|aed2ee|b2b6b6|b2d6ee|d6d6d6) .* in light",
-        "pale bars and areas beside the ones to be compared",
-    ),
-    *of_chapters(("12",), r"^#(7e8286|868a8e) has 3\.\d+:1 in light", "edges of small grey letters"),
 )
 
 
