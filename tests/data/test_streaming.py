@@ -16,6 +16,7 @@ from vit_from_scratch.data import (
     open_dataset,
 )
 from vit_from_scratch.data.published import read_flowers, read_imagenette
+from vit_from_scratch.data.sharing import Share
 from vit_from_scratch.training import TrainConfig, train
 
 COLOURS = {"red": (250, 5, 5), "blue": (5, 5, 250)}
@@ -134,6 +135,17 @@ def test_a_photo_that_cannot_be_read_is_named_in_one_line(folder, workers):
         list(opened(folder).batches("test", workers=workers))
     assert str(refused.value).startswith(f"{broken} cannot be read")
     assert "\n" not in str(refused.value)
+
+
+def test_of_several_processes_one_alone_opens_the_broken_photo(folder):
+    (folder / "test" / "red" / "0.png").write_bytes(b"no picture")
+    refused = []
+    for index in range(3):
+        try:
+            opened(folder).shared(Share(index, 3)).check("test")
+        except InputError:
+            refused.append(index)
+    assert len(refused) == 1
 
 
 def make_imagenette(root, form="imagenette2-160", size=(40, 30)):
