@@ -16,7 +16,7 @@ from vit_lab.bars import images_with_bar
 from vit_lab.runs.trained_models import TrainedModel
 
 LARGEST = 1e18
-"""What features may be at most: the squares of larger ones are infinite in float32."""
+"""What features may be at most: sums of squares of larger ones may be infinite in float32."""
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """The inverse penalties C that the linear probe tries."""
 

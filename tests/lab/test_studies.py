@@ -1,6 +1,7 @@
 """Studies: a base recipe, what varies over it, and a table; rows held out alone, or swept and tested."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from vit_from_scratch.training.schedules import schedule_factor
 from vit_lab import load_study, run_study, study_names
 from vit_lab.cli import main
 from vit_lab.experiments import study_runs
+from vit_lab.experiments.at_once import train_at_once
+from vit_lab.experiments.records import rate_folder
 from vit_lab.experiments.study import miniature
 from vit_lab.experiments.summaries import check_summary
 
@@ -122,6 +125,18 @@ def test_what_is_wrong_in_one_of_several_processes_is_told(page):
     page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
     with pytest.raises(InputError, match=r"has no validation images to measure on"):
         run_study(page.load(), page.out, study_runs.Place(at_once=2))
+
+
+def test_after_an_error_in_another_process_no_run_begins(page):
+    variants = page.write(SWEPT).load().variants()
+    folder = page.out / variants[0].recipe.name / rate_folder(variants[0].rates[0])
+    folder.mkdir(parents=True)
+    (folder / "seed-0").write_text("no folder", encoding="utf-8")
+    with pytest.raises(InputError, match="seed-0"):
+        train_at_once(variants, page.out, 1)
+    for worker in multiprocessing.active_children():
+        worker.join(60)
+    assert [path.is_dir() for path in page.out.rglob("seed-*")] == [False]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

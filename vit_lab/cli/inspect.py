@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterator[str]:
-    """Write the figures for a photo (3, H, W) in [0, 1]; yield the name of each file, some of `FIGURES`."""
+    """Write the figures for a photo (C, H, W) in [0, 1] with the model's channels; yield each file's name."""
     import matplotlib.pyplot as plt
 
     from vit_from_scratch import plots

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -43,38 +44,33 @@ def train_at_once(
         data_dir, device, say: as in `Place`.
 
     Raises:
-        InputError: as in `run`, in whichever process; runs that have begun are ended, others are not begun.
+        InputError: as in `run`, in whichever process; runs that have begun go on to their end, no more begin.
     """
     spawn, threads = multiprocessing.get_context("spawn"), max(1, torch.get_num_threads() // count)
-    running: dict[Future[Rate], Variant] = {}
+    waiting: deque[tuple[Variant, Recipe]] = deque()
+    running: dict[Future[Rate], Variant] = {}  # as many as processes: a pool begins all that it holds
     tried: dict[str, list[Rate]] = {}
+    for variant in variants:
+        first, *_ = seeds = variant.recipe.seeds
+        rates = [(variant.recipe.with_rate(rate), first) for rate in variant.rates]
+        for recipe, seed in rates or [(variant.recipe, seed) for seed in seeds]:
+            waiting.append((variant, recipe.with_seed(seed)))
     with ProcessPoolExecutor(count, spawn, _begin, (threads,)) as pool:
-
-        def begin(variant: Variant, recipe: Recipe) -> None:
-            rate = rate_folder(recipe.train.learning_rate) if variant.rates else ""
-            folder = out_dir / variant.recipe.name / rate / f"seed-{recipe.train.seed}"
-            running[pool.submit(_trained, recipe, folder, data_dir, device)] = variant
-
-        for variant in variants:
-            first, *_ = seeds = variant.recipe.seeds
-            rates = [(variant.recipe.with_rate(rate), first) for rate in variant.rates]
-            for recipe, seed in rates or [(variant.recipe, seed) for seed in seeds]:
-                begin(variant, recipe.with_seed(seed))
-        try:
-            while running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    variant, found = running.pop(future), future.result()
-                    say(f"{variant.label}: a run at rate {found.rate:g} has ended.")
-                    known = tried.setdefault(variant.label, [])
-                    known.append(found)
-                    converged = any(rate.validation_accuracy is not None for rate in known)
-                    if len(known) == len(variant.rates) and converged:
-                        recipe = variant.recipe.with_rate(best_rate(known))
-                        for seed in recipe.seeds[1:]:
-                            begin(variant, recipe.with_seed(seed))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while waiting or running:
+            while waiting and len(running) < count:
+                variant, recipe = waiting.popleft()
+                rate = rate_folder(recipe.train.learning_rate) if variant.rates else ""
+                folder = out_dir / variant.recipe.name / rate / f"seed-{recipe.train.seed}"
+                running[pool.submit(_trained, recipe, folder, data_dir, device)] = variant
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                variant, found = running.pop(future), future.result()
+                say(f"{variant.label}: a run at rate {found.rate:g} has ended.")
+                known = tried.setdefault(variant.label, [])
+                known.append(found)
+                converged = any(rate.validation_accuracy is not None for rate in known)
+                if len(known) == len(variant.rates) and converged:
+                    recipe = variant.recipe.with_rate(best_rate(known))
+                    waiting.extend((variant, recipe.with_seed(seed)) for seed in recipe.seeds[1:])
 
 
 _kept_memory = contextlib.ExitStack()

@@ -33,7 +33,7 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What messages and folders call it: "TASK, NAME"."""
+        """What messages call it: "TASK, NAME". Its folder is the slug of that."""
         return label_of(self.task, self.name)
 
 

@@ -16,6 +16,7 @@ from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
 from vit_from_scratch.files import remove_leftovers, write_json
+from vit_from_scratch.settings import require
 from vit_lab.experiments.at_once import train_at_once
 from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, rate_folder, said_once
@@ -246,9 +247,11 @@ def sweep_rates(
     The test images are not touched. The runs are where `run_row` looks for them.
 
     Raises:
-        InputError: one of the rates twice, or no images are held out; as in `run`.
+        InputError: one of the rates twice, no images are held out, or nothing to choose by; as in `run`.
     """
     check_rates(rates, "rates")
+    labels = recipe.objective != "masked-pixels"
+    require(labels, "rates", list(rates), "none with masked pixels, which give no accuracy to choose by")
     recipes = [recipe.with_rate(rate).with_seed(recipe.seeds[0]) for rate in rates]  # before any is run
     if not data.size_of("validation"):
         raise InputError(
