@@ -21,15 +21,17 @@ CONFIG = '''\
 c = get_config()  # noqa: F821 - nbgrader brings it
 
 c.CourseDirectory.course_id = {course!r}
+# Not handed out, nor back: look_at.txt is for who grades.
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "look_at.txt"]
 
 # What students find in place of an answer.
 c.ClearSolutions.code_stub = {{"python": {stub!r}}}
 c.ClearSolutions.text_stub = {to_write!r}
 
-# A cell that somebody deleted, doubled or stripped of its metadata comes back, and counts.
+# A cell that somebody deleted, doubled or stripped of its metadata comes back, and counts. What other cells
+# have printed stays: it belongs to the answers in words.
 c.Autograde.sanitize_preprocessors = [
     "vit_classroom.assignments.nbgrader_plugin.RepairCells",
-    "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.DeduplicateIds",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",

@@ -26,7 +26,9 @@ HEADS = {
 SPECIAL = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+_?(?P<file>.*)")
-CANVAS = re.compile(r"(?P<name>[^\d_][^_]*)(?P<late>_LATE)?_(?P<number>\d+)_(?P<try>\d+)_(?P<file>.+)")
+CANVAS = re.compile(  # the 03 of a chapter is no number of a try
+    rf"(?P<name>[^\d_][^_]*)(?P<late>_LATE)?_(?P<number>\d+)_(?!{'|'.join(chapter_names())})(?P<try>\d+)_(?P<file>.+)"
+)
 # What Drive and Jupyter put around a copy's name, and browsers behind the name of a second file.
 COPY = re.compile(
     r"^(copy|kopie|copie|copia|cópia|kopia|kopi) (of|von|de|di|av|af|van) |[ -]+(copy|kopie)\d*$",
@@ -144,8 +146,8 @@ def whose(parts: tuple[str, ...], roster: Roster, own: str = "") -> tuple[Person
     notes = ["late"] if platform and platform.get("late") else []
     if platform:
         kind = "canvas" if "late" in platform else "participant"
-        names = [platform["name"], f"{kind}{platform['number']}"]
         own, shown = f"{platform['name']}_{platform['number']}", platform["name"]
+        names = [shown, f"{kind}{platform['number']}", own]
     else:
         whole, stem, folders = _split(parts)
         names = [*folders, stem, _cleaned(re.sub(NUMBER, "", stem)), whole]

@@ -55,6 +55,10 @@ class HandIn:
         return None if self.points is None else sum((POINTS | self.points).values())
 
 
+MEASURED = {"output_type": "stream", "name": "stdout", "text": "it took 4.2 s"}
+"""What stands below an added cell."""
+
+
 def about(cell):
     return cell["metadata"].get("nbgrader", {}).get("grade_id", "")
 
@@ -64,8 +68,8 @@ def filled(notebook, change=list, add="", **written):
     cells = []
     for cell in notebook["cells"]:
         if add and about(cell) == ONE:
-            cells.append({"cell_type": "code", "metadata": {}, "source": add, "outputs": [], "id": "more"})
-            cells[-1]["execution_count"] = None
+            cells.append({"cell_type": "code", "metadata": {}, "source": add, "id": "more"})
+            cells[-1] |= {"outputs": [MEASURED], "execution_count": None}
         cells.append(cell | ({"source": written[about(cell)]} if written.get(about(cell)) else {}))
     return notebook | {"cells": change(cells)}
 

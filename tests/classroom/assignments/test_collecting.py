@@ -103,6 +103,8 @@ PATHS = {
     "last name first": "LOVELACE, Ada/untitled.ipynb",
     "twice from the browser": "Ada Lovelace (1).ipynb",
     "in a folder of a folder": "week 3/Ada Lovelace/03_attention.ipynb",
+    "numbered as Canvas does": "Ada Lovelace/hw_1_03_attention.ipynb",
+    "last name and number": "lovelace_1001_03_attention.ipynb",
 }
 
 
@@ -127,6 +129,14 @@ def test_names_are_matched_without_accents_in_either_order_and_only_if_one_perso
         person, notes = whose((name, "x.ipynb"), people)
         assert person.id == student
         assert notes == ([] if student.isdecimal() else ["not on the roster"])
+
+
+def test_an_alias_tells_two_people_of_one_name_apart(roster):
+    aliases = ["alias", "", "", "", "Jan_Kowalski_7", ""]
+    lines = [f"{line},{alias}" for line, alias in zip(ROSTER.splitlines(), aliases, strict=True)]
+    roster.write_text("\n".join(lines), encoding="utf-8")
+    person, notes = whose(("Jan Kowalski_7_assignsubmission_file_", "x.ipynb"), read_roster(roster))
+    assert (person.id, notes) == ("1004", [])
 
 
 def test_a_number_of_the_platform_is_not_taken_for_an_id(roster):

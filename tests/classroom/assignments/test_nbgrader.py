@@ -6,7 +6,7 @@ import re
 import shutil
 
 import pytest
-from hand_ins import CHAPTER, CHECKED, QUESTIONS, filled, nbgrader, run, scores_in
+from hand_ins import CHAPTER, CHECKED, MEASURED, QUESTIONS, filled, nbgrader, run, scores_in
 from project_facts import ROOT
 
 from vit_classroom.assignments.grading import Marks
@@ -69,6 +69,16 @@ def test_feedback_says_what_was_wrong(course):
     assert "Points: shape 1 of 1, values 0 of 3, gradients 0 of 1." in page
     page = (course / "feedback" / "full" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
     assert "the scores are divided by Dh;" not in page
+
+
+def test_what_a_student_measured_is_there_for_who_marks_the_words(course):
+    page = (course / "feedback" / "own-style" / CHAPTER / f"{CHAPTER}.html").read_text(encoding="utf-8")
+    assert MEASURED["text"] in page
+
+
+def test_what_to_look_at_is_not_handed_back(course):
+    assert list((course / "autograded").glob("*/*/look_at.txt"))
+    assert not list((course / "feedback").rglob("look_at.txt"))
 
 
 def test_a_notebook_that_cannot_be_judged_gets_nothing(course, tmp_path, monkeypatch):
