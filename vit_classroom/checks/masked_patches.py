@@ -256,6 +256,7 @@ def _standardised_patches(patches: Tensor) -> Tensor:
     'chapter 11, exercise "Each patch by itself"',
     _standardised_patches,
     [(2, 3, 4, 0.03), (3, 2, 3, 0.01), (1, 4, 2, 0.02)],
+    gradients=False,
 )
 def standardised_patches(batch: int, count: int, size: int, scale: float) -> Case:
     """Check a function ``(patches)`` that brings each patch (B, N, P P C) to mean 0 and variance 1.

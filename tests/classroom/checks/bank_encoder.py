@@ -196,9 +196,10 @@ def changes_its_weights(self, z):
     return Block.forward(self, z)
 
 
-def block_with_eps(eps):
+def block_with_eps(eps, *norms):
     def change(module):
-        module.attention_norm.eps = module.mlp_norm.eps = eps
+        for norm in norms or ("attention_norm", "mlp_norm"):
+            module.get_submodule(norm).eps = eps
 
     return with_start(Block, change)
 
@@ -627,6 +628,8 @@ WRONG = {
         ),
         (block_with_eps(1e-5), "eps of LayerNorm is 1e-5"),
         (block_with_eps(1e-12), "eps of LayerNorm is 1e-12"),
+        (block_with_eps(1e-5, "attention_norm"), "eps of attention_norm is 1e-5"),
+        (block_with_eps(1e-5, "mlp_norm"), "eps of mlp_norm is 1e-5"),
         (block(adds_in_place), "changes its input"),
         (block(forgets_dropout_in_evaluation), "two calls in evaluation differ"),
         (block(changes_its_weights), "changes its own weights|two calls"),

@@ -349,7 +349,6 @@ WRONG = {
         (lambda x: (x - x.amin(-1, keepdim=True)) / (x.amax(-1) - x.amin(-1))[..., None], "scaled to 0 to 1"),
         (lambda x: F.normalize(centred_of(x), dim=-1), "length 1"),
         (lambda x: -standard_by_norm(x), "the sign is turned"),
-        (lambda x: standard_by_norm(x.detach()), "no gradient can flow back"),
         (lambda x: standard_by_norm(x.sub_(1.0)), "changes its input"),
     ],
     checks.visible_only: [
