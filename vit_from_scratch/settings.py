@@ -180,7 +180,7 @@ def _wrong(name: str, value: Any, expected: str) -> InputError:
 
 
 def _described(hint: Any) -> str:
-    """Say a type hint in words: "a whole number", "true or false", "two numbers"."""
+    """Say a type hint in words: "a whole number", "a list of 2, each a number"."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return "one of " + ", ".join(repr(argument) for argument in arguments)

@@ -113,7 +113,7 @@ class ResNetStem(nn.Module):
     3 x 3 convolution alone); every stage after the first by 2. The product is the model's patch size.
 
     Args:
-        config: uses ``stem``, ``patch_size``, ``channels`` and ``dim``.
+        config: uses ``stem``, ``channels`` and ``dim``.
     """
 
     def __init__(self, config: ViTConfig) -> None:

@@ -191,8 +191,8 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
 
     In trained models the product of query and key weights is close to a multiple of the identity, that of
     value and output weights to a negative one (Trockman and Kolter, 2023). Here, for every head,
-    :math:`U_q U_k^T` is the best approximation of its rank Dh to :math:`0.7 Z + 0.7 I`, and
-    :math:`U_v U_{msa} = 0.4 Z - 0.4 I`, with Z from N(0, 1 / D). Biases are 0.
+    :math:`U_q U_k^T` is the best approximation of its rank Dh to :math:`0.7 Z + 0.7 I`, and, for all heads
+    together, :math:`U_v U_{msa} = 0.4 Z - 0.4 I`, with Z from N(0, 1 / D). Biases are 0.
     """
     if attention.projection.weight.is_meta:
         return  # weights from elsewhere will come: nothing to decompose
@@ -225,7 +225,7 @@ def whiten_(embedding: PatchEmbedding, images: Tensor) -> None:
 
     Patches of photos are mostly brightness, and fine detail is faint in them: of their covariance U S U^T the
     S falls steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, times sqrt(D / min(D, P^2 C)),
-    and the bias takes the mean away, after the first layer of fast recipes for CIFAR-10 (Page, 2018; Jordan,
+    and the bias takes the mean away, after the first layer of fast recipes for CIFAR-10 (Page, 2019; Jordan,
     2024), which is not trained.
 
     Args:

@@ -85,8 +85,8 @@ def matrix(
     """Show a matrix as coloured squares.
 
     Args:
-        values: (rows, columns); diverging colours if some are negative, or the scale's lower limit is, else
-            sequential ones.
+        values: (rows, columns); diverging colours if the scale's lower limit is negative (without limits, if
+            some values are), else sequential ones.
         numbers: a format such as ``".2f"`` to write every value into its square.
         limits: values of the ends of the colour scale.
         colorbar: label of a colour bar; none without it.
