@@ -71,7 +71,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data-dir", help="folder that holds the data sets")
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these studies alone")
+    parser.add_argument(
+        "--only", nargs="*", action="extend", default=[], metavar="NAME", help="these studies alone"
+    )
     parser.add_argument("--show", action="store_true", help="say what is left, and run nothing")
     given = parser.parse_args()
     unknown = sorted(set(given.only) - set(PLANNED))

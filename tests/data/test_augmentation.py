@@ -163,6 +163,28 @@ def test_blending_mixes_labels_as_it_mixes_images(options):
         assert torch.allclose(mixed.mean(dim=(1, 2, 3)), shares @ labels.float(), atol=1e-3)
 
 
+@pytest.mark.parametrize("alpha", [0.2, 5.0])
+@pytest.mark.parametrize("kind", ["mixup", "cutmix"])
+def test_blending_is_torchvisions(kind, alpha):
+    images, labels = torch.rand(8, 3, 8, 8), torch.arange(8)
+    torch.manual_seed(1)
+    found = blend(images, labels, Augmentation(**{kind: alpha}), 10)
+    torch.manual_seed(1)
+    torch.randint(1, ())  # which kind
+    transform = {"mixup": v2.MixUp, "cutmix": v2.CutMix}[kind](alpha=alpha, num_classes=10)
+    for ours, theirs in zip(found, transform(images, labels), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_of_two_kinds_of_blending_each_comes_at_times():
+    """A mixture of two images of one tone each has one tone; a piece of one in the other has two."""
+    torch.manual_seed(0)
+    images, labels = torch.arange(10.0)[:, None, None, None].expand(10, 3, 16, 16), torch.arange(10)
+    both = Augmentation(mixup=1.0, cutmix=1.0)
+    flat = [blend(images, labels, both, 10)[0].std(dim=(2, 3)).max() < 1e-5 for _ in range(200)]
+    assert 60 < sum(flat) < 140
+
+
 def test_a_share_of_the_batches_is_mixed(images):
     torch.manual_seed(0)
     images, labels = images.float(), torch.arange(64) % 10

@@ -123,6 +123,7 @@ def write_cifar(folder, batch: bytes | None = None):
     for name in names:
         (inside / name).write_bytes(content)
     (inside / "batches.meta").write_bytes(pickle.dumps({"label_names": [f"class {i}" for i in range(10)]}))
+    return torch.from_numpy(images)
 
 
 @pytest.fixture
@@ -133,8 +134,9 @@ def trusted(monkeypatch):
 
 
 def test_cifar10_is_read_from_a_folder_in_torchvisions_layout(tmp_path, trusted, monkeypatch):
-    write_cifar(tmp_path)
+    written = write_cifar(tmp_path)
     data = open_dataset(DataConfig("cifar10", 10), tmp_path)
+    assert torch.equal(data.test_images, written.view(10, 3, 32, 32)), "its rows are planes of colours"
     assert data.train_images.shape == (40, 3, 32, 32)
     assert (len(data.validation_labels), len(data.test_labels), data.num_classes) == (10, 10, 10)
     assert data.validation_labels.unique().tolist() == list(range(10))

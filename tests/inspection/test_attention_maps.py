@@ -13,7 +13,7 @@ from vit_from_scratch.inspection import (
     object_share,
     rollout_maps,
 )
-from vit_from_scratch.inspection.masking import attention_scores
+from vit_from_scratch.inspection.masking import attention_scores, gradient_scores
 
 
 def random_attention(layers=3, batch=2, heads=2, tokens=7):
@@ -41,10 +41,12 @@ def test_a_reduction_keeps_one_layer_at_a_time(model, images):
         assert torch.allclose(found, weights.mean(dim=(0, 2)))
 
 
-def test_a_model_in_training_is_measured_in_evaluation_and_left_in_training(model, images):
-    expected = layer_attention(model, images)
+@pytest.mark.parametrize("inspect", [layer_attention, layer_tokens, attention_scores, gradient_scores])
+def test_a_model_in_training_is_measured_in_evaluation_and_left_in_training(model, images, inspect):
+    model.tokens.dropout.p = 0.5
+    expected = inspect(model, images)
     model.train()
-    found = layer_attention(model, images)
+    found = inspect(model, images)
     assert model.training
     assert torch.equal(found[-1], expected[-1])
 

@@ -18,6 +18,9 @@ def test_the_highest_scored_patches_get_the_images_mean_colour(images):
     assert torch.equal(masked[:, :, 12:, 16:], mean[:, :, None, None].expand(4, 3, 4, 8))
     assert torch.equal(masked[:, :, :12], images[:, :, :12])
     assert torch.equal(masked[:, :, :, :16], images[:, :, :, :16])
+    scores = torch.rand(4, 4, 6)  # each image goes by its own
+    alone = [mask_patches(*one, 3, 4) for one in zip(images.split(1), scores.split(1), strict=True)]
+    assert torch.equal(mask_patches(images, scores, 3, 4), torch.cat(alone))
 
 
 def test_hiding_nothing_and_everything(images):

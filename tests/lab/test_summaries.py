@@ -57,7 +57,7 @@ def test_a_result_whose_start_is_gone_is_still_read(tmp_path):
     assert result["config"]["start"]["sha256"]
     path = tmp_path / "longer.json"
     path.write_text(json.dumps(result))
-    with pytest.raises(InputError, match="weights runs/tiny-imagenet-plain-seed-0"):
+    with pytest.raises(InputError, match="weights runs/tiny-imagenet-plain/seed-0"):
         check_summary(path, recipe)  # what it would begin from cannot be compared
 
 

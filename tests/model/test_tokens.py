@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from vit_from_scratch import InputError, ViTConfig
 from vit_from_scratch.model.tokens import TokenSequence, grid_of_same_shape, resize_positions, sincos_2d
@@ -26,6 +27,14 @@ def test_the_tokens_are_class_token_then_patches_plus_positions():
         assert torch.equal(z0[image, 0], tokens.class_token[0, 0] + tokens.position[0, 0])
         for patch in range(6):
             assert torch.equal(z0[image, patch + 1], embeddings[image, patch] + tokens.position[0, patch + 1])
+
+
+def test_dropout_comes_after_the_positions():
+    tokens, embeddings = sequence(dropout=0.5), torch.randn(3, 6, 8)
+    torch.manual_seed(1)
+    found = tokens.train()(embeddings)
+    torch.manual_seed(1)
+    assert torch.equal(found, F.dropout(tokens.eval()(embeddings), 0.5))
 
 
 def test_the_class_token_starts_at_zero_and_positions_near_two_hundredths():

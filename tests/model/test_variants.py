@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import torch
-from torchvision.ops import Conv2dNormActivation
+import torch.nn.functional as F
+from torchvision.ops import Conv2dNormActivation, stochastic_depth
 
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
@@ -47,7 +48,7 @@ def test_a_local_mlp_mixes_each_patch_with_its_eight_neighbours_and_no_others():
 
 
 def test_a_local_mlp_is_the_dense_one_plus_a_convolution_by_hand():
-    mlp = LocalMlp(replace(CONFIG, class_token=False, pool="gap")).eval()
+    mlp = LocalMlp(replace(CONFIG, class_token=False, pool="gap", dropout=0.3)).train()
     tokens = torch.randn(2, 16, 16)
     hidden = mlp.gelu(mlp.hidden(tokens)).reshape(2, 4, 4, 24)
     padded = torch.nn.functional.pad(hidden, (0, 0, 1, 1, 1, 1))
@@ -56,7 +57,10 @@ def test_a_local_mlp_is_the_dense_one_plus_a_convolution_by_hand():
         for dy in range(3)
         for dx in range(3)
     )
-    expected = mlp.output((hidden + mlp.gelu(local)).reshape(2, 16, 24))
+    torch.manual_seed(1)
+    hidden = F.dropout((hidden + mlp.gelu(local)).reshape(2, 16, 24), 0.3)
+    expected = F.dropout(mlp.output(hidden), 0.3)
+    torch.manual_seed(1)
     assert torch.allclose(mlp(tokens), expected, atol=1e-6)
 
 
@@ -94,6 +98,18 @@ def test_stochastic_depth_skips_whole_images_and_keeps_the_mean():
     assert values == pytest.approx([0, 1 / 0.75])
     assert (out == out[:, :1, :1]).all(), "an image's branch is dropped as one"
     assert out.mean().item() == pytest.approx(1.0, abs=0.05)
+
+
+def test_stochastic_depth_skips_both_branches_of_a_block():
+    block = VariantBlock(replace(CONFIG, stochastic_depth=0.5), 2, TokenSequence(CONFIG)).train()
+    tokens = torch.randn(8, 17, 16)
+    torch.manual_seed(1)
+    found, _ = block(tokens)
+    torch.manual_seed(1)
+    middle = tokens + stochastic_depth(block.attention(block.attention_norm(tokens))[0], 0.5, "row")
+    expected = middle + stochastic_depth(block.mlp(block.mlp_norm(middle)), 0.5, "row")
+    torch.testing.assert_close(found, expected)
+    assert not torch.equal(middle, tokens)
 
 
 def test_stochastic_depth_grows_from_block_to_block_and_rests_in_evaluation():

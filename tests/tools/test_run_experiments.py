@@ -34,7 +34,8 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
     monkeypatch.setattr(
         run_experiments.subprocess, "run", lambda command, check: commands.append(command) or Ended
     )
-    monkeypatch.setattr("sys.argv", ["run_experiments.py", "--data-dir", "somewhere"])
+    only = ["--only", "class_token", "--only", "depth_width"]  # as make hands names on
+    monkeypatch.setattr("sys.argv", ["run_experiments.py", "--data-dir", "somewhere", *only])
     run_experiments.main()
     assert "about 30 minutes left" in capsys.readouterr().out
     ((_, *words),) = commands

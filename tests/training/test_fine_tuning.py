@@ -29,7 +29,10 @@ def pretrained():
 
 
 def test_an_adapted_model_has_a_zero_head_and_the_old_encoder(pretrained):
-    model = adapted(pretrained, 16, 10).eval()
+    model = adapted(pretrained, 16, 10)
+    assert model.training
+    assert not pretrained.training
+    model.eval()
     images = torch.randn(3, 1, 16, 16)
     logits, new = model(images, return_intermediates=True)
     assert not logits.any()

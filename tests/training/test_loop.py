@@ -53,6 +53,41 @@ def test_the_same_seed_gives_the_same_weights_to_the_bit_and_another_does_not(ma
     assert not torch.equal(weights(models[0]), weights(models[2]))
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_seed_decides_the_order_and_the_dropout(make_model, few_digits, dropout):
+    """Each alone: without dropout only the order can differ, and with equal images only dropout."""
+    if dropout:
+        images, labels = few_digits.train_images, few_digits.train_labels
+        few_digits = replace(
+            few_digits, train_images=images[:1].expand_as(images), train_labels=labels[:1].expand_as(labels)
+        )
+    losses = []
+    for seed in (0, 1):
+        model, log = make_model(dropout=dropout), StepLog()
+        torch.nn.init.normal_(model.head.weight)
+        still = TrainConfig(epochs=1, batch_size=5, learning_rate=1e-30, warmup_steps=0, seed=seed)
+        train(model, few_digits, still, callbacks=[log])
+        losses.append(log.steps[0].loss)
+    assert abs(losses[0] - losses[1]) > 1e-3
+
+
+def test_a_model_that_comes_in_evaluation_is_trained_in_training(make_model, few_digits, short):
+    modes = []
+
+    class Mode(Callback):
+        def on_step(self, state):
+            modes.append(state.model.training)
+
+    train(make_model().eval(), few_digits, short, callbacks=[Mode()])
+    assert all(modes)
+
+
+def test_an_epochs_loss_is_the_mean_of_its_steps(make_model, few_digits, short):
+    log = StepLog()
+    (epoch,) = train(make_model(), few_digits, replace(short, epochs=1), callbacks=[log])
+    assert epoch.train_loss == pytest.approx(sum(step.loss for step in log.steps) / 3)
+
+
 def test_a_log_of_steps_makes_no_gpu_wait_until_it_is_read(monkeypatch):
     read = []
     for name in ("item", "tolist"):
@@ -264,6 +299,7 @@ def test_a_batch_larger_than_the_data_is_one_step(make_model, few_digits, short)
 
 def test_prediction_does_not_depend_on_the_batch_and_leaves_the_mode(make_model, few_digits):
     model = make_model().train()
+    torch.nn.init.normal_(model.head.weight)
     whole = predict(model, few_digits.test_images, few_digits.normalise)
     parts = predict(model, few_digits.test_images, few_digits.normalise, batch_size=3)
     assert torch.allclose(whole, parts, atol=1e-6)

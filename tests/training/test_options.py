@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from PIL import Image
 from stopping import AtStep, Stop, without_time, without_validation
 from torch import nn
@@ -16,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
-from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, train
+from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, evaluate, train
 from vit_from_scratch.training.loop import shrink, train_step
 from vit_from_scratch.training.pretraining import with_objective
 from vit_from_scratch.training.state import MovingAverage, TrainingState
@@ -130,6 +129,15 @@ def test_the_average_sends_nothing_to_the_models_device(make_model):
     assert average.n_averaged == 2
 
 
+@pytest.mark.parametrize("patience", [0, 4])
+def test_the_average_is_what_is_measured_and_kept(make_model, few_digits, short, patience):
+    model = make_model()
+    history = train(model, few_digits, replace(short, average_decay=0.9, patience=patience))
+    losses = [epoch.validation_loss for epoch in history]
+    found = evaluate(model, few_digits.validation_images, few_digits.validation_labels, few_digits.normalise)
+    assert found.loss == pytest.approx(min(losses) if patience else losses[-1], rel=1e-6)
+
+
 def by_heart(data):
     return replace(data, validation_images=data.train_images, validation_labels=data.train_labels)
 
@@ -206,6 +214,8 @@ def test_the_curriculums_images_are_shrunk_as_pillow_shrinks_them(make_model, fe
     for found, image in zip(shrink(state, images), images, strict=True):
         expected = Image.fromarray(image[0].numpy()).resize((6, 6), Image.Resampling.BILINEAR)
         assert np.allclose(found[0].numpy(), np.asarray(expected), atol=1e-3)
+    smaller = replace(few_digits, config=replace(few_digits.config, image_size=6))
+    assert torch.equal(smaller.at_size(images), shrink(state, images)), "so are those of a smaller size"
 
 
 def test_an_interrupted_curriculum_leaves_the_model_at_full_size(make_model, few_digits, short):
@@ -247,14 +257,26 @@ def test_what_only_a_vit_can_do_is_refused_of_other_models_before_anything_is_wr
     assert len(train(model, few_digits, short)) == short.epochs
 
 
+def one_batch(make_model, data, **options):
+    """The state before the first step of a model whose logits are not 0, and four images."""
+    model, config = make_model(dropout=0.0), TrainConfig(batch_size=4, **options)
+    nn.init.normal_(model.head.weight)
+    state = TrainingState(model, data, config, build_optimiser(model, config))
+    return state, data.normalise(data.train_images[:4])
+
+
 def test_soft_targets_are_learnt_as_shares(make_model, few_digits):
-    model = make_model(dropout=0.0)
-    config = TrainConfig(batch_size=4)
-    state = TrainingState(model, few_digits, config, build_optimiser(model, config))
-    images = few_digits.normalise(few_digits.train_images[:4])
-    shares = torch.full((4, 10), 0.1)
-    train_step(state, images, shares)
-    assert state.loss.item() == pytest.approx(F.cross_entropy(torch.zeros(4, 10), shares).item(), abs=1e-5)
+    state, images = one_batch(make_model, few_digits)
+    shares = torch.rand(4, 10).softmax(dim=1)
+    logits = train_step(state, images, shares)
+    expected = -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
+    assert state.loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_model_computes_in_the_type_that_is_asked_for(make_model, few_digits, precision):
+    state, images = one_batch(make_model, few_digits, precision=precision)
+    assert train_step(state, images, few_digits.train_labels[:4]).dtype == getattr(torch, precision)
 
 
 def test_without_a_compiler_a_model_is_trained_as_it_is(make_model, few_digits, short, monkeypatch, capsys):

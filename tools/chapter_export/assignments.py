@@ -147,9 +147,13 @@ class AssignmentWriter(CellWriter):
                 self.add_answer(found[2], answer)
                 self.add_check(found[1], found[2], self.worth.get(self.label, EXERCISE_POINTS))
             answer = code
-        if not any(CHECK.fullmatch(code.strip()) for code in self.code_of_solution):
-            self.add_question(self.label, body, with_code=bool(self.code_of_solution))
-        elif self.label in self.asking:
+        checked = [bool(CHECK.fullmatch(code.strip())) for code in self.code_of_solution]
+        if not any(checked):
+            self.add_question(self.label, body, with_code=bool(checked))
+            return
+        if not checked[-1]:  # the solution goes on to try the answer out
+            self.cells.append(nbformat.v4.new_code_cell(TO_CODE))
+        if self.label in self.asking:
             self.cells.append(nbformat.v4.new_markdown_cell(TO_THINK))
 
 

@@ -176,6 +176,7 @@ class BlockWriter:
         title, address = self.catalogue.titles[self.chapter], self.catalogue.repository.pages_url
         page = f"{address}/notebooks/{self.chapter}.html#vit-{directive.argument}"
         _, alt, caption = still(name, self.catalogue.root)
-        figure = f"{self._picture(name, alt)}\n\n*{caption} It is live in the book: [{title}]({page}).*"
+        figure = f"{self._picture(name, alt)}\n\n*{caption}*"
         first, _, rest = self.convert(directive.body).partition("\n\n")
+        first = first.replace("**Try it.**", f"**Try it: live in the book, [{title}]({page}).**", 1)
         return "\n\n".join(filter(None, (first, figure, rest)))
