@@ -190,3 +190,11 @@ def test_grey_images_do_not_fit_a_model_whose_colours_are_scaled_one_by_one(
         capsys, "probe", *asked[:4]
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing was written"
+
+
+def test_a_model_whose_answers_are_not_right_or_wrong_is_not_swept(digits, tmp_path):
+    without = {"objective": "masked-pixels", "neighbours": 0, "train": {"label_smoothing": 0.0}}
+    recipe = load_recipe("digits", without)
+    with pytest.raises(InputError, match=r"rates = .*: expected none with masked pixels"):
+        sweep_rates(recipe, (0.1, 0.01), tmp_path / "out", digits)
+    assert not (tmp_path / "out").exists()

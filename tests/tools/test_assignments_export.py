@@ -6,7 +6,7 @@ import re
 import nbformat
 import pytest
 from chapter_export import ExportError, export_assignment
-from chapter_export.assignments import TO_THINK
+from chapter_export.assignments import TO_CODE, TO_THINK
 from project_facts import ROOT, chapters
 from test_export_notebooks import DATA
 
@@ -181,5 +181,5 @@ def test_an_exercise_that_is_checked_and_asks_something_has_room_for_words(catal
         sources = [cell.source for cell in cells]
         assert sources.count(TO_THINK) == 1  # "How many windows ...? Predict the number first."
         place = sources.index(TO_THINK)
-        assert sources[place - 1] == 'sheet.check("overlapping_patches")'
+        assert sources[place - 2 : place] == ['sheet.check("overlapping_patches")', TO_CODE], "to try it out"
         assert "nbgrader" not in cells[place].metadata

@@ -105,10 +105,10 @@ SAID = {
         "| (99.1) | `{eq}` |",
     ],
     "what one can touch is a still figure, with what to try and to notice": [
-        "**Try it.** Only in the book.\n\n![Two losses by epoch, ",
-        ")\n\n*Loss by epoch of this run, in training (blue) and on validation digits (orange, dashed). It "
-        "is live in the book: [99. Everything](https://vit-from-scratch.github.io/vit_from_scratch/notebooks/"
-        "99_everything.html#vit-run).*\n\n<details>\n<summary>What to notice</summary>\n\n"
+        "**Try it: live in the book, [99. Everything](https://vit-from-scratch.github.io/vit_from_scratch/"
+        "notebooks/99_everything.html#vit-run).** Only in the book.\n\n![Two losses by epoch, ",
+        ")\n\n*Loss by epoch of this run, in training (blue) and on validation digits (orange, dashed).*"
+        "\n\n<details>\n<summary>What to notice</summary>\n\n"
         "Something.\n\n</details>",
     ],
     "citations link the work": [
