@@ -189,13 +189,13 @@ def test_notebooks_hold_each_widgets_picture_and_say_where_it_is_live(folder):
         cells = nbformat.read(ROOT / folder / f"{chapter.stem}.ipynb", as_version=4).cells
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         shown = re.findall(
-            r"\*\*Try it\.\*\* .+\n\n!\[([^]]+)\]\(data:image/png;base64,([^)]+)\)\n\n\*(.+) It is "
-            rf"live in the book: \[.+\]\(https://.+/{chapter.stem}\.html#vit-([\w-]+)\)\.\*\n\n<details>\n"
+            rf"\*\*Try it: live in the book, \[.+\]\(https://.+/{chapter.stem}\.html#vit-([\w-]+)\)\.\*\* .+"
+            r"\n\n!\[([^]]+)\]\(data:image/png;base64,([^)]+)\)\n\n\*(.+)\*\n\n<details>\n"
             r"<summary>What to notice<",
             text,
         )
-        assert [name for *_, name in shown] == used
-        for alt, data, caption, name in shown:
+        assert [name for name, *_ in shown] == used
+        for name, alt, data, caption in shown:
             assert (alt, caption) == still(f"widgets/{name}")[1:]
             assert base64.b64decode(data) == picture_path(f"widgets/{name}").read_bytes()
 

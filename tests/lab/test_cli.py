@@ -60,12 +60,19 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path, capsys, mo
 
 
 def test_several_seeds_write_a_summary(tmp_path, capsys):
-    command = [*QUICK, "all", "--seeds", "3", "5", "--results", "results.json"]
+    command = [*QUICK, "all", "--seeds", "3", "5", "--keep-epochs", "0", "1", "--results", "results.json"]
     assert main(command) == 0
+    for seed in (3, 5):
+        kept = sorted(os.listdir(f"all/seed-{seed}/epochs"))
+        assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors"]
     summary = json.loads((tmp_path / "all/summary.json").read_text())
     singles = [result(tmp_path / f"all/seed-{seed}")["test_accuracy"] for seed in (3, 5)]
     assert [run["test_accuracy"] for run in summary["runs"]] == singles
     assert summary["test_accuracy_mean"] == pytest.approx(sum(singles) / 2)
+    assert summary["test_images"] == 360
+    spent = [sum(epoch["seconds"] for epoch in run["curves"]) for run in summary["runs"]]
+    assert [run["seconds"] for run in summary["runs"]] == pytest.approx(spent)
+    assert summary["seconds_max"] == max(run["seconds"] for run in summary["runs"])
     assert summary["baseline"]["nearest_neighbours"] == 3
     assert [len(run["curves"]) for run in summary["runs"]] == [2, 2]
     assert json.loads((tmp_path / "results.json").read_text()) == summary

@@ -1,12 +1,15 @@
 """`vit predict` and `vit inspect`, on the shipped model and made pictures."""
 
 import os
+import shutil
 
 import pytest
 import torch
 from complaints import done, failed
 from PIL import Image
+from torchvision.transforms import v2
 
+from vit_classroom.checks.report import randomise
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.examples import photo
 from vit_lab.cli import main
@@ -67,6 +70,22 @@ def test_a_runs_model_gets_pictures_scaled_as_in_the_run(saved, tmp_path):
         '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
     )
     assert open_model(str(tmp_path)).scaling == NORMALISATIONS["imagenet"]
+
+
+def test_predict_scales_a_picture_colour_by_colour_as_torchvision_does(saved, save_photo, tmp_path, capsys):
+    saved(change=randomise)
+    shutil.move(tmp_path / "start.safetensors", tmp_path / "model.safetensors")
+    (tmp_path / "config.toml").write_text(
+        '[data]\nname = "imagenette"\nnormalisation = "imagenet"\n[model]\n[train]\n[images]\nclasses = []\n'
+    )
+    path = save_photo(tmp_path / "a.png", (8, 8), seed=2)
+    image = v2.functional.to_dtype(v2.functional.pil_to_tensor(Image.open(path)), scale=True)
+    model = open_model(str(tmp_path)).model
+    scaled = v2.functional.normalize(image, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    shares = model(scaled[None]).softmax(dim=1)[0]
+    said = done(capsys, "predict", str(path), "--weights", str(tmp_path))
+    assert all(f"{share:.1%}" in said for share in shares.tolist())
+    assert not all(f"{share:.1%}" in said for share in model(2 * image[None] - 1).softmax(dim=1)[0].tolist())
 
 
 def test_inspect_takes_models_of_your_own(cat, saved, tmp_path):

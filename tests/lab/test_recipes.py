@@ -235,3 +235,13 @@ def test_a_recipe_that_whitens_can_begin_from_weights():
     words = ["train", "--recipe", "cifar10-half-hour-remedies", "--weights", "cifar10"]
     recipe, _ = chosen_recipe(build_parser().parse_args(words))
     assert (recipe.weights, recipe.whiten) == ("cifar10", False)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_recipes_seed_draws_its_first_weights(digits, seed):
+    recipe = load_recipe("digits").with_seed(seed)
+    torch.manual_seed(seed)
+    expected = VisionTransformer(recipe.model_config(digits)).state_dict()
+    torch.manual_seed(99)
+    found = recipe.seeded(digits).state_dict()
+    assert all(torch.equal(found[name], values) for name, values in expected.items())

@@ -63,6 +63,25 @@ def test_rows_are_run_once_and_written_down(page, capsys):
     assert run_study(page.load(), page.out) == summary
 
 
+def test_a_folder_over_runs_is_held_while_they_train(page):
+    held, lock = [], page.out / ".lock"
+    run_study(page.write(TRIED).load(), page.out, report=lambda row: held.append(lock.exists()))
+    assert held == [True] * 3
+    assert not lock.exists()
+
+
+def test_a_study_looks_for_data_where_it_is_told(page, tmp_path, monkeypatch):
+    seen, opened = [], study_runs.open_dataset
+
+    def noted(config, where=None):
+        seen.append(str(where))
+        return opened(config)
+
+    monkeypatch.setattr(study_runs, "open_dataset", noted)
+    assert main([*page.write(TRIED).command(), "--data-dir", str(tmp_path)]) == 0
+    assert set(seen) == {str(tmp_path)}
+
+
 def test_rows_of_several_seeds_have_a_mean_and_a_standard_deviation(page, tmp_path, capsys):
     assert main(page.write("seeds = [0, 3]\n" + TRIED).command()) == 0
     row = json.loads(page.results.read_text())["rows"][1]
@@ -88,6 +107,7 @@ def test_every_row_is_swept_then_tested_with_each_seed(page, capsys):
         accuracies = {one["rate"]: one["validation_accuracy"] for one in row["rates"]}
         assert accuracies[row["chosen"]] == max(accuracies.values())
         assert row["config"]["train"]["learning_rate"] == row["chosen"]
+        assert row["test_images"] == 360
         reached = [run["test_accuracy"] for run in row["runs"]]
         assert row["test_accuracy_mean"] == pytest.approx(sum(reached) / 2)
         assert [run["seed"] for run in row["runs"]] == [0, 1]

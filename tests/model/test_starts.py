@@ -58,10 +58,7 @@ def test_matrices_of_a_block_are_xavier_uniform_and_biases_zero_or_a_millionth(q
     ("name", "options"),
     [
         ("patch_embedding.projection", {}),
-        (
-            "patch_embedding.projection",
-            {"stem": {"kind": "resnet", "width": 8, "layers": [1, 1, 1], "root_stride": 1}},
-        ),
+        ("patch_embedding.projection", {"stem": SMALL_RESNET}),
         ("representation.0", {"representation_size": 256}),
     ],
     ids=["patches", "hybrid", "representation"],

@@ -161,6 +161,26 @@ def test_patience_stops_early_and_goes_back_to_the_best_epoch(make_model, few_di
     assert all(torch.equal(tensor, best[name]) for name, tensor in model.state_dict().items())
 
 
+def test_a_resumed_run_goes_back_to_a_best_epoch_before_the_stop(make_model, few_digits, short, tmp_path):
+    best, data, model = {}, by_heart(few_digits), make_model()
+
+    class Keep(Callback):
+        def on_epoch(self, state):
+            best.update(copy.deepcopy(state.model.state_dict()))
+
+    class Spoil(Callback):
+        def on_start(self, state):
+            torch.nn.init.normal_(state.model.head.weight, std=30.0)
+
+    patient = replace(short, epochs=20, patience=3, learning_rate=1e-2)
+    with pytest.raises(KeyboardInterrupt):
+        runs.train(make_model(), data, patient, tmp_path, callbacks=[Keep(), Stop(2)])
+    history = runs.train(model, data, patient, tmp_path, callbacks=[Spoil()])
+    losses = [epoch.validation_loss for epoch in history]
+    assert (losses.index(min(losses)), len(losses)) == (1, 5)
+    assert all(torch.equal(values, best[name]) for name, values in model.state_dict().items())
+
+
 def test_with_a_curriculum_patience_counts_in_its_last_stage(make_model, few_digits, short):
     class Spoil(Callback):
         def on_epoch(self, state):
