@@ -22,6 +22,7 @@ from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_table
 from vit_classroom.assignments.notebooks import read_chapter
+from vit_classroom.assignments.variations import seeds_of
 from vit_lab.cli import main
 
 WRONG = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
@@ -202,11 +203,60 @@ def test_what_reaches_a_limit_beside_others_is_tried_again_alone(
     assert {record["student"]: record["points"] for record in records} == {"ada": 5, "bob": 0}
 
 
+def test_the_seed_of_the_command_reaches_every_check(tmp_path, hand_in, handed_in, answers, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        grading, "check_of", lambda task: lambda piece, seed, name: drawn.append((name, seed))
+    )
+    folder = hand_in({"ada.ipynb": handed_in(**answers)})
+    call = ["assignment", "grade", str(folder), "--csv", str(tmp_path / "marks.csv"), "--jobs", "1"]
+    names = [task.name for task in read_chapter("3").tasks if task.check]
+    for seed in (4711, 12):  # with another seed all is graded anew
+        assert main([*call, "--seed", str(seed)]) == 0
+        assert drawn == [(name, one) for name in names for one in seeds_of(seed, name)]
+        drawn.clear()
+
+
+def test_every_option_of_the_command_reaches_grading(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(command, "grade_class", lambda *given: seen.append(given[2:]) or [])
+    options = [
+        "--chapter",
+        "3",
+        "--seed",
+        "7",
+        "--memory",
+        "900",
+        "--seconds",
+        "4",
+        "--jobs",
+        "2",
+        "--variant",
+        "5",
+    ]
+    assert main(["assignment", "grade", str(tmp_path), "--csv", str(tmp_path / "m.csv"), *options]) == 0
+    assert seen == [("3", 7, Limits(900, 4.0), 2, [], 5)]
+
+
+def test_with_other_limits_all_is_graded_anew(tmp_path, hand_in, handed_in, monkeypatch):
+    calls, one = [], {"chapter": "", "points": 0, "of": 0, "marks": [], "problem": "x"}
+    monkeypatch.setattr(classes, "grade_file", lambda *given, **more: calls.append(given) or dict(one))
+    folder = hand_in({"ada.ipynb": handed_in()})
+    for seconds in (30, 60):
+        grade_class(folder, tmp_path / "marks.csv", limits=Limits(seconds=seconds))
+    assert len(calls) == 2
+
+
 def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_in):
-    """A name or a message is neither HTML nor a formula."""
+    """A name, a message, what a cell has printed or why it stopped is neither HTML nor a formula."""
     own = "def attention(q, k, v):\n    raise ValueError('<script>alert(1)</script>')"
-    notebook = handed_in(attention=own, **{"ex-cost": "</pre><script>alert(2)</script>"})
-    grade_class(hand_in({"=cmd().ipynb": notebook}), tmp_path / "marks.csv")
+    stops = "raise ValueError('<script>alert(3)</script>')"
+    notebook = handed_in(stops, attention=own, **{"ex-cost": "</pre><script>alert(2)</script>"})
+    names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
+    printed = [{"output_type": "stream", "name": "stdout", "text": "<script>alert(4)</script>"}]
+    measured = {"cell_type": "code", "metadata": {}, "source": "x = 1", "outputs": printed}
+    notebook["cells"].insert(names.index("ex-cost"), measured)
+    grade_class(hand_in({"=cmd()<script>alert(5).ipynb": notebook}), tmp_path / "marks.csv")
     assert "'=cmd()" in (tmp_path / "marks.csv").read_text()
     pages = [*(tmp_path / "marks_feedback").rglob("*.html"), *(tmp_path / "marks_report").rglob("*.html")]
     assert len(pages) == 5

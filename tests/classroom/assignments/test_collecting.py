@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import time
 import zipfile
 
 import pytest
@@ -297,8 +298,44 @@ def test_nbgrader_is_told_when_a_notebook_was_written(inbox, out):
     assert (out / "ada" / "03_attention" / "timestamp.txt").read_text() == "2023-11-14 22:13:20 UTC\n"
 
 
-def test_of_two_of_one_time_the_second_copy_counts(inbox, out):
-    place = inbox({"ada/03_attention (2).ipynb": worksheet("2"), "ada/03_attention.ipynb": worksheet("0")})
+def test_times_inside_a_zip_count(tmp_path, roster, out):
+    path = tmp_path / "inbox.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, day in (("a", 2), ("b", 1)):
+            archive.writestr(
+                zipfile.ZipInfo(f"Ada Lovelace/{name}.ipynb", (2024, 5, day, 12, 0, 0)), worksheet(name)
+            )
+    collect(path, out, roster)
+    assert text_of(out, "1001") == "a"
+    written = (out / "1001" / "03_attention" / "03_attention.ipynb").stat().st_mtime
+    assert written == time.mktime((2024, 5, 2, 12, 0, 0, 0, 0, -1))
+
+
+def test_what_lies_too_deep_or_is_too_large_is_said(inbox, roster, out, monkeypatch):
+    deep = zipped({"x.ipynb": worksheet()})
+    for number in range(4):
+        deep = zipped({f"{number}.zip": deep})
+    (first, *_) = collect(inbox({"Ada Lovelace/a.zip": deep}), out, roster)
+    assert "in more than 3 others" in first["note"]
+    monkeypatch.setattr("vit_classroom.assignments.inbox.LARGEST", 10)
+    place = inbox({"Ada Lovelace/x.ipynb": worksheet()}, "more")
+    (first, *_) = collect(place, out.with_name("other"), roster)
+    assert "expected a notebook" in first["note"]
+
+
+def test_canvas_goes_by_its_own_numbers(roster):
+    lines = ["Student,ID,SIS User ID,SIS Login ID,Section", "    Points Possible,,,,"]
+    lines += ['"Kowalski, Jan",55,s1,j1,A', '"Kowalski, Jan",56,s2,j2,A']
+    roster.write_text("\n".join(lines), encoding="utf-8")
+    people = read_roster(roster)
+    assert len(people.people) == 2
+    second = whose(("kowalskijan_56_9_03_attention.ipynb",), people)[0]
+    assert second == people.people[1]
+
+
+@pytest.mark.parametrize("copy", ["03_attention (2)", "03_attention-2"])
+def test_of_two_of_one_time_the_second_copy_counts(copy, inbox, out):
+    place = inbox({f"ada/{copy}.ipynb": worksheet("2"), "ada/03_attention.ipynb": worksheet("0")})
     for path in place.rglob("*.ipynb"):
         os.utime(path, (NOON, NOON))
     collect(place, out)

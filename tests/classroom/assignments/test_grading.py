@@ -109,6 +109,27 @@ def test_a_mistake_costs_its_points_once(two_answers, cells, answers):
     assert "seed" not in of(marks, "attention").message
 
 
+@pytest.mark.parametrize(
+    ("parts", "whole", "earned"),
+    [
+        ({"shape": 1, "values": 0.5, "gradients": 0}, 5, 2.5),
+        ({"shape": 1, "values": 0.3, "gradients": 0}, 5, 1.5),  # 0.9 of three is a half, not one
+        ({"shape": sum([1 / 7] * 7), "values": 0}, 5, 1),
+        ({"values": 1 - 1e-9}, 5, 4.5),  # what is not right is never all
+    ],
+)
+def test_parts_earn_half_points_rounded_down(parts, whole, earned):
+    assert grading.points_for(parts, whole)[0] == earned
+
+
+def test_who_ends_the_process_or_patches_the_sheet_earns_no_part_either(two_answers, cells, answers):
+    ends = answers[CLASS].replace("return ", "return __import__('os')._exit(0)  # ")
+    assert points(grade(two_answers, cells(**answers | {CLASS: ends}), tries=1)) == CHECKED | {CLASS: 0}
+    patches = "sheet.check = print\ndef attention(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v"
+    found = points(grade(two_answers, cells(**answers | {"attention": patches})))
+    assert found == CHECKED | {"attention": 0}
+
+
 CLASS = "MultiHeadSelfAttention"
 PARTS = {
     "a bias is missing": ("3 * dim", "3 * dim, bias=False", 12, "parameters 0 of 3, shape 3 of 3, values 6"),
@@ -639,6 +660,8 @@ def test_limits_hold_and_the_network_is_gone():
         assert "unreachable" in reply["error"]
     reply, _ = student.ask({**run, "source": "open('kept.txt', 'w').write('x')"})
     assert "error" not in reply
+    reply, _ = student.ask({**run, "source": "open('big', 'wb').truncate(200_000_000)"})
+    assert ("File too large" in reply.get("error", "")) == held["memory"]
     folder = student.folder.name
     student.close()
     assert not Path(folder).exists()

@@ -9,6 +9,7 @@ from banks import RIGHT
 from vit_classroom import checks
 from vit_classroom.assignments.likeness import like_others, likenesses
 from vit_classroom.assignments.notebooks import read_chapter
+from vit_classroom.assignments.variations import assigned
 
 CHAPTER, NAME = read_chapter("03_attention"), "MultiHeadSelfAttention"
 BOOKS = {task.name: task.answer for task in CHAPTER.tasks}
@@ -64,6 +65,21 @@ def test_code_is_alike_whatever_its_variables_are_called():
     one_line_more = OWN.replace("mixed = ", "assert weights.ndim == 4\n        mixed = ")
     assert found(ada={NAME: OWN}, bob={NAME: RENAMED}) == [(NAME, {"ada", "bob"}, True)]
     assert found(ada={NAME: one_line_more}, bob={NAME: RENAMED}) == [(NAME, {"ada", "bob"}, False)]
+
+
+def test_a_private_task_is_compared_too():
+    (task, *_) = [task for task in assigned("03_attention", 2027).tasks if task.variant is not None]
+    cls = [one | {"variant": 2027} for one in records(ada={task.name: OWN}, bob={task.name: OWN})]
+    for one in cls:
+        one["marks"][0]["state"] = "right"
+    assert [(one.name, set(one.students)) for one in likenesses(cls)] == [(task.name, {"ada", "bob"})]
+
+
+def test_who_is_like_two_makes_one_group_of_them():
+    words = [f"word{number}" for number in range(110)]
+    one, between, other = (" ".join(words[start : start + 70]) for start in (0, 20, 40))
+    alike = found(ada={"ex-cost": one}, eve={"ex-cost": other}, bob={"ex-cost": between})
+    assert alike == [("ex-cost", {"ada", "bob", "eve"}, False)]
 
 
 def test_right_answers_of_ones_own_are_not_alike():

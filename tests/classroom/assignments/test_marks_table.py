@@ -92,6 +92,20 @@ def test_rows_of_ones_own_and_of_notebooks_that_are_gone_stay(marks):
     assert before.count("\n") == path.read_text().count("\n")
 
 
+def test_a_notebook_that_comes_back_gets_its_new_marks(marks):
+    path, write = marks
+    write(record("ada"), record("bob", 0.0))
+    write(record("ada"))
+    write(record("ada"), record("bob", 5.0))
+    assert (rows(path)["bob"]["attention"], rows(path)["bob"]["total"]) == ("5", "5")
+
+
+def test_the_table_says_who_is_alike(marks):
+    path, write = marks
+    write({**record("ada"), "alike": ["ex-cost is the same as that of bob"]})
+    assert "that of bob" in rows(path)["ada"]["look_at"]
+
+
 def test_wherever_it_is_killed_nothing_typed_is_lost_and_nothing_stale_stays(tmp_path, monkeypatch):
     death = Death(monkeypatch)
     for operations in itertools.count():

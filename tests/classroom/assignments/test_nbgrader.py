@@ -53,6 +53,31 @@ def test_hidden_tests_are_in_the_source_and_nowhere_else(course):
             assert str(seeds_of(2027, "attention")[0]) not in text
 
 
+def test_the_hidden_seeds_are_those_that_are_drawn(monkeypatch):
+    import nbformat
+
+    from vit_classroom.assignments import nbgrader_plugin
+    from vit_classroom.assignments.course import with_hidden_tests
+
+    seen = []
+
+    def noted(chapter, cells, seeds, limits):
+        seen.append(seeds("attention"))
+        return Marks([])
+
+    monkeypatch.setattr(nbgrader_plugin, "grade", noted)
+    notebook = nbformat.reads(with_hidden_tests(read_chapter(CHAPTER), 2027), as_version=4)
+    place = {"nbgrader": {"notebook": CHAPTER, "student": "ada"}}
+    nbgrader_plugin.JudgeAnswers().preprocess(notebook, place)
+    assert seen == [seeds_of(2027, "attention")]
+
+
+def test_without_a_seed_each_course_has_a_secret_one(tmp_path):
+    from vit_classroom.assignments.course import build_course
+
+    assert len({build_course(["1"], tmp_path / str(number))[0] for number in range(3)}) == 3
+
+
 def test_what_students_receive_is_what_the_repository_has_for_them(course):
     release = json.loads((course / "release" / CHAPTER / f"{CHAPTER}.ipynb").read_text(encoding="utf-8"))
     ours = json.loads((ROOT / f"exercises/{CHAPTER}.ipynb").read_text(encoding="utf-8"))
