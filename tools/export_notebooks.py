@@ -1,7 +1,7 @@
 """Write the notebooks that come from the chapters; --check only says which are stale.
 
 notebooks/NN_name.ipynb                               the chapter, beside its NN_name.md
-notebooks/run_a_claim.ipynb                           any comparison of book/claims.toml, in small
+notebooks/run_a_claim.ipynb                           a comparison of book/claims.toml, in small
 exercises/NN_name.ipynb                               the same with stubs in place of the answers
 vit_classroom/assignments/chapters/NN_name.ipynb      the same with marked answers, for courses
 book/drawings/NAME.png                                the drawings that these notebooks hold

@@ -1,4 +1,4 @@
-"""The notebook that runs any comparison of the page of claims: its rows exist, and one of them runs."""
+"""The notebook that runs a comparison of the page of claims: its rows exist, and one of them runs."""
 
 import os
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The notebook that runs the smallest form of any row on the page of claims."""
+"""The notebook that runs the smallest form of any comparison on the page of claims that rests on a study."""
 
 import tomllib
 from pathlib import Path
