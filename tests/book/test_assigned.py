@@ -1,10 +1,11 @@
 """What the courses of the page for instructors ask of a student in a week."""
 
+import json
 import re
 
 import pytest
 from project_facts import ROOT
-from vit_book.assigned import minutes, week
+from vit_book.assigned import minutes, row, week
 from vit_book.recipes import table
 
 from vit_classroom.assignments.notebooks import chapter_names
@@ -40,3 +41,12 @@ def test_each_course_is_as_long_as_it_says_and_repeats_nothing():
         assigned = [name for _, names in course for name in names]
         assert assigned == sorted(set(assigned))
     assert assigned == chapter_names()
+
+
+def test_the_table_counts_what_a_worksheet_checks_and_what_a_person_reads():
+    cells = json.loads((ROOT / "exercises/03_attention.ipynb").read_text(encoding="utf-8"))["cells"]
+    marks = [cell["metadata"].get("nbgrader", {}) for cell in cells]
+    checked = [mark["points"] for mark in marks if mark.get("grade_id", "").startswith("check-")]
+    read = [mark["points"] for mark in marks if mark.get("grade") and mark["solution"]]
+    said = row("03_attention", "")[4:6]
+    assert said == [f"{len(some)} ({sum(some)})" for some in (checked, read)]

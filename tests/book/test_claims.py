@@ -114,6 +114,31 @@ def test_a_best_rate_at_an_end_is_told():
     assert "the best rate lies at an end of those tried in: ResNet, 13 million. Again: " in told
 
 
+def test_a_stored_difference_is_told_in_points(monkeypatch):
+    monkeypatch.setattr(evidence, "load_result", lambda name: {"a": {"b": [0.02, 0.01, 0.03]}})
+    (found,) = evidence.differences({"kind": "stored", "result": "x", "at": ["a", "b"]})
+    assert (found.mean, found.low, found.high) == pytest.approx((2, 1, 3))
+
+
+def test_what_was_run_is_told_in_numbers():
+    """A study without rates: its runs are all of its time."""
+    rows = load_result("depth_width")["rows"]
+    minutes = sum(run["seconds"] for row in rows for run in row["runs"]) / 60
+    sizes = [row["parameters"] for row in rows]
+    said = evidence.told(STUDY)
+    assert f": cifar10, {min(sizes):,} to {max(sizes):,} parameters, 3 seeds, " in said
+    assert f"{minutes:,.0f} minutes in all, held-out accuracy" in said
+    assert "test accuracy" in evidence.told({"kind": "runs", "better": "poster-local", "worse": "poster"})
+
+
+def test_the_picture_is_to_scale():
+    drawn = BeautifulSoup(claims.picture([evidence.Difference("a", 2, 1, 4)], paper=3.0), "html.parser")
+    marks = [(".zero", "x1"), (".interval", "x1"), ("circle", "cx"), (".source", "cx"), (".interval", "x2")]
+    places = [float(drawn.select_one(tag)[key].rstrip("%")) for tag, key in marks]
+    assert np.diff(places) == pytest.approx(np.full(4, 100 / 4.48), abs=0.05)
+    assert "+3.0 points" in drawn.text
+
+
 def test_what_was_run_names_its_command_and_links_to_its_settings():
     study = BeautifulSoup(evidence.told(STUDY), "html.parser")
     assert study.select("a")[-1].text == "vit study depth_width --data-dir DEST"

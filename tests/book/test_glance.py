@@ -4,6 +4,16 @@ import pytest
 from bs4 import BeautifulSoup
 from vit_book.glance import tiles
 
+from vit_lab import load_result
+
+
+def test_they_are_first_answers_on_test_photos_and_a_plain_vits():
+    (_, _), (half, _), (kinds, _) = tiles()
+    assert kinds == f"{load_result('tiny-imagenet_weights')['test_accuracy']:.1%}"
+    plain = load_result("cifar10-half-hour-remedies")
+    assert half == f"{plain['test_accuracy_mean']:.1%}"
+    assert "stem" not in plain["config"]["model"]
+
 
 @pytest.mark.built
 def test_the_landing_page_shows_them(built):

@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import pytest
+from bs4 import BeautifulSoup
 from docutils import nodes
 from project_facts import ROOT, chapter_number, chapters
 from vit_book.opener import PARTS, addresses, facts, part_of
@@ -73,3 +74,12 @@ def test_a_built_chapter_opens_with_all_of_it(built, path):
     assert [name for name in ("Needs", "Time", "Code") if f">{name}</p>" not in strip] == []
     assert "<strong>Needs</strong>" not in page
     assert addresses(f"notebooks/{path.stem}") in page
+
+
+def test_each_link_leads_where_it_says():
+    links = {
+        link.text: link["href"]
+        for link in BeautifulSoup(addresses("notebooks/03_attention"), "html.parser")("a")
+    }
+    assert links["Open in Colab"].endswith("/notebooks/03_attention.ipynb")
+    assert links["Exercises in Colab"].endswith("/exercises/03_attention.ipynb")

@@ -128,3 +128,21 @@ def test_the_page_says_both_medians_of_the_run_in_the_browser():
     for name in ("ours", "theirs"):
         assert f" {result['milliseconds'][name]['median']:.0f} ms" in line
     assert result["browser"] in line
+
+
+def test_a_row_that_missed_its_aim_says_where_its_time_goes(result):
+    slow = copy.deepcopy(result)
+    for cell in slow["cells"].values():
+        cell["models"][peers.OURS]["to_fastest_peer"] = 2
+    cell = next(iter(slow["cells"].values()))
+    cell["models"][peers.OURS]["to_fastest_peer"] = 0.5
+    cell["profile"] = {
+        **{"matrix products": 0.5, "products of attention": 0.05, "softmax": 0.1, "copies and casts": 0.04},
+        **{"norms": 0.03, "GELU": 0.02, "sums and additions": 0.01, "optimiser": 0.2, "other": 0.05},
+    }
+    (row,) = rows(peers.missed(slow))
+    assert row[4:] == ["50", "15", "4", "6", "20", "5"]
+
+
+def test_the_start_is_a_median_with_its_ends():
+    assert rows(peers.start_up({"start_up": {"a": [3.0, 1.0, 2.2]}})) == [["a", "2.2", "1.0 to 3.0"]]

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from project_facts import ROOT
 from sphinx.errors import ExtensionError
@@ -192,3 +193,12 @@ def test_a_difference_of_nothing_has_no_minus():
 def test_a_run_that_there_is_not_is_named():
     with pytest.raises(ExtensionError, match=r"no result of a run called a-run or b-\*"):
         tried.runs_text(["a-run", "b-*"])
+
+
+def test_a_trial_shows_training_then_what_was_measured_with_its_deviation():
+    row = load_result("depth_width")["rows"][0]
+    _, _, training, found, _ = cells(tried.study_text("depth_width"), row["name"])
+    held_out = [run["validation_accuracy"] for run in row["runs"]]
+    trained = [run["curves"][-1]["train_accuracy"] for run in row["runs"]]
+    assert training == f"{np.mean(trained):.1%}"
+    assert found == f"{np.mean(held_out):.1%} ± {100 * np.std(held_out, ddof=1):.1f} (3 seeds)"

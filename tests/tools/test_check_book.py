@@ -106,6 +106,10 @@ def test_a_whole_book_and_myst_in_code_have_no_findings(book, content):
         ('<picture><source srcset="gone.png"></picture>', "gone.png does not exist"),
         ('<div data-model="gone.bin"></div>', "gone.bin does not exist"),
         ('<div data-photos="gone"></div>', "gone does not exist"),
+        ('<div data-run="gone.json"></div>', "gone.json does not exist"),
+        ('<iframe src="https://x.org/a"></iframe>', "loads https://x.org/a"),
+        ('<video src="https://x.org/a.mp4"></video>', "loads https://x.org/a.mp4"),
+        ('<script>s.src = "https://x.org/a.js"</script>', "a script loads from another host"),
         ('<svg><image href="https://x.org/a.jpg"/></svg>', "<image> loads https://x.org/a.jpg"),
         ("<p>See {doc}`x`.</p>", "raw MyST"),
         ("<p>:::{note}</p>", "raw MyST"),
@@ -117,4 +121,5 @@ def test_each_fault_is_found(book, content, finding):
 
 
 def test_a_style_sheet_may_not_load_from_another_host(book):
-    assert "loads from another host" in " ".join(book("", "@font-face {src: url(https://x.org/f.woff2)}"))
+    for style in ("@font-face {src: url(https://x.org/f.woff2)}", '@import "https://x.org/a.css";'):
+        assert "loads from another host" in " ".join(book("", style))

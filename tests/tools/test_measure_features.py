@@ -1,11 +1,13 @@
 """Features are the model's own tokens, and positions laid out as a row are numpy's interpolation."""
 
+import measure_features
 import numpy as np
 import torch
-from measure_features import described
+from measure_features import described, measured
 from measure_larger import with_positions
 
 from vit_classroom.checks.report import randomise
+from vit_from_scratch.training.few_shot import FewShot
 
 
 def test_a_layer_is_described_by_its_class_token_and_the_mean_of_its_patches(make_model, few_digits):
@@ -28,3 +30,11 @@ def test_positions_in_a_row_are_stretched_channel_by_channel_as_by_numpy(make_mo
     assert np.allclose(new[1:], expected, atol=1e-5)
     assert np.array_equal(new[0], old[0])
     assert torch.equal(larger.head.weight, model.head.weight)
+
+
+def test_held_out_and_test_photos_are_not_exchanged(monkeypatch):
+    monkeypatch.setattr(
+        measure_features, "few_shot_accuracy", lambda train, part, shots, draws: FewShot(shots, (part, part))
+    )
+    row = measured({"train": 0.1, "validation": 0.5, "test": 0.7})["1"]
+    assert (row["validation"], row["test"], row["low"], row["high"]) == (0.5, 0.7, 0.7, 0.7)

@@ -24,6 +24,7 @@ from scipy.spatial.distance import pdist
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention, layer_tokens
+from vit_from_scratch.inspection.masking import attention_scores
 from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
@@ -106,6 +107,15 @@ def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(
         assert (high - low) / 2 == pytest.approx(half, rel=1e-3)
     away = (images - images.mean(dim=(2, 3), keepdim=True)).abs()  # contrast needs no model
     contrast = away[:, :, :4, :4].sum(dim=(1, 2, 3)) / away.sum(dim=(1, 2, 3))
+    rollout, before = (
+        scores[:, 0, 0] / scores.sum(dim=(1, 2))
+        for scores in (attention_scores(one, images).detach() for one in (model, untrained))
+    )
+    less = {name: mean for name, (mean, _, _) in found["rollout_less"].items()}
+    assert "rollout" not in less
+    assert less["before training"] == pytest.approx((rollout - before).mean().item(), abs=1e-6)
+    assert less["another photo's map"] == pytest.approx((rollout - rollout.roll(1)).mean().item(), abs=1e-6)
+    assert less["the same everywhere"] == pytest.approx(rollout.mean().item() - 1 / 4, abs=1e-6)
     lead = [mean for mean, _, _ in found["head_less"]["contrast"]]
     assert lead == pytest.approx((inside - contrast).mean(dim=1).tolist(), abs=1e-5)
 
@@ -125,6 +135,35 @@ def test_what_hiding_costs_is_compared_with_the_best_head_too(make_model, monkey
             own = [row[0] for row in found["accuracy"][reference]]
             wanted = [mean - base for mean, base in zip(means, own, strict=True)]
             assert [row[0] for row in rows] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_patches_are_hidden_in_the_order_that_each_way_is_called_after(make_model, monkeypatch):
+    ways = []
+
+    def noted(model, images, labels, score, counts):
+        ways.append(score(images))
+        return torch.ones(len(counts), len(images))
+
+    monkeypatch.setattr(measure_looking, "masked_hits", noted)
+    model, images = make_model().eval(), torch.randn(4, 1, 8, 8)
+    names = list(masking(model, images, torch.arange(4), (1, 0))["accuracy"])
+    scores = dict(zip(names, ways[1:], strict=True))
+    assert torch.equal(scores["least attended"], -scores["most attended"])
+    assert torch.equal(scores["best head"], class_token_maps(layer_attention(model, images), (2, 2))[1, :, 0])
+    assert torch.equal(scores["the middle"], centre_scores(images, (2, 2)))
+
+
+def test_photos_are_those_of_the_test_part(monkeypatch):
+    asked = []
+
+    class Photos:
+        def batches(self, part):
+            asked.append(part)
+            yield torch.zeros(1, 3, 8, 8), torch.zeros(1)
+
+    monkeypatch.setattr(measure_looking, "open_dataset", lambda config, folder: Photos())
+    measure_looking.open_photos(None)
+    assert asked == ["test"]
 
 
 def test_the_middle_is_scored_highest_and_both_sides_alike():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from measure_masked import neighbour_colours
+from measure_masked import interval, neighbour_colours, of_colours
 
 
 def test_neighbours_are_those_of_a_loop():
@@ -25,3 +25,32 @@ def test_neighbours_are_those_of_a_loop():
             around = around or list(means[image, visible[image]]) or [torch.full((3,), 128.0)]
             expected = torch.stack(around).mean(dim=0)
             assert found[image, patch].tolist() == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def test_what_the_model_says_of_four_patches_by_hand():
+    found = {
+        "target": [1, 1, 2, 3],
+        "model": [1, 0, 2, 0],
+        "neighbours": [0, 1, 0, 0],
+        "photo": [0, 0, 1, 1],
+        "fate": [0, 1, 2, 0],
+        "visible": [0, 1, 8, 8],
+        "loss": [1.0] * 4,
+        "model_off": [1.0] * 4,
+        "neighbours_off": [0.0] * 4,
+    }
+    said = of_colours({name: torch.tensor(values) for name, values in found.items()})
+    assert [said["accuracy"][name][0] for name in ("model", "neighbours", "most frequent")] == [
+        0.5,
+        0.25,
+        0.5,
+    ]
+    assert said["model_less_neighbours"][0] == pytest.approx(0.25)
+    by_fate = [said["by_fate"][fate]["accuracy"] for fate in ("masked", "replaced", "kept")]
+    assert by_fate == [0.5, 0, 1]
+
+
+def test_an_interval_draws_photos_and_not_patches():
+    """With two photos, one all wrong and one all right, a draw may hold either one twice."""
+    right, photo = torch.tensor([0.0] * 50 + [1.0] * 50), torch.tensor([0] * 50 + [1] * 50)
+    assert interval(right, photo) == [0.5, 0, 1]
