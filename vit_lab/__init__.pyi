@@ -7,6 +7,7 @@ from .experiments.table_6 import TABLE_6, recomputed_cost
 from .export.exports import export_model
 from .runs.finished import evaluate_run
 from .runs.run import run
+from .runs.trained_models import open_classifier
 
 __all__ = [
     "TABLE_6",
@@ -19,6 +20,7 @@ __all__ = [
     "load_recipe",
     "load_result",
     "load_study",
+    "open_classifier",
     "read_rows",
     "recipe_names",
     "recipe_rows",

@@ -13,9 +13,23 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 PAGE = BOOK / "take_it_with_you.md"
 
 
+def blocks():
+    return re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_a_model_answers_for_files_as_the_page_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.jpg", "two.jpg"):
+        shutil.copy(BOOK / "_static/vit/photos/cat.jpg", name)
+    exec(blocks()[0].replace('"RUN"', '"cifar10"'), {})
+    assert capsys.readouterr().out.strip() == "['cat', 'cat']"
+    assert main(["predict", "one.jpg", "--weights", "cifar10"]) == 0
+    assert "cat" in capsys.readouterr().out.splitlines()[1]
+
+
 def test_the_exported_model_names_classes_as_the_page_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    onnx, timm = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    _, onnx, timm = blocks()
     assert main(["export", "cifar10"]) == 0
     capsys.readouterr()
     shutil.copy(BOOK / "_static/vit/photos/cat.jpg", "photo.jpg")

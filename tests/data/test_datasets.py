@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models import ViT_B_16_Weights
 from torchvision.transforms.functional import normalize
 
-from vit_from_scratch import InputError
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data import (
     DataConfig,
     ImageData,
@@ -22,6 +22,7 @@ from vit_from_scratch.data import (
 )
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.data.published import digits_test_indices
+from vit_from_scratch.training import TrainConfig, train
 
 
 def test_digits_are_the_1797_scans_of_scikit_learn_in_three_parts(digits):
@@ -235,3 +236,28 @@ def test_normalisation_copies_nothing_to_a_device(normalise):
         normalise.undo(images)
     with pytest.raises(AssertionError), NoCopies():
         torch.tensor([0.5], device="meta")
+
+
+def own_tensors():
+    labels = torch.arange(40) % 2
+    images = (100 + 100 * labels).byte().view(-1, 1, 1, 1).expand(40, 3, 4, 6).contiguous()
+    return (images[:20], labels[:20], images[20:30], labels[20:30], images[30:], labels[30:])
+
+
+def test_tensors_of_ones_own_are_a_data_set_that_trains():
+    data = ImageData(DataConfig("tensors"), *own_tensors(), class_names=("dark", "bright"))
+    assert (
+        repr(data) == "ImageData('tensors': 20 train, 10 validation, 10 test images of 3 x 4 x 6, 2 classes)"
+    )
+    torch.manual_seed(0)
+    model = VisionTransformer(ViTConfig((4, 6), 2, dim=8, depth=1, heads=2, mlp_dim=8, num_classes=2))
+    config = TrainConfig(epochs=30, batch_size=10, learning_rate=0.01, warmup_steps=0)
+    assert train(model, data, config)[-1].validation_accuracy == 1
+
+
+def test_tensors_from_0_to_1_are_refused_and_their_name_opens_nothing():
+    images, *rest = own_tensors()
+    with pytest.raises(InputError, match="Multiply those from 0 to 1 by 255"):
+        ImageData(DataConfig("tensors"), images / 255, *rest, class_names=("dark", "bright"))
+    with pytest.raises(InputError, match="expected images in memory; hand them to an ImageData"):
+        open_dataset(DataConfig("tensors"))

@@ -41,6 +41,11 @@ def test_a_reduction_keeps_one_layer_at_a_time(model, images):
         assert torch.allclose(found, weights.mean(dim=(0, 2)))
 
 
+def test_of_a_reduction_that_is_a_view_only_the_view_is_kept(model, images):
+    for found in layer_attention(model, images, lambda weights: weights[:, :, 0, 1:]):
+        assert found.untyped_storage().nbytes() == found.nbytes
+
+
 @pytest.mark.parametrize("inspect", [layer_attention, layer_tokens, attention_scores, gradient_scores])
 def test_a_model_in_training_is_measured_in_evaluation_and_left_in_training(model, images, inspect):
     model.tokens.dropout.p = 0.5

@@ -310,3 +310,15 @@ def fails_first(folder):
 
 def test_what_fails_in_the_first_process_ends_all(tmp_path):
     assert in_processes(3, fails_first, tmp_path) == ["InputError", "ElsewhereError", "ElsewhereError"]
+
+
+def test_processes_of_torchrun_that_have_not_joined_are_refused(monkeypatch, make_model, few_digits):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    model = make_model()
+    before = weights(model)
+    with pytest.raises(InputError, match="2 processes of torchrun without a process group"):
+        train(model, few_digits, CONFIG)
+    assert torch.equal(weights(model), before)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert type(together.current_engine()).__name__ == "Engine"

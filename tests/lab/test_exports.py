@@ -173,3 +173,8 @@ def test_an_exported_model_may_take_another_image_size(tmp_path):
 def test_a_file_names_a_published_model_whole(tmp_path):
     trained = dataclasses.replace(trained_model(), name="R50+B/16-384")
     assert export_model(trained, tmp_path / "a.pt2", "pt2").notes["model"] == trained.name
+
+
+def test_a_model_alone_is_refused_in_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="a model of type VisionTransformer: expected what open_classifier"):
+        export_model(trained_model().model, tmp_path / "m.onnx")

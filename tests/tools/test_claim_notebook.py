@@ -68,3 +68,15 @@ def test_the_notebook_runs_a_comparison_of_scans(catalogue, tmp_path, monkeypatc
         low, mean, high = (float(words[at]) for at in (-3, words.index("points") - 1, -1))
         assert all(one <= other for one, other in pairwise((low, mean, high)))
     assert os.listdir("runs") == [slug(f"{claim} False")]
+
+
+@pytest.mark.parametrize("units", ["0", "1"])
+def test_a_device_without_units_for_bfloat16_computes_in_float32(catalogue, monkeypatch, units):
+    monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
+    cells = nbformat.reads(export_claims(catalogue), 4).cells
+    source = next(cell.source for cell in cells if "miniature(" in cell.source)
+    claim = next(says for says, (study, *_) in claim_rows(ROOT).items() if study == "data_hunger")
+    names = {"ROWS": claim_rows(ROOT), "CLAIM": claim, "WHOLE": False}
+    exec(source, names)
+    precisions = {row.recipe.train.precision for row in names["small"].variants()}
+    assert precisions == {"bfloat16" if units == "1" else "float32"}

@@ -7,6 +7,7 @@ from sklearn.metrics import top_k_accuracy_score
 from torch import nn
 
 from vit_from_scratch import InputError
+from vit_from_scratch.data import Normalisation
 from vit_from_scratch.training import evaluate, predict
 from vit_lab.runs.run import FlipAveraged
 
@@ -85,3 +86,11 @@ def test_a_mean_of_two_sure_answers_stays_finite():
     torch.testing.assert_close(both.exp(), torch.tensor([[0.5, 0.5]]))
     loss = evaluate(FlipAveraged(nn.Flatten()), far, torch.tensor([1])).loss
     assert loss == pytest.approx(0.6931, abs=1e-4)
+
+
+def test_images_from_0_to_1_are_refused_before_a_device_has_them(make_model):
+    """On the meta device, as on a GPU, nobody looks at them any more."""
+    model = make_model().to("meta")
+    with pytest.raises(InputError, match="Multiply those from 0 to 1 by 255"):
+        predict(model, IMAGES, Normalisation())
+    assert predict(model, 255 * IMAGES, Normalisation()).shape == (3, 10)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from stopping import AtStep, weights, without_validation
+from torch.utils.data import DataLoader, TensorDataset
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import Augmentation
@@ -357,3 +358,9 @@ def test_settings_that_make_no_sense_are_refused(options, message):
 def test_images_of_bytes_0_and_1_are_trained_on(make_model, few_digits, short):
     dark = replace(few_digits, train_images=(few_digits.train_images > 100).to(torch.uint8))
     assert len(train(make_model(), dark, replace(short, epochs=1))) == 1
+
+
+def test_a_data_loader_is_refused_in_one_sentence(make_model, short):
+    loader = DataLoader(TensorDataset(torch.rand(4, 1, 8, 8), torch.zeros(4)))
+    with pytest.raises(InputError, match="data of type DataLoader: expected a DataSet"):
+        train(make_model(), loader, short)

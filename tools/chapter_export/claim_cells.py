@@ -25,10 +25,13 @@ CHOICE = """ROWS = {{
 CLAIM = "{first}" #@param {choices}
 WHOLE = False #@param {{type: "boolean"}}"""
 
-RUN = """from pathlib import Path
+RUN = """from dataclasses import replace
+from pathlib import Path
 
 import torch
 
+from vit_from_scratch.precisions import has_bfloat16_units
+from vit_from_scratch.settings import merged
 from vit_lab import load_result
 from vit_lab.experiments.comparing import paired_interval, seed_by_seed
 from vit_lab.experiments.records import read_rows
@@ -40,7 +43,10 @@ study, known = load_study(name), read_rows(load_result(name))
 reached = [next(r for r in known if (r.task, r.name) == (known[0].task, side)) for side in sides]
 rates = {row.name: row.config["train"]["learning_rate"] for row in reached}
 small = miniature(study, rates, *((0, 0) if WHOLE else ()))
-place = Place(device="cuda" if torch.cuda.is_available() else "cpu", say=print)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+if not has_bfloat16_units(device):  # imitated, it is slow
+    small = replace(small, changes=merged(small.changes, {"train": {"precision": "float32"}}))
+place = Place(device=device, say=print)
 print(study.claim, *(row.label for row in reached), sep="\\n  ")"""
 
 SAY = """done = run_study(small, Path("runs") / slug(f"{CLAIM} {WHOLE}"), place)

@@ -20,6 +20,9 @@ OWN_SOURCES = {"folder:": "vit_from_scratch.data.folders:open_folder"}
 """What may stand before the path of photos of your own, and the function that makes a `PhotoSource` of it;
 the laboratory adds "shards:"."""
 
+TENSORS = "tensors"
+"""The name of images that a caller has in memory, for an `ImageData`; nothing can open them again."""
+
 Part = Literal["train", "validation", "test"]
 
 
@@ -28,7 +31,8 @@ class DataConfig:
     """Which images a run sees.
 
     Attributes:
-        name: the data set's name; "folder:PATH" or "shards:PATH" for photos of your own.
+        name: the data set's name; "folder:PATH" or "shards:PATH" for photos of your own, "tensors" for an
+            `ImageData` of them.
         validation_size: training images held out for validation; None for the data set's usual number (of
             photos of your own those in their `val`, if there is a `test`, too, else what
             `vit_from_scratch.data.datasets.usual_size` says, drawn when they are opened), 0 to train on all
@@ -57,13 +61,13 @@ class DataConfig:
         check_fields(self, "data")
         kind = _kind(self.name)
         known = [*IN_MEMORY, *STREAMED, *(kind + "PATH" for kind in OWN_SOURCES)]
-        if self.name not in known and kind is None:
+        if self.name not in (*known, TENSORS) and kind is None:
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
             object.__setattr__(self, "validation_size", (IN_MEMORY | STREAMED).get(self.name))
         if kind is not None:
             object.__setattr__(self, "name", kind + _full_path(self.name.removeprefix(kind)))
-        if self.image_size is None and self.name not in IN_MEMORY:
+        if self.image_size is None and self.name not in (*IN_MEMORY, TENSORS):
             object.__setattr__(self, "image_size", 64 if self.name == "tiny-imagenet" else 224)
         for option, low, high, expected in (
             ("train_size", 1, math.inf, "at least 1, or None"),

@@ -104,7 +104,8 @@ class DataSet(ABC):
 class ImageData(DataSet):
     """A `DataSet` of small images, in memory as bytes: a batch is one indexing operation, on any device.
 
-    Images are (N, C, H, W) uint8, labels (N,) int64; those for validation may be none.
+    Images are (N, C, H, W) uint8, labels (N,) int64; those for validation and test may be none. Tensors of
+    your own: `ImageData(DataConfig("tensors"), *six_of_them, class_names=names)`, none from 0 to 1.
     """
 
     train_images: Tensor
@@ -113,6 +114,11 @@ class ImageData(DataSet):
     validation_labels: Tensor
     test_images: Tensor
     test_labels: Tensor
+
+    def __post_init__(self) -> None:
+        """Refuse images from 0 to 1; in memory they may be anybody's."""
+        for images in (self.train_images, self.validation_images, self.test_images):
+            self.normalise.check(images)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

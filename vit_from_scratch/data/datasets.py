@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vit_from_scratch.data.config import IN_MEMORY, DataConfig
+from vit_from_scratch.data.config import IN_MEMORY, TENSORS, DataConfig
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.data.photos import picture_size
@@ -52,6 +52,8 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
             corrupted file, or no network.
     """
+    if config.name == TENSORS:
+        raise InputError("data.name = 'tensors': expected images in memory; hand them to an ImageData.")
     folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]
     side = config.image_size or 224
     photos = SOURCES[config.name](folder, side) if config.name in SOURCES else open_own(config.name)

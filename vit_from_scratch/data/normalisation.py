@@ -24,13 +24,18 @@ class Normalisation:
         Raises:
             InputError: on a CPU, floats from 0 to 1, as photos have them in a figure.
         """
-        readable = images.device.type == "cpu" and images.numel() > 0  # a GPU would be waited for
+        self.check(images)
+        return self.scaled(images)
+
+    @staticmethod
+    def check(images: Tensor) -> None:
+        """Raise an `InputError` for floats from 0 to 1 on a CPU; a GPU would be waited for."""
+        readable = images.device.type == "cpu" and images.numel() > 0
         if readable and images.is_floating_point() and 0 < (largest := images.max().item()) <= 1:
             raise InputError(
                 f"images of floats up to {largest:.3g}: expected bytes, or floats from 0 to 255. Multiply "
                 "those from 0 to 1 by 255."
             )
-        return self.scaled(images)
 
     def scaled(self, images: Tensor) -> Tensor:
         """Normalise images that are known to be bytes, if changed ones: (B, C, H, W), uint8 or floats."""

@@ -29,7 +29,7 @@ def layer_attention(
         model: it is measured in evaluation mode and left in the mode that it came in.
         images: (B, C, H, W) floats, as the model takes them.
         reduce: applied to each layer's (B, h, T, T) before the next layer is computed. Only its results are
-            kept then, so the memory stays that of one layer.
+            kept then, so the memory stays that of one layer. Rollout needs only `mean_head`.
 
     Returns:
         L tensors (B, h, T, T); row i holds the weights of token i and sums to 1. With `reduce`, its results.
@@ -44,7 +44,7 @@ def layer_attention(
         tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
         for block in model.encoder.blocks:
             tokens, weights = block(tokens, return_weights=True)
-            kept.append(weights if reduce is None else reduce(weights))
+            kept.append(weights if reduce is None else reduce(weights).clone())  # a view would keep all
     return kept
 
 

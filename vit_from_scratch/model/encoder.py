@@ -48,6 +48,8 @@ class Block(nn.Module):
         z'_\\ell &= \\text{MSA}(\\text{LN}(z_{\\ell-1})) + z_{\\ell-1} \\qquad (2) \\\\
         z_\\ell &= \\text{MLP}(\\text{LN}(z'_\\ell)) + z'_\\ell \\qquad\\quad (3)
 
+    Whatever replaces `attention` returns tokens (B, T, D) and weights (B, h, T, T), or None for these.
+
     Args:
         config: uses ``dim``, ``heads``, ``mlp_dim``, ``dropout``, ``qkv_bias``, ``layer_norm_eps`` and
             ``gelu``.

@@ -57,7 +57,7 @@ class VisionTransformer(nn.Module):
         if rows * own_columns != columns * own_rows:
             raise InputError(
                 f"image_size {image_size}: expected the proportions of {self.config.image_shape}, which the "
-                "model was built for; crop or resize the images."
+                "model was built for; crop or resize the images, or take adapted(..., keep_head=True)."
             )
         if self.config.position == "relative" and config.grid != self.config.grid:
             raise InputError(
@@ -81,7 +81,7 @@ class VisionTransformer(nn.Module):
 
         Args:
             images: (B, C, H, W) floats of the size, channels and type that the model has.
-            return_intermediates: also return what happened on the way, by name.
+            return_intermediates: also return what happened on the way, by name (and keep it all in memory).
 
         Returns:
             Logits (B, K); with ``return_intermediates`` a pair of the logits and a dictionary of
@@ -118,7 +118,7 @@ class VisionTransformer(nn.Module):
         if images.ndim != 4 or tuple(images.shape[1:]) != expected:
             raise InputError(
                 f"images of shape {tuple(images.shape)}: expected {shape}, which the model was built for; "
-                "resize or convert the images, or build the model for theirs."
+                "resize or convert the images (one alone: image[None]), or build the model for theirs."
             )
         weight = getattr(self.head, "weight", None)
         if not isinstance(weight, Tensor):  # another head was put in its place

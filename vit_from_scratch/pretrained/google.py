@@ -53,7 +53,8 @@ def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> N
     Read are the layouts of vision_transformer (also under `opt/target/`, with or without `pre_logits`) and of
     big_vision (under `params/`, blocks one by one or stacked along a first axis). Positions are interpolated
     if the model's grid is another. Those weights were trained with the tanh form of GELU and images scaled to
-    [-1, 1]: build the model with `gelu="tanh"`, and the file's sizes; the loader never changes them.
+    [-1, 1]: build the model so, with the file's sizes, as `build_model("B/16", num_classes=21843,
+    gelu="tanh")`; the loader never changes them, nor the model's mode.
 
     Raises:
         InputError: no such file, no such layout, or arrays that are missing, left over or of another shape,

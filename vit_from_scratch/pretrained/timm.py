@@ -43,7 +43,7 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     Raises:
         InputError: a model that ours cannot express, such as one with register tokens or layer scale.
     """
-    expected = "a plain VisionTransformer of timm, such as timm.create_model('vit_base_patch16_224')"
+    expected = "a plain VisionTransformer of timm, such as timm.create_model(NAME, checkpoint_path=FILE)"
     config = described(_config, model, expected)
     vit: Any = model
     state = dict(model.state_dict())

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_from_scratch.data.normalisation import Normalisation
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_labels, require_tensor
 from vit_from_scratch.model.modes import evaluating
@@ -56,6 +57,8 @@ def predict(
     logits = []
     with evaluating(model):
         for batch in images.split(batch_size):
+            if isinstance(normalise, Normalisation):
+                normalise.check(batch)  # before a GPU has it
             batch = batch.to(device)
             logits.append(model(normalise(batch) if normalise else batch).float())  # (B, K)
     return torch.cat(logits)

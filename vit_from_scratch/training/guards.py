@@ -23,10 +23,15 @@ HUGE = 1000
 
 def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
+    if not hasattr(data, "training_size"):
+        raise InputError(
+            f"data of type {type(data).__name__}: expected a DataSet, as open_dataset returns it; "
+            "tensors of your own go into an ImageData."
+        )
     batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:
         if (found := misfit(vit.config, data)) is not None:
-            raise InputError(f"{found}. Leave it out of a recipe; the data decide it.")
+            raise InputError(f"{found}. Build it for the data, or open them so; a recipe leaves it out.")
         side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
         single = side <= vit.config.patch_size and batch // config.accumulation == 1
         if vit.config.stem.kind == "conv" and single:  # batch norm needs two values

@@ -43,7 +43,7 @@ def train(
 
     Args:
         model: (B, C, H, W) floats to (B, K) logits, or a self-supervised model.
-        data: images and labels; the test part is never measured.
+        data: a `DataSet`, as `open_dataset` returns it, or an `ImageData`; the test part is never measured.
         config: the settings.
         callbacks: called at the start, after each step and epoch, and at the end, in this order.
         engine: how one process or several work; None for one.

@@ -101,7 +101,7 @@ def _say_if_imitated(options: argparse.Namespace, device: str) -> None:
     insists = "precision" in parse_assignments(options.set).get("train", {})
     if not insists and not has_bfloat16_units(device) and Processes.current().rank == 0:
         complain(
-            "this processor has no units for bfloat16, which is slow on it; rows of the study differ in "
+            "this device has no units for bfloat16, which is slow on it; rows of the study differ in "
             "train.precision, so each stays in its own."
         )
 

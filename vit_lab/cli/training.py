@@ -107,7 +107,7 @@ def affordable(recipe: Recipe, options: argparse.Namespace, device: str) -> Reci
         return recipe
     if Processes.current().rank == 0:
         complain(
-            "this processor has no units for bfloat16, so the run is in float32, which is faster on it; "
+            "this device has no units for bfloat16, so the run is in float32, which is faster on it; "
             "--set train.precision=bfloat16 insists."
         )
     return replace(recipe, train=replace(recipe.train, precision="float32"))

@@ -70,6 +70,11 @@ def export_model(
             patches, the logits differ, or the place cannot be written to. Then no file is written.
     """
     path, kind = Path(path), format_named(format)
+    if not isinstance(trained, TrainedModel):
+        raise InputError(
+            f"a model of type {type(trained).__name__}: expected what open_classifier returns, with classes "
+            "and scaling. Name a finished run, or make a TrainedModel of it."
+        )
     if image_size is not None:
         classes = trained.model.config.num_classes
         trained = replace(trained, model=adapted(trained.model, image_size, classes, keep_head=True).eval())

@@ -10,6 +10,7 @@ run may go on with another number of processes.
 
 import contextlib
 import copy
+import os
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from torch.optim.swa_utils import AveragedModel
 from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.data.sharing import WHOLE
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
@@ -37,8 +39,18 @@ T = TypeVar("T")
 
 
 def current_engine() -> Engine:
-    """Return how training works here: in one process, or in all of torch's default process group."""
+    """Return how training works here: in one process, or in all of torch's default process group.
+
+    Raises:
+        InputError: torchrun started several processes, and none has joined the others.
+    """
     processes = Processes.current()
+    several = "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1"
+    if processes.alone and several:
+        raise InputError(
+            f"{os.environ.get('WORLD_SIZE')} processes of torchrun without a process group: expected one, or "
+            "each trains a model of its own. Call torch.distributed.init_process_group() first."
+        )
     return Engine() if processes.alone else SeveralProcesses(processes)
 
 
