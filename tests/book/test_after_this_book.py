@@ -144,7 +144,7 @@ def test_the_power_law_is_numpys_line_and_predicts_within_two_points():
 
 
 def test_five_sizes_have_the_slope_that_the_page_tells():
-    """The text: flatter than 0.35; the largest, at 1.7 times the operations, is level with the one before."""
+    """The text: flatter than 0.35; the alt text: the largest is level with the one before."""
     names = drawn("Scaling laws")
     rows = load_result("scaling")["rows"]
     errors = np.array([1 - row["validation_accuracy_mean"] for row in rows])

@@ -158,7 +158,7 @@ TIES = "where two scores are equal, another number of patches is hidden than `co
     "(B, C, H, W)",
     'chapter 13, exercise "Hide what a map points at"',
     masking.mask_patches,
-    [(3, 3, 4, 4, 3, 5), (2, 1, 3, 5, 4, 4), (1, 3, 5, 2, 2, 3), (2, 3, 3, 3, 2, 0)],
+    [(4, 3, 4, 4, 3, 5), (2, 1, 3, 5, 4, 4), (1, 3, 5, 2, 2, 3), (2, 3, 3, 3, 2, 0)],
     gradients=False,
 )
 def hide_patches(batch: int, channels: int, rows: int, columns: int, size: int, count: int) -> Case:

@@ -216,7 +216,7 @@ def place_of(error: BaseException) -> str:
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(OWN_FOLDERS) and "site-packages" not in file and "/lib/python" not in file:
+        if not file.startswith((*OWN_FOLDERS, "<the book's")) and "site-packages" not in file and "/lib/python" not in file:
             line = linecache.getline(file, trace.tb_lineno).strip()
             found = f" (in line {trace.tb_lineno}" + (f": {line})" if line else ")")
         trace = trace.tb_next
