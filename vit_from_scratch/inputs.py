@@ -11,7 +11,7 @@ def require_tensor(value: object, name: str, shape: str) -> None:
     if not isinstance(value, Tensor):
         raise InputError(
             f"{name} of type {type(value).__name__}: expected a tensor {shape}; convert an array with "
-            "torch.from_numpy, a picture's file with vit_from_scratch.data.load_photo."
+            "torch.from_numpy; 255 * vit_from_scratch.data.load_photo(...) reads a picture."
         )
 
 

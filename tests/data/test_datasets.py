@@ -256,8 +256,19 @@ def test_tensors_of_ones_own_are_a_data_set_that_trains():
 
 
 def test_tensors_from_0_to_1_are_refused_and_their_name_opens_nothing():
-    images, *rest = own_tensors()
-    with pytest.raises(InputError, match="Multiply those from 0 to 1 by 255"):
-        ImageData(DataConfig("tensors"), images / 255, *rest, class_names=("dark", "bright"))
-    with pytest.raises(InputError, match="expected images in memory; hand them to an ImageData"):
-        open_dataset(DataConfig("tensors"))
+    for place in (0, 2, 4):
+        tensors = [*own_tensors()]
+        tensors[place] = tensors[place] / 255
+        with pytest.raises(InputError, match="Multiply those from 0 to 1 by 255"):
+            ImageData(DataConfig("tensors"), *tensors, class_names=("dark", "bright"))
+    for opened in (lambda: open_dataset(DataConfig("tensors")), lambda: load_dataset("tensors")):
+        with pytest.raises(InputError, match="expected images in memory; hand them to an ImageData"):
+            opened()
+
+
+def test_tensors_are_scaled_as_their_configuration_says():
+    config = DataConfig("tensors", normalisation="imagenet")
+    data = ImageData(config, *own_tensors(), class_names=("dark", "bright"))
+    images, _ = next(data.batches("test"))
+    mean, std = ViT_B_16_Weights.DEFAULT.transforms().mean, ViT_B_16_Weights.DEFAULT.transforms().std
+    assert torch.allclose(images, normalize(own_tensors()[4] / 255, mean, std), atol=1e-5)

@@ -68,7 +68,8 @@ def _command(rank: int, count: int, port: str, folder: Path, arguments: list[lis
 
     numbers = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count}
     os.environ |= {name: str(number) for name, number in numbers.items()}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "none"}
     sys.stdout, sys.stderr = ((folder / f"{name}-{rank}").open("w") for name in ("out", "err"))
     before(rank)
     code = main(arguments[rank % len(arguments)])

@@ -73,6 +73,7 @@ def test_the_notebook_runs_a_comparison_of_scans(catalogue, tmp_path, monkeypatc
 @pytest.mark.parametrize("units", ["0", "1"])
 def test_a_device_without_units_for_bfloat16_computes_in_float32(catalogue, monkeypatch, units):
     monkeypatch.setenv("VIT_BFLOAT16_UNITS", units)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     cells = nbformat.reads(export_claims(catalogue), 4).cells
     source = next(cell.source for cell in cells if "miniature(" in cell.source)
     claim = next(says for says, (study, *_) in claim_rows(ROOT).items() if study == "data_hunger")

@@ -196,3 +196,9 @@ def test_it_can_be_read_on_one_screen_and_a_grader_knows_its_beginning(cell):
     assert SET_UP.match(cell)
     assert len(cell.splitlines()) <= 72
     assert max(map(len, cell.splitlines())) <= 110
+
+
+def test_a_chapter_without_a_budget_has_a_cell_that_says_nothing_of_it():
+    source = setup_source(ROOT, REPOSITORY, "")
+    compile(source, "cell", "exec")
+    assert "BUDGET" not in source

@@ -216,7 +216,8 @@ def place_of(error: BaseException) -> str:
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith((*OWN_FOLDERS, "<the book's")) and "site-packages" not in file and "/lib/python" not in file:
+        library = "site-packages" in file or "/lib/python" in file
+        if not library and not file.startswith((*OWN_FOLDERS, "<the book's")):
             line = linecache.getline(file, trace.tb_lineno).strip()
             found = f" (in line {trace.tb_lineno}" + (f": {line})" if line else ")")
         trace = trace.tb_next

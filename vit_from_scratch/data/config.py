@@ -31,8 +31,7 @@ class DataConfig:
     """Which images a run sees.
 
     Attributes:
-        name: the data set's name; "folder:PATH" or "shards:PATH" for photos of your own, "tensors" for an
-            `ImageData` of them.
+        name: the data set's name; "folder:PATH" or "shards:PATH" for your own, "tensors" for an `ImageData`.
         validation_size: training images held out for validation; None for the data set's usual number (of
             photos of your own those in their `val`, if there is a `test`, too, else what
             `vit_from_scratch.data.datasets.usual_size` says, drawn when they are opened), 0 to train on all
@@ -41,7 +40,7 @@ class DataConfig:
         train_size: how many of the other training images are kept, the same share of each class; all
             (None). Fewer show how hungry a model is.
         image_size: side in pixels that images are brought to; None for 224 with photos (64 with
-            Tiny-ImageNet), and for the images as they are with digits, MNIST and CIFAR.
+            Tiny-ImageNet), and for the images as they are with digits, MNIST, CIFAR and tensors.
         normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes each colour's mean and standard
             deviation over ImageNet.
 

@@ -116,9 +116,10 @@ class ImageData(DataSet):
     test_labels: Tensor
 
     def __post_init__(self) -> None:
-        """Refuse images from 0 to 1; in memory they may be anybody's."""
+        """Refuse images from 0 to 1; in memory they may be anybody's. Scale as `config` says."""
         for images in (self.train_images, self.validation_images, self.test_images):
-            self.normalise.check(images)
+            Normalisation.check(images)
+        object.__setattr__(self, "normalise", NORMALISATIONS[self.config.normalisation])
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

@@ -34,7 +34,7 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> I
         InputError: an unknown name, a data set that is streamed, or as for `open_dataset`.
     """
     config = DataConfig(name)
-    data = open_dataset(config, data_dir) if name in IN_MEMORY else None
+    data = open_dataset(config, data_dir) if name in (*IN_MEMORY, TENSORS) else None
     if not isinstance(data, ImageData):
         raise InputError(
             f"{name} is streamed from its files: expected one of {', '.join(IN_MEMORY)} here. "
@@ -61,7 +61,7 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         images, labels, *test, names = photos
         train, validation = hold_out(labels, config)
         parts = (images[train], labels[train], images[validation], labels[validation], *test)
-        return ImageData(config, *parts, class_names=names, normalise=normalise)
+        return ImageData(config, *parts, class_names=names)
     uniform = photos.size == (side, side)
     if config.name not in SOURCES:
         some = [file for part in (photos.train, photos.test) for file in spread(part.files, LOOKED_AT)]

@@ -29,7 +29,7 @@ def layer_attention(
         model: it is measured in evaluation mode and left in the mode that it came in.
         images: (B, C, H, W) floats, as the model takes them.
         reduce: applied to each layer's (B, h, T, T) before the next layer is computed. Only its results are
-            kept then, so the memory stays that of one layer. Rollout needs only `mean_head`.
+            kept then, so the memory stays that of one layer. Rollout needs only `mean_head`, below.
 
     Returns:
         L tensors (B, h, T, T); row i holds the weights of token i and sums to 1. With `reduce`, its results.

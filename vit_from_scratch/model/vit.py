@@ -57,7 +57,7 @@ class VisionTransformer(nn.Module):
         if rows * own_columns != columns * own_rows:
             raise InputError(
                 f"image_size {image_size}: expected the proportions of {self.config.image_shape}, which the "
-                "model was built for; crop or resize the images, or take adapted(..., keep_head=True)."
+                "model was built for; crop or resize them, or take a copy, adapted(..., keep_head=True)."
             )
         if self.config.position == "relative" and config.grid != self.config.grid:
             raise InputError(

@@ -50,7 +50,7 @@ def predict(
         batch_size: images at a time; it bounds the memory.
 
     Raises:
-        InputError: images that are not a tensor, or that the model does not take.
+        InputError: images that are no tensor, are bytes from 0 to 1, or are not what the model takes.
     """
     require_tensor(images, "images", "(N, C, H, W)")
     device = next(model.parameters(), images).device

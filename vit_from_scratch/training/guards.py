@@ -31,7 +31,7 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:
         if (found := misfit(vit.config, data)) is not None:
-            raise InputError(f"{found}. Build it for the data, or open them so; a recipe leaves it out.")
+            raise InputError(f"{found}. Build the model for the data; a recipe leaves this out.")
         side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
         single = side <= vit.config.patch_size and batch // config.accumulation == 1
         if vit.config.stem.kind == "conv" and single:  # batch norm needs two values

@@ -23,7 +23,7 @@ import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vit_from_scratch.data.config import OWN_SOURCES, DataConfig, own_place
+from vit_from_scratch.data.config import OWN_SOURCES, TENSORS, DataConfig, own_place
 from vit_from_scratch.data.photos import picture_size
 from vit_from_scratch.data.sources import open_own, spread
 from vit_from_scratch.errors import InputError
@@ -167,6 +167,8 @@ def _looked_at(data: str) -> tuple[str, str, Survey]:
     """Return a data set's whole name, its short name for a recipe, and what its photos are like."""
     whole = DataConfig(data).name  # checks the name
     folder = own_place(whole)
+    if whole == TENSORS:
+        raise InputError("--data tensors: expected a data set's name; train on an ImageData from Python.")
     if folder is None:
         return whole, data, SURVEYS[data]
     return whole, folder.name or "folder", survey_own(whole)

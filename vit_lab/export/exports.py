@@ -73,7 +73,7 @@ def export_model(
     if not isinstance(trained, TrainedModel):
         raise InputError(
             f"a model of type {type(trained).__name__}: expected what open_classifier returns, with classes "
-            "and scaling. Name a finished run, or make a TrainedModel of it."
+            "and scaling. Take open_classifier(RUN), or vit_lab.runs.trained_models.TrainedModel."
         )
     if image_size is not None:
         classes = trained.model.config.num_classes

@@ -45,7 +45,7 @@ def current_engine() -> Engine:
         InputError: torchrun started several processes, and none has joined the others.
     """
     processes = Processes.current()
-    several = "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1"
+    several = "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
     if processes.alone and several:
         raise InputError(
             f"{os.environ.get('WORLD_SIZE')} processes of torchrun without a process group: expected one, or "
