@@ -242,7 +242,7 @@ def test_float32_may_round_to_tf32_on_a_gpu_as_long_as_a_run_lasts(few_digits, s
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"channels": 3}, r"model\.channels = 3: expected 1 for digits\. Leave it out"),
+        ({"channels": 3}, r"model\.channels = 3: expected 1 for digits\. Build the model for the data"),
         ({"image_size": 16}, r"model\.image_size = \(16, 16\): expected \(8, 8\) for digits"),
         ({"num_classes": 5}, r"model\.num_classes = 5: expected 10 for digits"),
     ],

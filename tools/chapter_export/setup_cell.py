@@ -16,9 +16,7 @@ MODULES = {
 }
 
 SETUP = Path(__file__).with_name("setup_cell.txt")
-BUDGET = re.compile(
-    r"^(BUDGET = .*\n|    os\.environ.* = BUDGET\n|    (?:el)?if BUDGET .*\n.*\n)", re.MULTILINE
-)
+BUDGET = re.compile(r"^(BUDGET = .*\n|    os\.environ.* = BUDGET\n|    if BUDGET .*\n.*\n)", re.MULTILINE)
 
 
 def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:

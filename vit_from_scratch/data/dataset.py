@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.data.augmentation import Augmentation
-from vit_from_scratch.data.config import DataConfig, Part
+from vit_from_scratch.data.config import TENSORS, DataConfig, Part
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.data.random_changes import augment
 from vit_from_scratch.data.sharing import WHOLE, Share
@@ -116,10 +116,11 @@ class ImageData(DataSet):
     test_labels: Tensor
 
     def __post_init__(self) -> None:
-        """Refuse images from 0 to 1; in memory they may be anybody's. Scale as `config` says."""
+        """Refuse images from 0 to 1; in memory they may be anybody's."""
+        if self.config.name == TENSORS:  # what is opened comes with its scaling
+            object.__setattr__(self, "normalise", NORMALISATIONS[self.config.normalisation])
         for images in (self.train_images, self.validation_images, self.test_images):
-            Normalisation.check(images)
-        object.__setattr__(self, "normalise", NORMALISATIONS[self.config.normalisation])
+            self.normalise.check(images)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

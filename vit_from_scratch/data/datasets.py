@@ -61,7 +61,7 @@ def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = N
         images, labels, *test, names = photos
         train, validation = hold_out(labels, config)
         parts = (images[train], labels[train], images[validation], labels[validation], *test)
-        return ImageData(config, *parts, class_names=names)
+        return ImageData(config, *parts, class_names=names, normalise=normalise)
     uniform = photos.size == (side, side)
     if config.name not in SOURCES:
         some = [file for part in (photos.train, photos.test) for file in spread(part.files, LOOKED_AT)]

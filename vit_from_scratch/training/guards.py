@@ -25,8 +25,7 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
     if not hasattr(data, "training_size"):
         raise InputError(
-            f"data of type {type(data).__name__}: expected a DataSet, as open_dataset returns it; "
-            "tensors of your own go into an ImageData."
+            f"data of type {type(data).__name__}: expected a DataSet; own tensors go into an ImageData."
         )
     batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:

@@ -32,6 +32,11 @@ def patchify_by_permute(images, patch_size):
     return cut.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, size * size * channels)
 
 
+def three_axes(images, patch_size):
+    _, _, _ = images.shape
+    return patchify_by_permute(images, patch_size)
+
+
 def patchify_by_unfold(images, patch_size):
     cut = F.unfold(images, patch_size, stride=patch_size)  # (B, C P P, N)
     return cut.mT.unflatten(2, (images.shape[1], -1)).mT.flatten(2)
@@ -429,6 +434,11 @@ WRONG = {
             lambda images, size: rearrange(images, "b c (h p) (w q) -> b (h w) (p q c)", p=size, q=size, c=3),
             "shapes do not fit there.*EinopsError",
         ),
+        (
+            lambda images, size: rearrange(images, "b c (h p) (w q) -> b (h w) (p q c)"),
+            "told more sizes, by name.*EinopsError",
+        ),
+        (three_axes, "more or fewer parts than names.*ValueError"),
         (
             lambda images, size: (
                 images.reshape(*images.shape[:2], *[images.shape[2] // size, size] * 2)

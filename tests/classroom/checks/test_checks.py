@@ -236,6 +236,20 @@ def test_an_error_is_shown_with_its_line():
         checks.attention(mistyped)
 
 
+def test_the_line_is_the_readers_own_though_the_book_s_code_stops():
+    brought = {}
+    exec(
+        compile("def softened(scores):\n    return scores.softmx(-1)", "<the book's answers>", "exec"),
+        brought,
+    )
+
+    def calls_it(q, k, v):
+        return brought["softened"](q @ k.mT) @ v
+
+    with pytest.raises(checks.CheckFailed, match=r"""in line \d+: return brought\["softened"\]"""):
+        checks.attention(calls_it)
+
+
 def test_a_check_says_what_it_takes():
     signature = inspect.signature(checks.attention)
     theirs, seed, name = signature.parameters.values()
