@@ -123,3 +123,8 @@ def test_show_prints_toml_with_the_reason_above_it_and_needs_no_pytorch(photos):
     assert done.returncode == 0
     assert done.stdout.startswith("# photos: 24 training photos")
     assert tomllib.loads(done.stdout)["model"]["patch_size"] == 4
+
+
+def test_images_in_memory_have_no_settings_by_name():
+    with pytest.raises(InputError, match="--data tensors: expected a data set's name"):
+        suited_recipe("tensors", {})
