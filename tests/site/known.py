@@ -29,7 +29,7 @@ def of_chapters(chapters: tuple[str, ...], sentence: str, reason: str) -> list[K
 
 KNOWN: tuple[Known, ...] = (
     *of_chapters(
-        ("02", "03", "07", "14", "16"),
+        ("02", "03", "07", "16"),
         r"^#[34]\w[0-5]\w[45678]\w .* in dark",
         "the dark end of viridis: areas of maps",
     ),
@@ -40,8 +40,8 @@ KNOWN: tuple[Known, ...] = (
         "pixels of photos",
     ),
     *of_chapters(("01",), r"^#[bc]\w[9a]\w[789]\w .* in light", "pixels of photos"),
-    *of_chapters(("02", "03"), r"^#(4eba6e|52ae7a) .* in light", "the green of viridis: areas of a map"),
-    *of_chapters(("15",), r"^#b2cade .* in light", "the pale end of blue: areas of a map"),
+    *of_chapters(("02",), r"^#(4eba6e|52ae7a) .* in light", "the green of viridis: areas of a map"),
+    *of_chapters(("03",), r"^#265676 .* in dark", "the dark end of blue: areas of a map"),
     *of_chapters(("09",), r"^#dadada .* in light", "the pale middle of a map: entries near 0"),
 )
 
