@@ -30,7 +30,9 @@ from vit_classroom.checks.starts import Start
 TROUBLES = {
     "^RecursionError": "it calls itself without an end",
     "^NotImplementedError": "it is not written yet",
-    "^(NameError|UnboundLocalError)": "a name is not known there: mistyped, in a cell not run, or not self's",
+    "^(NameError|UnboundLocalError)": (
+        "a name is not known there: mistyped, from a cell that was not run, or self is missing before it"
+    ),
     "^AttributeError.*NoneType": "something is None there: a return is missing, or a layer was not made",
     "^AttributeError": "what it asks for is not there: it is mistyped, or not made in __init__",
     "^ZeroDivisionError": "it divides by 0 for this input",
@@ -38,7 +40,9 @@ TROUBLES = {
     r"^RuntimeError.*numpy\(\)": "it leaves PyTorch for NumPy, where gradients end",
     "^RuntimeError.*(dtype|scalar type)": "two types of number meet: look at .dtype there",
     "^TypeError": "something gets a kind of value there that it cannot take",
-    "^ValueError.*values to unpack": "more or fewer parts than names: a tensor has those of its first axis",
+    "^ValueError.*values to unpack": (
+        "there are more or fewer parts than names; a tensor comes apart along its first axis"
+    ),
     "Could not infer sizes": "einops has to be told more sizes, by name",
     "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "": "it cannot be computed for this input",

@@ -46,7 +46,7 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
 
     Args:
         path: a JPEG, PNG or WebP file, or one of the other `FORMATS`.
-        size: (H, W) in pixels; (C, H, W) floats in [0, 1] come back (a model takes 255 times, normalised).
+        size: (H, W) in pixels; (C, H, W) floats in [0, 1] come back; normalise 255 times them.
         channels: C, 3 for colour or 1 for grey.
 
     Raises:
