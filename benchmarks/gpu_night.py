@@ -65,6 +65,7 @@ def jobs(out: Path, data_dir: str, device: str) -> list[Job]:
     chapters = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.md"))
     smallest = "--rounds 2 --gflop 1 --size Ti --cell 32/4"
     return [
+        Job("no_step_waits", 1, ["-m", "pytest", "tests/training/test_devices.py", "--quiet"]),
         benchmark("attention_paths", 1, "--tokens 197 1025 4097", "--tokens 17 --repeats 1"),
         benchmark("beside_resnet", 2, "--batch 64", "--rounds 2 --sides 32 --batch 1 --least 0"),
         training("cifar10-gpu-plain", 15),
