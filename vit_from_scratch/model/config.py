@@ -65,7 +65,7 @@ class ViTConfig:
         mlp: ``"dense"``, or ``"local"``: a depth-wise 3 x 3 convolution over the patch grid between its
             two layers, not the paper's (after Irandoust et al., 2022; chapter 9).
         stochastic_depth: probability of skipping the last block's attention, and its MLP, for an image in
-            training; it grows linearly from 0 in the first block (Huang et al., 2016).
+            training; it grows linearly from 0 in the first block (Huang et al., 2016, skip that, too).
         qk_norm: whether queries and keys are brought to a root mean square of 1 before they are compared, not
             the paper's (Henry et al., 2020; without learned factors).
         initialisation: how attention begins: ``"xavier"`` as in the reference code, or ``"mimetic"``, not the

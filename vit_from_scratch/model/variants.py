@@ -43,7 +43,7 @@ class LocalMlp(Mlp):
 
 
 class ConvStem(nn.Module):
-    """A few convolutions in place of the one linear layer on patches (Xiao et al., 2021).
+    """A few convolutions in place of the one linear layer on patches (after Xiao et al., 2021).
 
     A 3 x 3 convolution at full resolution, then log2(P) more that halve height and width and double the
     channels, each with BatchNorm and ReLU, and a 1 x 1 convolution to the width D: as many tokens as patches.

@@ -43,7 +43,7 @@ AUGREG = {
     "L/16": (DROPPING, DROPPING, "0.01"),
     "R50+L/32": (DROPPING, "medium2-wd_0.1-do_0.0-sd_0.0", "0.01"),
 }
-"""Models of Steiner et al. (2021), fine-tuned on ImageNet: how those for 224 and for 384 pixels were
+"""Models of Steiner et al. (2022), fine-tuned on ImageNet: how those for 224 and for 384 pixels were
 regularised, and the learning rate, as in their file names."""
 
 GOOGLE = "https://storage.googleapis.com/vit_models/"
