@@ -1,6 +1,6 @@
 """The ResNets that the paper compares with: BiT's, with pre-activation units (section 4.1, Table 6).
 
-BiT (Kolesnikov et al., 2020) has norm and ReLU *before* each convolution ("Identity Mappings", 2016), GroupNorm in
+BiT (Kolesnikov et al., 2020) has norm and ReLU *before* each convolution (He et al., 2016b), GroupNorm in
 place of BatchNorm, and standardised filters. A width factor multiplies all channels: 152x2 has 152 layers and
 twice the usual width. The hybrids' ResNet, from which the layers come, has its norms behind the convolutions.
 """
