@@ -71,8 +71,9 @@ def still(name: str, root: Path = ROOT) -> tuple[str, str, str]:
     """The still figure of a widget: its SVG, its words, and its caption but for the need of JavaScript."""
 
     def inside(found: re.Match[str]) -> str:
-        photo = (root / FILES / found[1]).read_bytes()
-        return f'"data:image/jpeg;base64,{base64.b64encode(photo).decode()}"'
+        picture = (root / FILES / found[1]).read_bytes()
+        kind = "png" if found[1].endswith(".png") else "jpeg"
+        return f'"data:image/{kind};base64,{base64.b64encode(picture).decode()}"'
 
     html = (root / "book" / f"{name}.html").read_text(encoding="utf-8")
     svg = re.findall(r"<svg.*?</svg>", html, re.DOTALL)[0].replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1)

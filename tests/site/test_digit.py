@@ -115,6 +115,7 @@ def opened(page, book):
     page.wait_for_selector(".vit-digit .vit-bars li")
     pad = Pad(page)
     pad.reads(3)  # the example that is there
+    pad.whole.get_by_text("Where it looks").click()
     pad.press("Clear")
     expect(pad.whole.locator(".vit-reads")).to_have_text("Nothing is drawn yet.")
     return pad
@@ -185,7 +186,7 @@ def test_where_and_how_large_one_draws_makes_no_difference(strokes):
 def test_a_digit_moved_by_a_pixel_is_read_as_before_and_one_in_ten_moved_by_six_is_not(strokes):
     words = (ROOT / "notebooks/08_first_training_run.md").read_text("utf-8")
     assert "Move it by one pixel: every patch changes, but hardly any answers do" in words
-    assert "By six pixels, about one answer in ten changes." in words
+    assert "Moved by six pixels, about one answer in ten changes." in words
     near, far = (strokes.evaluate(MOVED, [[*range(10)], by]) for by in (1, 6))
     print(f"of 400, moved by one pixel {near} are read as before, by six {far}")
     assert near >= 390
@@ -208,6 +209,18 @@ def test_a_mouse_draws(page, pad):
     before = pad.seen()
     page.mouse.move(*pad.strokes(2, 1)[0][0])
     assert torch.equal(pad.seen(), before), "the pen is up"
+
+
+def test_a_drawing_begins_without_the_example(page, pad):
+    pad.press("8")
+    pad.reads(8)
+    for stroke in pad.strokes(7, 1):
+        page.mouse.move(*stroke[0])
+        page.mouse.down()
+        for point in stroke[1:]:
+            page.mouse.move(*point)
+        page.mouse.up()
+    pad.reads(7)  # of which the second stroke lies on the first
 
 
 # Another widget that comes later moves what is below it.

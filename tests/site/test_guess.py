@@ -179,6 +179,16 @@ def test_who_guessed_nothing_is_not_told_to_be_off(page, book):
     assert drawn(widget, "yours") == []
 
 
+def test_a_place_that_was_not_guessed_does_not_count(page, book):
+    told, _ = held("guess-photos")
+    widget = come_near(page, book, "guess-photos")
+    page.mouse.click(*at(widget, places(told)[2], 80, told))
+    assert len(drawn(widget, "yours")) == 1
+    widget.whole.get_by_role("button", name="Show what came out").click()
+    said = re.search(r"You were ([\d.]+) points off on average\.$", widget.said())
+    assert float(said[1]) == pytest.approx(values(widget)[2] - mean(told["runs"][2]), abs=0.051)
+
+
 def test_only_a_stroke_that_begins_in_the_plot_draws(page, book):
     told, _ = held("guess-photos")
     widget = come_near(page, book, "guess-photos")
@@ -224,7 +234,7 @@ def test_a_finger_draws_and_after_that_scrolls(phone, book):
     before = phone.evaluate("scrollY")
     swipe(phone, *ends)
     assert phone.evaluate("scrollY") == before
-    assert len(drawn(widget, "yours")) == 4
+    assert len(drawn(widget, "yours")) == 1, "the nearest place"
     assert 85 <= max(values(widget)) <= 95
     widget.whole.get_by_role("button", name="Show what came out").tap()
     expect(widget.whole.locator("svg")).to_have_css("touch-action", "auto")

@@ -96,6 +96,7 @@ def test_what_speaks_against_a_suspect_is_said(hunt, bugs):
         expect(ruled_out).to_have_attribute("aria-disabled", "true")
         expect(ruled_out).to_be_focused()
     assert press(hunt, "dropout left on").endswith(" You needed 14 comparisons, and named 3 wrong ones.")
+    assert compare(hunt, "attention") > 0, "its clue can be checked"
     press(hunt, "Plant another")
     expect(hunt.whole.locator("[aria-disabled]")).to_have_count(0)
     assert set(hunt.whole.locator(".part > button span").all_inner_texts()) == {"?"}

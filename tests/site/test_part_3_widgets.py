@@ -59,7 +59,7 @@ def says(widget, text):
 def test_the_map_is_the_packages_for_any_token_layer_and_head(page, book, weights):
     explorer = come_near(page, book, "explorer")
     found = weights["coffee"]
-    assert dark(explorer) == expected_darkness(found[7, 0, 0])
+    assert dark(explorer) == expected_darkness(found[1, 1, 27])
     for layer, head, row, column in ((1, 3, 2, 6), (4, 6, 7, 3), (2, 0, 1, 1)):
         explorer.slide("layer", layer)
         explorer.slide("head", head)
@@ -339,9 +339,24 @@ def test_cosines_are_the_packages_in_all_tables(page, similarity, trained):
             expected = table[row - 1, column - 1, other[0] - 1, other[1] - 1].item()
             assert value(found[1]) == pytest.approx(expected, abs=0.02)
     similarity.whole.get_by_role("radio", name="untrained").check()
-    aside, below = re.findall(r": ([−\d.]+) with|; ([−\d.]+) with", similarity.said())
-    assert abs(value(aside[0])) < 0.4
-    assert abs(value(below[1])) < 0.4
+    told = re.findall(r"([−\d.]+) (?:with|half-way)", similarity.said())
+    assert len(told) == 4
+    assert max(abs(value(one)) for one in told) < 0.4
+
+
+def test_it_says_how_alike_a_place_is_to_those_on_the_way_to_its_mirror_image(page, similarity, trained):
+    learned = position_similarity(trained.model.tokens.position_embedding().detach(), (8, 8))
+    for row, column in ((2, 2), (5, 8), (8, 4)):
+        page.mouse.click(*similarity.middle(row, column))
+        page.mouse.move(0, 0, steps=4)
+        along, mirror = learned[row - 1, column - 1, row - 1], 8 - column
+        inwards = 1 if column < 5 else -1
+        way = [along[column - 1 + inwards], along[(column - 1 + mirror) // 2], along[mirror]]
+        if abs(mirror - column + 1) < 3:
+            del way[1]
+        way += [learned[row - 1, column - 1, 8 - row, column - 1]]
+        told = re.findall(r"([−\d.]+) (?:with|half-way)", similarity.said())
+        assert [value(one) for one in told] == pytest.approx([one.item() for one in way], abs=0.01)
 
 
 def test_the_pictures_are_drawn_in_the_figures_colours(similarity):
@@ -412,7 +427,7 @@ def test_values_are_those_of_the_patch_embedding_at_each_step(page, filters, tra
     kernel, bias = embedding.as_convolution_weight(), embedding.projection.bias
     for number, step in ((7, 8), (0, 8), (100, 4), (191, 1)):
         page.mouse.click(*sheet_place(filters, number))
-        filters.slide("a step of", [8, 4, 2, 1].index(step))
+        filters.slide("a step of", [1, 2, 4, 8].index(step))
         page.mouse.move(0, 0)
         found = torch.nn.functional.conv2d(
             cat, kernel[number : number + 1], bias[number : number + 1], stride=step

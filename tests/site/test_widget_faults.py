@@ -38,6 +38,7 @@ FAULTS = [
     ("guess", "(at - was) * (at - x) <= 0", "i === nearest",
      guesses.test_each_dot_lies_where_the_stroke_went_over_it),
     ("hunt", "!by !== !is", "!by === !is", hunts.test_what_speaks_against_a_suspect_is_said),
+    ("window", "stride === 1 ? 1 : 0", "1", chapters.test_the_window_is_where_the_gradient_is),
     ("cost", "depth * inBlock + end", "depth * inBlock", costs.test_every_number_is_the_packages),
     ("explorer", "if (!many) this.before", "this.before",
      part_3.test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer),
@@ -72,6 +73,7 @@ def given(test, page, book):
         "back": lambda: False,
         "place": lambda: 1,
         "waves": lambda: 12,
+        "units": lambda: 4,
         "bugs": hunts.planted,
         **{
             name: lambda name=name: come_near(page, book, name)

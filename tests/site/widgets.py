@@ -15,6 +15,7 @@ PAGES = {
     "wirings": "notebooks/04_encoder.html",
     "answers": "notebooks/05_vision_transformer.html",
     "hunt": "notebooks/06_parity.html",
+    "window": "notebooks/07_hybrid.html",
     "run": "notebooks/08_first_training_run.html",
     "guess-photos": "notebooks/09_small_data.html",
     "guess-sizes": "notebooks/10_fine_tuning.html",
@@ -27,7 +28,7 @@ PAGES = {
     "filters": "notebooks/16_embedding_filters.html",
 }
 MODULES = {name: name.partition("-")[0] for name in PAGES}
-WITHOUT_A_MODEL = ("patches", "waves", "wirings", "hunt", "run", "cost", "guess")
+WITHOUT_A_MODEL = ("patches", "waves", "wirings", "hunt", "window", "run", "cost", "guess")
 WITH_A_MODEL = [name for name in PAGES if MODULES[name] not in WITHOUT_A_MODEL]
 SOON = 30_000  # milliseconds, on a busy machine
 PHONE = {"width": 390, "height": 844}

@@ -11,7 +11,7 @@ from .embedding_filters import (
     space_overlap,
 )
 from .encoder import block, block_with_dropout, encoder, layer_norm, mlp
-from .fine_tuning import decay_to_start, grey_weight, least_squares, nearest_mean, polyak
+from .fine_tuning import first_step, grey_weight, least_squares, nearest_mean, polyak
 from .first_training_run import adamw, clipped, cross_entropy, schedule, smoothed_cross_entropy, votes
 from .hybrid import (
     bottleneck,
@@ -36,13 +36,13 @@ from .parity import qkv_from_jax, stretch_positions
 from .patches import overlapping_patches, patch_embedding, patchify, unpatchify
 from .position_similarity import additive_share, centred_similarity, resize_table, similarity_maps
 from .sandbox import CheckFailed
-from .scaling import attention_bytes, block_flops, checkpointed_bytes, crossover_side, deepest, roofline
+from .scaling import attention_bytes, block_flops, checkpointed_bytes, deepest, roofline, tokens_to_ridge
 from .small_data import erase, mixup, muon_step, neighbours, orthogonalised
-from .tokens import grid_position, optional_class_token, token_sequence
+from .tokens import grid_position, read_places, token_sequence
 from .vision_transformer import (
     mean_vit,
     predicted_operations,
-    predicted_parameters,
+    repaired,
     trained_weights,
     vision_transformer,
 )
@@ -67,13 +67,12 @@ __all__ = [
     "colour_targets",
     "corrupted",
     "cross_entropy",
-    "crossover_side",
-    "decay_to_start",
     "deepest",
     "downsized_targets",
     "encoder",
     "erase",
     "first_cost",
+    "first_step",
     "grey_weight",
     "grid_position",
     "group_norm",
@@ -93,7 +92,6 @@ __all__ = [
     "muon_step",
     "nearest_mean",
     "neighbours",
-    "optional_class_token",
     "orthogonalised",
     "overlapping_patches",
     "paired_interval",
@@ -104,12 +102,13 @@ __all__ = [
     "polyak",
     "pre_activation",
     "predicted_operations",
-    "predicted_parameters",
     "principal_angles",
     "principal_components",
     "qkv_from_jax",
     "reach",
+    "read_places",
     "redraw",
+    "repaired",
     "resize_table",
     "resnet_stem",
     "rollout",
@@ -128,6 +127,7 @@ __all__ = [
     "streamed_attention",
     "stretch_positions",
     "token_sequence",
+    "tokens_to_ridge",
     "trained_weights",
     "unpatchify",
     "visible_only",

@@ -190,34 +190,70 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
     return Case((weights, decay), _polyak(weights, decay), mistakes)
 
 
-def _decay_to_start(weight: Tensor, start: Tensor, rate: float, decay: float) -> Tensor:
-    return weight - rate * decay * (weight - start)
+def _pulls(features: Tensor, labels: Tensor, classes: int, chance: float) -> Tensor:
+    """Sum features, times target less probability: the way of each row down the summed loss, (K, D)."""
+    return (F.one_hot(labels, classes).to(features.dtype) - chance).T @ features
+
+
+def _first_step(features: Tensor, labels: Tensor, classes: int, rate: float) -> Tensor:
+    return rate / len(labels) * _pulls(features, labels, classes, 1 / classes)
 
 
 @function_check(
-    "the shape of the weight",
-    'chapter 10, exercise "Decay towards the start"',
-    _decay_to_start,
-    [((3, 4), 0.1, 0.5), ((6,), 0.03, 2.0), ((2, 3, 2), 0.1, 0.3)],
+    "(classes, D)",
+    'chapter 10, exercise "The first step from zero"',
+    _first_step,
+    [(5, 3, 0.5, False), (4, 5, 0.1, True), (6, 4, 2.0, False)],
     gradients=False,
 )
-def decay_to_start(shape: tuple[int, ...], rate: float, decay: float) -> Case:
-    """Check a function ``(weight, start, rate, decay)``: one step of a weight decay towards the start."""
-    weight, start = torch.randn(shape), torch.randn(shape)
-    apart = weight - start
-    step = rate * decay * apart
+def first_step(width: int, classes: int, rate: float, absent: bool) -> Case:
+    """Check a function ``(features, labels, classes, rate)``: a linear head of zeros after one step of SGD.
+
+    Features are (N, D) with labels (N,) from 0 to classes - 1; the head has no bias, the loss is the mean
+    cross-entropy, and the result are the weights (classes, D). A class may have many labels, few or none.
+    """
+    counts = 1 + torch.randperm(classes)
+    if absent:
+        counts[-1] = 0
+    labels = torch.arange(classes).repeat_interleave(counts)
+    labels = labels[torch.randperm(len(labels))]
+    count, found = len(labels), int(labels.max()) + 1
+    features = torch.randn(count, width) + 1
+    right = _first_step(features, labels, classes, rate)
+    sums, middle = _pulls(features, labels, classes, 0), features.mean(0)
     mistakes = {
-        "this is a decay towards zero; take the way to the start": weight - rate * decay * weight,
-        "it moves away from the start: the sign is turned": weight + step,
-        "the learning rate is missing": weight - decay * apart,
-        "the decay is missing": weight - rate * apart,
-        "this is the step; return the new weight": -step,
-        "this is the way to the start, without its sign; return the new weight": step,
-        "it begins from the start; begin from the weight": start - step,
-        "it moves the start towards the weight": start + step,
-        "the start is subtracted, and the weight stays whole": weight - rate * decay * start,
-        "the weight shrinks towards zero, and the start is added": (1 - rate * decay) * weight + start,
-        "the factor is twice too large: the gradient of (w - start)^2 is halved by custom": weight - 2 * step,
-        "the way is shortened to its sign": weight - rate * decay * apart.sign(),
+        "the step goes up the gradient: the sign is turned": -right,
+        "the probabilities are taken as 0; a head of zeros gives each class 1 / classes": rate / count * sums,
+        "the probabilities are taken as 1/2, as from a sigmoid; softmax gives each class 1 / classes": (
+            rate / count * _pulls(features, labels, classes, 0.5)
+        ),
+        "the targets are missing; only the probabilities are there": (
+            -rate / classes * middle.expand(classes, -1)
+        ),
+        "it is transposed: (classes, D)": right.T,
+        "the rate is missing": right / rate,
+        "the loss is summed here; it is the mean over all N images": right * count,
+        "the rate is missing, and the loss is summed; it is the mean over all N images": right / rate * count,
+        "it is divided by N and by the classes; the loss is the mean over the N images": right / classes,
+        "it is divided by the classes; the loss is the mean over the N images": right * count / classes,
+        "this is the gradient; return the weights after the step": -right / rate,
+        "the classes are counted in the labels, and one may be absent: `classes` says how many": _first_step(
+            features, labels, found, rate
+        ),
     }
-    return Case((weight, start, rate, decay), _decay_to_start(weight, start, rate, decay), mistakes)
+    each = counts[:, None]
+    for size, but in ((each.clamp(min=1), ""), (each, ", which is 0 / 0 where there is none")):
+        means = sums / size
+        mistakes |= {
+            f"each row is averaged over its class's images{but}; take all N": right * count / size,
+            f"each class is averaged over its own images{but}; take all N": rate * (means - middle / classes),
+            f"it is a mean of each class{but}, less the overall mean; take sums, divided by N": (
+                rate * (means - middle)
+            ),
+            f"it is a mean of each class{but}, less the overall mean, as if all classes were of one size": (
+                rate / classes * (means - middle)
+            ),
+            f"it is a mean of each class{but}; take sums, divided by N, less the overall sum's share": rate
+            * means,
+        }
+    return Case((features, labels, classes, rate), right, mistakes)

@@ -120,11 +120,6 @@ def _called(cls: Callable[..., nn.Module], given: Arguments) -> nn.Module:
     return cls(**given) if isinstance(given, Mapping) else cls(*given)
 
 
-def hand_made_check(piece: Piece) -> Callable[[Callable[[Any], None]], Check]:
-    """Make a check of a function that judges what a reader wrote."""
-    return lambda judge: check(piece, judge, judge)
-
-
 def function_check(
     result: str,
     where: str,

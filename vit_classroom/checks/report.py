@@ -25,7 +25,6 @@ class Piece:
         call: how a check calls it.
         result: the shape of what it returns, in the book's letters.
         where: where to read again.
-        title: its name in messages, if not the one in `call`.
         exact: whether it only moves values about, so that not even rounding may differ.
         pair: whether a pair that begins with the result is as good.
         number: whether a plain number is as good as a tensor that holds one.
@@ -36,7 +35,6 @@ class Piece:
     call: str
     result: str
     where: str
-    title: str = ""
     exact: bool = False
     pair: bool = False
     number: bool = False
@@ -45,7 +43,7 @@ class Piece:
     @property
     def name(self) -> str:
         """The name of the function or class."""
-        return self.title or self.call.partition("(")[0]
+        return self.call.partition("(")[0]
 
     @property
     def arguments(self) -> list[str]:

@@ -1,6 +1,5 @@
 """Checks of chapter 12: operations, bytes, and what a machine can give."""
 
-import math
 from typing import Any
 
 import torch
@@ -131,51 +130,91 @@ def roofline(count: int) -> Case:
     return Case((operations, moved, peak, bandwidth), right, mistakes)
 
 
+def _tokens(
+    inputs: int,
+    outputs: int,
+    needed: int,
+    operations: int = 2,
+    moved: tuple[int, int] = (1, 1),
+    more: int = 0,
+) -> int:
+    """Return the fewest tokens, or 0; `needed` are the operations asked for with each number moved.
+
+    `moved` says whether input and result are, as the weights are, and `more` counts what else is.
+    """
+    products = inputs * outputs
+    gained = operations * products - needed * (moved[0] * inputs + moved[1] * outputs)  # by each token
+    return -(-needed * (products + more) // gained) if gained > 0 else 0
+
+
+def _layer(kind: str) -> tuple[int, int, int, int]:
+    """Draw a layer of this kind: inputs, outputs, a ridge and the bytes of a number."""
+    size, scale = 2 * draw(1, 2), 2 * draw(20, 60)
+    if kind == "exact":  # 6 scale tokens do just as much as the ridge asks for
+        return 4 * scale, 12 * scale, 4 * scale // size, size
+    if kind == "level":  # each token does just as much as its own bytes ask for, and weights come on top
+        return 3 * scale, 6 * scale, 4 * scale // size, size
+    while True:
+        share = {"few": draw(30, 45), "many": draw(60, 85), "never": draw(130, 170)}[kind]
+        inputs, outputs = 8 * draw(20, 40), 8 * draw(50, 90)
+        products, each = inputs * outputs, inputs + outputs
+        ridge = share * 2 * products // (100 * size * each)
+        gained = 2 * products - ridge * size * each
+        over = ridge * size * products % gained
+        if kind == "never" or 0 < over < gained // 2:  # what is rounded to the nearest is rounded down
+            return inputs, outputs, ridge, size
+
+
 @function_check(
     "or a plain number",
-    'chapter 12, exercise "The crossover in pixels"',
-    lambda dim, mlp_dim, patch_size: number(patch_size * math.ceil(math.sqrt(2 * dim + mlp_dim))),
-    [0, None, None, 1],
+    'chapter 12, exercise "How many tokens fill a machine?"',
+    lambda inputs, outputs, ridge, value_bytes: number(_tokens(inputs, outputs, ridge * value_bytes)),
+    ["few", "many", "exact", "never", "level"],
     number=True,
 )
-def crossover_side(more: int | None) -> Case:
-    """Check a function ``(dim, mlp_dim, patch_size)``: from which image side on the pairs take over.
+def tokens_to_ridge(kind: str) -> Case:
+    """Check a function ``(inputs, outputs, ridge, value_bytes)``: how many tokens a dense layer needs.
 
-    It is the smallest side in pixels, a multiple of the patch size, at which the two products between pairs
-    of tokens take more operations than everything else in a block. There is a class token.
+    It is the smallest number of tokens with which the layer does at least ``ridge`` operations for each byte
+    of its input, its weights and its result, and 0 where no number is enough. A multiply-add is 2 operations,
+    a number takes ``value_bytes``, and there is no bias.
     """
-    patch, root = draw(4, 16), draw(20, 60)
-    dim = draw(root**2 // 8, root**2 // 5)
-    level = root**2 + (draw(5, root) if more is None else more)  # T > level
-    hidden = level - 2 * dim
+    inputs, outputs, ridge, size = _layer(kind)
+    needed, products = ridge * size, inputs * outputs
+    asked, gained = needed * products, 2 * products - needed * (inputs + outputs)
 
-    def side(level: float) -> int:
-        """Give the smallest multiple of the patch with that many patches, or more."""
-        return patch * math.ceil(math.sqrt(level))
+    def counting(of_input: int, of_result: int) -> int:
+        return _tokens(inputs, outputs, needed, moved=(of_input, of_result))
 
-    right, down = side(level), "the side is rounded down; there the pairs still take less"
-    mistakes = {
-        "the class token is missing: T = N + 1": patch * (math.isqrt(level) + 1),
-        down: patch * math.isqrt(level - 1),
-        "it is compared with the MLP alone; the projections belong to the rest as well": side(hidden),
-        "it is compared with the projections alone; the MLP belongs to the rest as well": side(2 * dim),
-        "all of attention is compared with the MLP; compare the pairs with all else": side(hidden - 2 * dim),
-        "one of the two products between pairs is missing": side(2 * level),
-        "the output projection is missing: the projections are four": side(hidden + 1.5 * dim),
-        "queries, keys and values are one product with D x D; they are three": side(hidden + dim),
-        "the MLP has one product here; it has two": side(hidden / 2 + 2 * dim),
-        "these are patches along a side; multiply by the patch size": side(level) // patch,
-        "that is the number of patches; return the image's side in pixels": level,
-        "that is the number of tokens; return the image's side in pixels": level + 1,
-        "that is not a multiple of the patch size: round up patches": math.ceil(patch * math.sqrt(level)),
-        "the side is not rounded: images have whole patches": patch * math.sqrt(level),
-        "the root is missing: N patches are sqrt(N) along a side": patch * level,
+    right = _tokens(inputs, outputs, needed)
+    mistakes: dict[str, float] = {
+        "the weights are not counted as moved; each is, once for all tokens": min(1, max(0, gained)),
+        "the input is not counted as moved": counting(0, 1),
+        "the result is not counted as moved": counting(1, 0),
+        "the weights alone are counted as moved; input and result are as well": counting(0, 0),
+        "a bias is counted; leave it out": _tokens(inputs, outputs, needed, more=outputs),
+        "a multiply-add counts once; here it counts as 2 operations": _tokens(inputs, outputs, needed, 1),
+        "the bytes of a number are left out: each takes `value_bytes`": _tokens(inputs, outputs, ridge),
     }
-    if more == 1:  # with one patch a side fewer the pairs take exactly as much; so it is rounded down, too
-        del mistakes[down]
-        mistakes["there the pairs take as much as all else; equal is not more"] = side(level - 1)
+    if gained > 0:
+        mistakes |= {
+            "it is rounded down; with so few it does less than the ridge asks for": asked // gained,
+            "that is not a whole number of tokens: round up": asked / gained,
+            "it says that no number is enough, and one is; weights are moved once for all tokens": 0,
+        }
+    elif gained < 0:
+        never = "no number of tokens is enough there, so it is 0, and not what the division gives"
+        mistakes |= {
+            never: -(-asked // gained),
+            f"{never}, rounded down": asked // gained,
+            f"{never}, without its sign": asked // -gained,
+        }
+    if kind == "exact":
+        mistakes["with one token fewer it does exactly `ridge` operations a byte, which is enough"] = (
+            right + 1
+        )
     mistakes = {sentence: value for sentence, value in mistakes.items() if value != right}
-    return Case((dim, hidden, patch), number(right), numbers(mistakes))
+    return Case((inputs, outputs, ridge, size), number(right), numbers(mistakes))
 
 
 @function_check(

@@ -1,17 +1,13 @@
 """Checks of chapter 2: class token and positions."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from vit_classroom.checks.judging import class_check, hand_made_check, judge_module
-from vit_classroom.checks.report import Case, Piece, randomise
-from vit_classroom.checks.sandbox import CheckFailed
-from vit_classroom.checks.starts import Start, starts_at_zero, starts_normal
+from vit_classroom.checks.judging import class_check, function_check
+from vit_classroom.checks.report import Case, randomise
+from vit_classroom.checks.starts import starts_at_zero, starts_normal
 from vit_from_scratch.model import tokens
 from vit_from_scratch.model.config import ViTConfig
 
@@ -75,14 +71,6 @@ def _with_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Ten
     }
 
 
-OPTION = Piece(
-    "TokenSequenceWithOption(num_patches, dim, class_token)",
-    "(B, T, D)",
-    'chapter 2, exercise "Without a class token"',
-)
-Mistakes = Callable[[nn.Module, Tensor], dict[str, Tensor]]
-
-
 class _GridPosition(nn.Module):
     """One vector for each row and one for each column; a place has their sum."""
 
@@ -125,62 +113,54 @@ def grid_position(reference: _GridPosition) -> Case:
     return Case((), reference(), mistakes, f"{len(reference.row)} rows and {len(reference.column)} columns")
 
 
-def _without_class_token(reference: nn.Module, embeddings: Tensor) -> dict[str, Tensor]:
-    position = reference.get_parameter("position")
-    zeros = torch.zeros_like(embeddings[:, :1])
-    placed = embeddings + position
-    return {
-        "the positions are not added": embeddings,
-        "the positions are added twice": placed + position,
-        "each token gets the position of the one before it": embeddings + position.roll(1, dims=1),
-        "every token gets the same position, the first": embeddings + position[:, :1],
-        "the first patch gets no position; without a class token it is a token like any other": torch.cat(
-            [embeddings[:, :1], placed[:, 1:]], 1
-        ),
-        "the first patch is lost; without a class token place 0 is a patch": placed[:, 1:],
-        "a token of zeros still stands in front; leave it out": torch.cat([zeros, placed], 1),
-        "the tokens are averaged; that is the part of the model's other end": placed.mean(1),
-    }
+def _read_places(tokens: Tensor, position: Tensor) -> Tensor:
+    return (tokens @ position.mT).argmax(-1).float()  # so that what is no whole number is compared, too
 
 
-@hand_made_check(OPTION)
-def optional_class_token(cls: object) -> None:
-    """Check a class like the one of :func:`token_sequence` that can leave its class token out.
+@function_check(
+    "(B, N)",
+    'chapter 2, exercise "Can you read the place back?"',
+    _read_places,
+    [(2, 20, 8), (1, 15, 12), (3, 12, 6)],
+    gradients=False,
+)
+def read_places(batch: int, count: int, dim: int) -> Case:
+    """Check a function ``(tokens, position)`` that finds the place of each token in the position table.
 
-    It is called with the keywords ``num_patches, dim, class_token``. With ``class_token=True``, which is
-    the default, it is that class; with False its only parameter is ``position`` (1, N, D), and it maps
-    (B, N, D) to (B, N, D).
+    Tokens are (B, N, D), the table (N, D); the result is (B, N), for each token the place, from 0, whose
+    position vector has the largest dot product with it.
     """
-    starts = [starts_at_zero("class_token", why=ZERO), starts_normal("position")]
-    size = {"image_size": 5, "dim": 128}
-    with_token = dataclasses.replace(CONFIG, **size)
-    _judge_option(OPTION, cls, with_token, _with_class_token, starts, {"class_token": True})
-    title = "TokenSequenceWithOption(..., class_token=False)"
-    without = dataclasses.replace(OPTION, result="(B, N, D)", title=title)
-    config = dataclasses.replace(CONFIG, **size, class_token=False, pool="gap")
-    short = "TokenSequenceWithOption(num_patches, dim)"
-    default = dataclasses.replace(OPTION, call=short, title=short)
-    try:
-        _judge_option(without, cls, config, _without_class_token, starts[1:], {"class_token": False})
-        _judge_option(default, cls, with_token, _with_class_token, starts, {})
-    except CheckFailed as failure:  # with a class token it is right
-        failure.parts = {name: (1 + share) / 2 for name, share in failure.parts.items()}
-        raise
-
-
-def _judge_option(
-    piece: Piece,
-    cls: object,
-    config: ViTConfig,
-    mistakes: Mistakes,
-    starts: Sequence[Start],
-    named: Mapping[str, bool],
-) -> None:
-    reference = randomise(tokens.TokenSequence(config))
-
-    def cases() -> list[Case]:
-        drawn = [torch.randn(batch, config.num_patches, config.dim) for batch in (1, 3)]
-        return [Case((z,), reference(z), mistakes(reference, z)) for z in drawn]
-
-    arguments = {"num_patches": config.num_patches, "dim": config.dim, **named}
-    judge_module(piece, cls, arguments, reference, cases, starts)
+    position = (0.3 + 1.5 * torch.rand(count, 1)) * torch.randn(count, dim)
+    content = torch.randn(batch, count, dim)
+    tokens = content + position
+    scores = tokens @ position.mT  # (B, N, N)
+    unit, right = F.normalize(position, dim=-1), _read_places(tokens, position)
+    places = {
+        "the largest cosine decides; take the largest dot product": (tokens @ unit.mT).argmax(-1),
+        "the nearest position vector decides; take the one with the largest dot product": torch.cdist(
+            tokens, position.expand_as(tokens)
+        ).argmin(-1),
+        "the tokens are compared with each other; compare them with the position vectors": (
+            tokens @ tokens.mT
+        ).argmax(-1),
+        "the position vectors are compared with each other; compare the tokens with them": (
+            position @ position.mT
+        )
+        .argmax(-1)
+        .expand(batch, count),
+        "the smallest dot product decides; take the largest": scores.argmin(-1),
+        "the places are counted from 1; count them from 0": right + 1,
+        "for each place a token is found; find a place for each token": scores.argmax(1),
+        "each token gets the place where it stands; find it by the dot products": torch.arange(count).expand(
+            batch, count
+        ),
+        "the images are averaged, and all get the same places; each image has its own": (
+            scores.mean(0).argmax(-1).expand(batch, count)
+        ),
+        "all images get the places of the first; each image has its own": right[:1].expand(batch, count),
+        "these are the largest dot products; return their places": scores.amax(-1),
+        "these are all dot products; return the place of the largest": scores,
+        "these are the weights of a softmax; return the place of the largest": scores.softmax(-1),
+    }
+    mistakes = {sentence: wrong.float() for sentence, wrong in places.items()}
+    return Case((tokens, position), right, mistakes)

@@ -1,4 +1,4 @@
-"""Checks of chapter 5: the whole model, its parameters and operations."""
+"""Checks of chapter 5: the whole model, its position table and its operations."""
 
 import functools
 from typing import Any
@@ -140,25 +140,46 @@ def trained_weights(reference: ours.VisionTransformer, photo: str) -> Case:
     return Case((images,), reference(images), mistakes, f"the photo of the {photo}")
 
 
-@function_check(
-    "or a plain number",
-    'chapter 5, "Counting parameters"',
-    lambda *sizes: number(cost.parameters_of(_config(*sizes))),
-    [()] * 4,
-    answers=[cost.parameters_of, cost.count_parameters],
-    call=f"predicted_parameters({SIZES})",
-    number=True,
-)
-def predicted_parameters() -> Case:
-    """Check a function that counts a ViT's parameters from its sizes, all of them integers.
+def _repaired(position: Tensor, order: Tensor) -> Tensor:
+    return torch.cat([position[:, :1], position[:, 1:][:, order]], dim=1)
 
-    It is called as ``(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)`` and returns a
-    number.
+
+@function_check(
+    "(1, N + 1, D)",
+    'chapter 5, exercise "Photos from a jigsaw"',
+    _repaired,
+    [(6, 4), (9, 5), (5, 8)],
+    exact=True,
+    gradients=False,
+)
+def repaired(count: int, dim: int) -> Case:
+    """Check a function ``(position, order)`` that fits a position table to patches in another order.
+
+    The table is (1, N + 1, D), the class token's row first; ``order`` (N,) holds the numbers 0 to N - 1, and
+    place j shows patch ``order[j]``. The result is the new table, (1, N + 1, D).
     """
-    sizes = _sizes()
-    right = cost.parameters_of(_config(*sizes))
-    mistakes = numbers({sentence: right + off for sentence, off in _forgotten(*sizes).items()})
-    return Case(sizes, number(right), mistakes)
+    position, order = torch.randn(1, count + 1, dim), torch.randperm(count)
+    while torch.equal(order[order], torch.arange(count)):  # its own inverse
+        order = torch.randperm(count)
+    first, patches = position[:, :1], position[:, 1:]
+    moved, whole = patches[:, order], position[:, order]
+    row = "patch n has row n + 1, since row 0 is the class token's"
+    mistakes = {
+        "the order is used the wrong way round: place j shows patch order[j], so it takes that patch's row": (
+            torch.cat([first, patches[:, order.argsort()]], 1)
+        ),
+        f"the class token's row is moved with the others, and the last row is lost; {row}": whole,
+        f"the class token's row is moved with the others, and the last row stays; {row}": torch.cat(
+            [whole, position[:, -1:]], 1
+        ),
+        f"place j takes row order[j] of the whole table; {row}": torch.cat([first, whole], 1),
+        "the class token's row is missing; keep it in front, as it was": moved,
+        "the class token's row stands last; keep it in front": torch.cat([moved, first], 1),
+        "the class token's row is 0; keep it as it was": torch.cat([0 * first, moved], 1),
+        "the table is unchanged; its rows have to follow the patches": position,
+        "the order is read from its end; row j + 1 belongs to place j": torch.cat([first, moved.flip(1)], 1),
+    }
+    return Case((position, order), _repaired(position, order), mistakes)
 
 
 @function_check(
@@ -173,8 +194,9 @@ def predicted_parameters() -> Case:
 def predicted_operations() -> Case:
     """Check a function that counts the operations of a ViT's forward pass for one image, from its sizes.
 
-    It is called like :func:`predicted_parameters`. Matrix products count, a multiply-add as 2 operations;
-    biases, norms, softmax, GELU and additions do not.
+    It is called as ``(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)`` and returns a
+    number. Matrix products count, a multiply-add as 2 operations; biases, norms, softmax, GELU and additions
+    do not.
     """
     sizes = _sizes()
     right = cost.forward_flops(_config(*sizes))
@@ -227,39 +249,6 @@ def _config(
     image: int, patch: int, channels: int, dim: int, depth: int, mlp_dim: int, classes: int
 ) -> ViTConfig:
     return ViTConfig(image, patch, channels, dim, depth, heads=1, mlp_dim=mlp_dim, num_classes=classes)
-
-
-def _forgotten(
-    image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
-) -> dict[str, int]:
-    patches = (image_size // patch_size) ** 2
-    values = patch_size**2 * channels
-    block = 4 * dim * dim + 2 * dim * mlp_dim + 9 * dim + mlp_dim
-    return {
-        "the class token is missing, D numbers": -dim,
-        "the class token's position is missing: the table has N + 1 rows": -dim,
-        "class token and its position are missing, 2 D numbers": -2 * dim,
-        "the positions are missing, N + 1 rows of D": -(patches + 1) * dim,
-        "the final LayerNorm is missing, 2 D numbers": -2 * dim,
-        "a LayerNorm in each block is missing, 2 D numbers each": -2 * dim * depth,
-        "the two LayerNorms of each block are missing, 4 D numbers": -4 * dim * depth,
-        "no LayerNorm is counted: two in each block and the final one": -4 * dim * depth - 2 * dim,
-        "a LayerNorm has D numbers here; it has a weight and a bias, 2 D": -2 * dim * depth - dim,
-        "the head is missing": -(dim + 1) * num_classes,
-        "the head has no bias": -num_classes,
-        "the patch embedding has no bias": -dim,
-        "qkv has no bias": -3 * dim * depth,
-        "the MLP's layers have no bias": -(dim + mlp_dim) * depth,
-        "no dense layer has a bias": -(dim + (5 * dim + mlp_dim) * depth + num_classes),
-        "queries, keys and values are one matrix of D x D; they are three": -2 * dim * (dim + 1) * depth,
-        "the output projection of the attention is missing": -dim * (dim + 1) * depth,
-        "the MLP has one layer here; it has two": -(mlp_dim + 1) * dim * depth,
-        "there are as many patches as on one side; square image / patch": (image_size // patch_size - patches)
-        * dim,
-        "there is one block only: multiply by the depth": -block * (depth - 1),
-        "a patch has one channel here: P P C values": -(values - patch_size**2) * dim,
-        "the patch embedding is missing": -(values + 1) * dim,
-    }
 
 
 @class_check(

@@ -66,7 +66,8 @@ class Head {
         this.shown = { scores, shares, mixture: each((token) => cosine(mixture, this.part(2, token))) }[this.view];
         this.words = this.view === "shares" ? percent : signed;
         const [first, ...patches] = this.shown, low = this.view === "shares" ? 0 : Math.min(...patches);
-        this.grid.map(patches.map((value) => value - low));
+        const flat = this.scale === 0;
+        this.grid.map(patches.map((value) => (flat && this.view === "scores" ? 1 : value - low)));
         this.grid.mark({ asks: [this.patch] });
         this.scaleBar.textContent = `dim: ${low ? this.words(low) : "0"}, bright: ${this.words(Math.max(...patches))}`;
         const attended = Math.exp(shares.reduce((sum, share) => sum - (share && share * Math.log(share)), 0));
@@ -74,9 +75,9 @@ class Head {
         const [high, deep] = [at(Math.max(...patches)), at(Math.min(...patches))], from = placeOf(this.patch, this.columns);
         const times = this.scale === 1 ? "" : `${signed(this.scale)} `;
         this.summary = {
-            scores: `${whole ? "q · k" : `${times}q · k / √${this.width}`} from ${from}: highest with ${high}; lowest with ${deep}; `
+            scores: flat ? "With factor 0 every score is 0." : `${whole ? "q · k" : `${times}q · k / √${this.width}`} from ${from}: highest with ${high}; lowest with ${deep}; `
                 + `with the class token ${signed(first)}.`,
-            shares: `From ${from}: ${this.scale === 0 ? `every token alike, ${percent(first)}`
+            shares: `From ${from}: ${flat ? `every token alike, ${percent(first)}`
                 : `most at ${high}; at the class token ${percent(first)}`}. ${attended.toFixed(1)} of ${T} tokens attended to.`,
             mixture: `The mixture for ${from}, ${this.width} numbers, is most like the value of ${high}, and least like that of ${deep}, as cosines.`,
         }[this.view];

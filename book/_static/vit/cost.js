@@ -2,7 +2,7 @@
  * Chapter 12: what a ViT of any size costs, and whether a step of training fits into a GPU's memory. Every element of
  * class `vit-cost` becomes one; it needs no model.
  */
-import { bars, choice, element, shape, slider, toggle, whenNear } from "./parts.js";
+import { choice, element, shape, slider, toggle, whenNear } from "./parts.js";
 
 const SIZES = { // Table 1 of the paper, and two smaller ones
     Ti: { depth: 12, D: 192, M: 768, heads: 3 },
@@ -62,7 +62,6 @@ class Cost {
         room.set(this.room);
         this.memory = shape("svg", { viewBox: "0 0 340 60", role: "img" });
         this.counts = element("p", { class: "vit-title" });
-        this.work = bars("Operations of a block");
         this.status = element("p", { class: "vit-status", role: "status" });
         place.replaceChildren(
             element("div", {},
@@ -71,7 +70,6 @@ class Cost {
                 slider("batch", { max: 10, value: Math.log2(FIRST.batch), words: (n) => `${2 ** n} images` }, (n) => change("batch", 2 ** n)),
                 remedy("fused attention", "fused"), remedy("bfloat16", "half"), remedy("activation checkpointing", "again"), room),
             element("div", { class: "vit-side" }, element("div", { class: "vit-lines" }, this.counts, this.memory), this.status,
-                element("p", { class: "vit-title" }, "Operations of a block (dotted: at first)"), this.work,
                 element("p", { class: "vit-help" }, "Counted as in the figure above. A GPU keeps more with explicit attention in bfloat16, and needs some memory for itself.")),
         );
         this.draw();
@@ -90,14 +88,11 @@ class Cost {
         name.textContent = `${room} GiB`;
         this.memory.replaceChildren(bar(0, held, "var(--vit-blue)"), bar(held, rest, "#7d8a96"), edge, name);
         this.memory.setAttribute("aria-label", `A bar of ${(held + rest).toFixed(1)} GiB, and a line at ${room}.`);
-        const all = now.block.reduce((sum, some) => sum + some), before = cost(FIRST).block, first = before.reduce((sum, some) => sum + some);
-        this.work.show(["projections", "pairs", "MLP"].map(
-            (part, i) => ({ name: part, share: now.block[i] / all, before: before[i] / first }),
-        ));
         const short = (number, unit) => (number / unit).toFixed(number < 10 * unit ? 1 : 0);
-        this.status.textContent = `ViT-${size}/${P} at ${side} pixels: ${short(now.parameters, 1e6)} million parameters, ${now.tokens.toLocaleString("en")} tokens, `
-            + `${short(now.forward, 1e9)} billion operations an image. A training step with ${batch === 1 ? "one image" : `${batch} images`} needs ${(held + rest).toFixed(1)} GiB: `
-            + `${held + rest <= room ? "it fits" : "it does not fit"}.`;
+        this.status.textContent = `${(held + rest).toFixed(1)} GiB: it ${held + rest <= room ? "fits" : "does not fit"}. `
+            + `A training step of ViT-${size}/${P} with ${batch === 1 ? "one image" : `${batch} images`} of ${side} pixels, ${now.tokens.toLocaleString("en")} tokens each: `
+            + `${short(now.parameters, 1e6)} million parameters, ${short(now.forward, 1e9)} billion operations an image forward`
+            + `${this.setting.again ? ", which is computed twice" : ""}.`;
     }
 }
 

@@ -3,7 +3,7 @@
  * where each head of each layer looks. Every element of class `vit-digit` becomes one; `data-model` is the file.
  */
 import { meanOfHeads } from "./looking.js";
-import { PatchGrid, STEPS, bars, choice, element, likeliest, percent, placeOf, whenNear } from "./parts.js";
+import { PatchGrid, STEPS, bars, choice, element, fold, likeliest, percent, placeOf, whenNear } from "./parts.js";
 import { SIDE, centred, moved, written } from "./strokes.js";
 
 const SHARP = 560; // pixels a side of the canvas
@@ -23,7 +23,7 @@ class Digit {
     }
 
     clear() {
-        Object.assign(this, { strokes: [], drawnWith: PEN, before: null });
+        Object.assign(this, { strokes: [], drawnWith: PEN, before: null, shows: false });
         this.putBack();
     }
 
@@ -34,7 +34,7 @@ class Digit {
     example(digit) {
         this.clear();
         Object.assign(this, written(digit, Math.floor(1e6 * Math.random())));
-        this.drawnWith = this.radius;
+        [this.drawnWith, this.shows] = [this.radius, true];
         this.ask();
     }
 
@@ -87,7 +87,7 @@ class Digit {
                 element("div", {}, title("What it sees"), this.right.whole)),
             this.status,
             group("answers", title("What it reads"), this.likely, this.reads),
-            group("looks", title("Where it looks: a row for each layer, first the mean of its heads"), this.maps.whole, does, this.whole),
+            fold("Where it looks", group("looks", title("A row for each layer, first the mean of its heads"), this.maps.whole, does, this.whole)),
             group("breaks", title("Change it"), button("thicker", thicken(1.25)), button("thinner", thicken(0.8)),
                 button("move left", move(-1, 0)), button("move right", move(1, 0)), button("move up", move(0, -1)),
                 button("move down", move(0, 1)), button("Put it back", () => this.putBack())),
@@ -118,6 +118,7 @@ class Digit {
     }
 
     setDown(point) {
+        if (this.shows) this.clear(); // one's own drawing does not lie on an example
         Object.assign(this, { down: true, pen: point, before: null });
         this.strokes.push([point]);
         this.ask();

@@ -83,5 +83,5 @@ class Explorer extends Heads {
 }
 
 whenNear(".vit-explorer", (place, model) => new Explorer(
-    place, model, { names: ["coffee", "cat", "rocket", "astronaut"], layer: 8, head: 1, token: 0, mean: true },
+    place, model, { names: ["coffee", "cat", "rocket", "astronaut"], layer: 2, head: 2, token: 27, mean: true },
 ));

@@ -5,12 +5,12 @@
 import { pixelsOf } from "./looking.js";
 import { PatchGrid, element, paint, picker, placeOf, signed, slider, whenNear } from "./parts.js";
 
-const COLUMNS = 16, STEPS = [8, 4, 2, 1]; // pixels that a filter moves on by; the first is the model's
+const COLUMNS = 16, STEPS = [1, 2, 4, 8]; // pixels that a filter moves on by; the last is the model's
 
 class Filters {
     /** Take the filters (D, P²C) and their biases (D). */
     constructor(place, config, weight, bias) {
-        Object.assign(this, { config, weight, bias, filter: 7, pointed: null, step: config.patch_size });
+        Object.assign(this, { config, weight, bias, filter: 7, pointed: null, step: STEPS[0] });
         this.sheet = new PatchGrid({
             rows: Math.ceil(config.dim / COLUMNS), columns: COLUMNS, drag: true,
             choose: (filter) => this.hold(filter), hover: (filter) => this.point(filter),
@@ -31,7 +31,7 @@ class Filters {
             this.draw();
         });
         const step = slider("a step of", {
-            max: STEPS.length - 1, value: 0, words: (i) => `${STEPS[i]} pixel${STEPS[i] > 1 ? "s" : ""}`,
+            max: STEPS.length - 1, value: 0, words: (i) => (STEPS[i] === config.patch_size ? "a patch" : `${STEPS[i]} pixel${i ? "s" : ""}`),
         }, (i) => { this.step = STEPS[i]; this.draw(); });
         place.replaceChildren(
             ...photos,

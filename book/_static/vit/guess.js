@@ -16,16 +16,16 @@ const listed = (values) => `${values.map((value) => value.toFixed(1)).join(", ")
 
 class Guess {
     constructor(place) {
-        Object.assign(this, JSON.parse(place.dataset.runs), { mine: false, shown: false });
+        Object.assign(this, JSON.parse(place.dataset.runs), { shown: false });
         this.truth = this.runs.map(mean);
         const [low, high] = this.range, [least, most] = [this.x[0], this.x.at(-1)].map(Math.log);
         this.step = high - low < 30 ? 0.5 : 1;
         this.across = this.x.map((value) => LEFT + INSET + ((WIDE - LEFT - 2 * INSET) * (Math.log(value) - least)) / (most - least));
         this.up = (value) => BOTTOM - ((BOTTOM - TOP) * (value - low)) / (high - low);
         const start = this.rounded(this.told ? this.truth[0] : (low + high) / 2);
-        this.guess = this.truth.map((value, i) => (i < this.told ? value : start));
+        this.guess = this.truth.map((value, i) => (i < this.told ? value : null)); // until one has guessed
         this.sliders = this.x.map((value, i) => slider(`${value.toLocaleString("en")} ${this.what}`, {
-            min: low, max: high, step: this.step, value: this.guess[i], words: (now) => `${now} %`,
+            min: low, max: high, step: this.step, value: this.guess[i] ?? start, words: (now) => `${now} %`,
         }, (now) => this.put(i, now)));
         this.svg = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img" });
         ["pointerdown", "pointermove"].forEach((kind) => this.svg.addEventListener(kind, (event) => this.reach(event)));
@@ -53,7 +53,6 @@ class Guess {
     /** Guess a value at a place. */
     put(i, value) {
         this.guess[i] = this.rounded(value);
-        this.mine = true;
         this.draw();
     }
 
@@ -81,7 +80,7 @@ class Guess {
     }
 
     line(values, style, attributes = {}) {
-        const points = values.map((value, i) => [this.across[i], this.up(value)].map((n) => n.toFixed(1)));
+        const points = values.flatMap((value, i) => (value === null ? [] : [[this.across[i], this.up(value)].map((n) => n.toFixed(1))]));
         return [
             shape("polyline", { class: style, points: points.map((point) => point.join(",")).join(" "), ...attributes }),
             ...points.map(([cx, cy]) => shape("circle", { class: style, cx, cy, r: 4 })),
@@ -95,10 +94,10 @@ class Guess {
     }
 
     draw() {
-        const { shown, mine, told, truth, guess } = this, [low, high] = this.range;
+        const { shown, told, truth, guess } = this, mine = guess.some((value, i) => i >= told && value !== null), [low, high] = this.range;
         const ticks = Array.from({ length: 6 }, (_, i) => low + (i * (high - low)) / 5);
         const seen = truth.slice(0, shown ? truth.length : told);
-        const gaps = shown && mine ? truth.map((value, i) => shape("path", { class: "axes", d: `M${this.across[i]} ${this.up(guess[i])}V${this.up(value)}` })) : [];
+        const gaps = shown && mine ? truth.map((value, i) => guess[i] !== null && shape("path", { class: "axes", d: `M${this.across[i]} ${this.up(guess[i])}V${this.up(value)}` })).filter(Boolean) : [];
         this.svg.replaceChildren(
             shape("path", { d: `M${LEFT} ${TOP}V${BOTTOM}H${WIDE - 4}`, class: "axes" }),
             ...ticks.map((value) => this.text(value, LEFT - 6, this.up(value) + 4, "end")),
@@ -115,13 +114,13 @@ class Guess {
     }
 
     say() {
-        const { told, truth } = this, off = this.guess.map((value, i) => value - truth[i]).slice(told);
+        const { told, truth } = this, off = this.guess.flatMap((value, i) => (i < told || value === null ? [] : [value - truth[i]]));
         const always = [["too high", 1], ["too low", -1]].find(([, sign]) => off.length > 1 && off.every((one) => one * sign > 0));
-        const start = `At ${this.x[0]} ${this.what}: ${listed(truth.slice(0, told))}`;
+        const start = `${this.wanted} at ${this.x[0]} ${this.what}: ${listed(truth.slice(0, told))}`;
         const facts = [...Object.entries(this.known).map(([name, values]) => `${name}: ${listed(values)}`), ...(told ? [start] : [])];
         this.status.textContent = !this.shown ? `${facts.join(". ")}.`
             : `${this.wanted}: ${listed(truth)}.`
-            + (this.mine ? ` You were ${mean(off.map(Math.abs)).toFixed(1)} points off on average${always ? `, ${always[0]} everywhere` : ""}.` : "");
+            + (off.length ? ` You were ${mean(off.map(Math.abs)).toFixed(1)} points off on average${always ? `, ${always[0]} everywhere` : ""}.` : "");
     }
 }
 

@@ -53,7 +53,6 @@ class Hunt {
     }
 
     measure(name) {
-        if (this.found) return;
         const values = this.bug.off[name], times = this.times(name), [before, off] = [times - 1, times].map((i) => values[i % values.length]);
         this.measured.push(name);
         const { box, value } = this.parts[name];

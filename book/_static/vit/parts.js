@@ -96,7 +96,7 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
 }
 
 /**
- * A slider over time, with a button that plays it. Once it is seen it plays by itself, but for readers who want less motion;
+ * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but for readers who want less motion;
  * while it does, what changes is not read aloud.
  */
 export function player(label, { max, value }, changed) {
@@ -109,7 +109,8 @@ export function player(label, { max, value }, changed) {
     };
     const bar = slider(label, { max, value }, (next) => { stop(); changed(next); });
     const play = () => {
-        let at = 0;
+        const now = +bar.querySelector("input").value;
+        let at = now < max ? now : 0;
         const step = () => {
             if (at === max) stop();
             bar.set(at);

@@ -13,11 +13,8 @@ class Patches {
         const say = () => this.say(), keys = "Arrow keys go from one to the next, Enter chooses.";
         this.photo = new PatchGrid({
             label: `The photo in patches. ${keys}`,
-            choose: (patch) => { this.patch = patch; this.draw(); },
-            hover: (patch) => {
-                if (patch === null) this.say();
-                else this.status.textContent = `patches[${patch}]: row ${Math.floor((patch * this.P) / SIDE)}, column ${patch % (SIDE / this.P)}`;
-            },
+            choose: (patch) => { Object.assign(this, { patch, over: null }); this.draw(); },
+            hover: (patch) => { this.over = patch; this.drawLarge(); },
         });
         this.large = new PatchGrid({
             label: `The pixels of the chosen patch. ${keys}`,
@@ -38,7 +35,7 @@ class Patches {
         place.replaceChildren(
             element("div", { class: "pictures" }, this.photo.whole, this.large.whole),
             element("div", { class: "below" }, size, this.counts, strip, this.along, this.status,
-                element("p", { class: "vit-help" }, "A click on the left chooses a patch, on the right a pixel of it.")),
+                element("p", { class: "vit-help" }, "Point at a patch on the left to see it large, and click to keep it; on the right, point at a pixel.")),
         );
         this.cut(this.P);
     }
@@ -61,7 +58,7 @@ class Patches {
 
     /** The place of a pixel's red in the flattened photo, (H W C). */
     first(pixel) {
-        const { P, patch } = this, columns = SIDE / P;
+        const { P, shown: patch } = this, columns = SIDE / P;
         const row = Math.floor(patch / columns) * P + Math.floor(pixel / P), column = (patch % columns) * P + (pixel % P);
         return (row * SIDE + column) * 3;
     }
@@ -79,6 +76,16 @@ class Patches {
         }
         this.photo.draw(apart);
         this.photo.point(this.patch);
+        this.drawLarge();
+    }
+
+    /** The patch that is shown large: the one under a mouse, as long as it is there, else the chosen one. */
+    get shown() {
+        return this.over ?? this.patch;
+    }
+
+    drawLarge() {
+        const { P, pixels } = this;
         const numbers = Float32Array.from({ length: P * P * 3 }, (_, i) => pixels[this.first(Math.floor(i / 3)) + (i % 3)]);
         this.large.draw(numbers, P);
         this.row.width = P * P;
@@ -100,7 +107,7 @@ class Patches {
     }
 
     say() {
-        const { P, patch, place } = this, pixel = Math.floor(place / 3), columns = SIDE / P;
+        const { P, shown: patch, place } = this, pixel = Math.floor(place / 3), columns = SIDE / P;
         this.along.set(place);
         this.large.point(pixel);
         this.mark.style.left = `${(100 * (pixel + 0.5)) / P ** 2}%`;

@@ -100,9 +100,10 @@ class Similarity {
         const patch = this.pointed ?? this.patch, { rows, columns } = this, column = patch % columns, row = Math.floor(patch / columns);
         const at = (one) => placeOf(one, columns), value = (one) => signed(this.alike[patch][one]);
         const aside = (row + 1) * columns - 1 - column, below = (rows - 1 - row) * columns + column;
+        const next = patch + Math.sign(aside - patch), half = Math.floor((patch + aside) / 2); // on the way to the mirror image
         this.status.textContent = other !== null ? `${at(patch)}, and ${at(other)}: ${value(other)}`
-            : `${at(patch)}: ${value(aside)} with its mirror image from left to right, ${at(aside)}; `
-                + `${value(below)} with that from top to bottom, ${at(below)}.`;
+            : `${at(patch)}: ${value(next)} with the next in its row, ${Math.abs(aside - patch) > 2 ? `${value(half)} half-way, ` : ""}`
+                + `${value(aside)} with its mirror image from left to right, ${at(aside)}; ${value(below)} with that from top to bottom, ${at(below)}.`;
     }
 }
 

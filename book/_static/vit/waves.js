@@ -29,14 +29,16 @@ function line(f, kind, height) {
 class Waves {
     constructor(place) {
         Object.assign(this, { place: 4, waves: 1 });
-        this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+        this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "cursor: ew-resize; touch-action: pan-y" });
+        ["pointerdown", "pointermove"].forEach((kind) => this.picture.addEventListener(kind, (event) => this.drag(event)));
+        this.along = slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); });
         this.one = shape("svg", { viewBox: `0 0 ${WIDTH} ${LOW}`, role: "img", "aria-label": "The sine and the cosine of one wave." });
         this.ofOne = element("p", { class: "vit-title" });
         this.status = element("p", { class: "vit-status", role: "status" });
         place.replaceChildren(
             element("div", { class: "vit-lines" }, this.ofOne, this.one, element("p", { class: "vit-title" }, "How alike each place is to the chosen one"), this.picture),
             element("div", { class: "below" },
-                slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); }),
+                this.along,
                 slider("waves", { min: 1, max: WAVES, value: this.waves }, (value) => { this.waves = value; this.draw(); }),
                 this.status,
                 element("p", { class: "vit-help" }, "Likeness goes from −1 to 1. Thin: by the single waves, the fastest ten at most. Thick: by all that are chosen, their mean."),
@@ -45,11 +47,21 @@ class Waves {
         this.draw();
     }
 
+    /** Take the place under a pointer that is down. */
+    drag(event) {
+        if (!event.isPrimary || event.buttons !== 1) return;
+        if (event.type === "pointerdown") this.picture.setPointerCapture(event.pointerId);
+        const { left, width } = this.picture.getBoundingClientRect(), x = (WIDTH * (event.clientX - left)) / width;
+        this.place = Math.max(0, Math.min(PLACES - 1, Math.round(((PLACES - 1) * (x - 10)) / (WIDTH - 20))));
+        this.along.set(this.place);
+        this.draw();
+    }
+
     draw() {
         const { place: p, waves } = this;
         const single = Array.from({ length: Math.min(10, waves) }, (_, i) => line((x) => Math.cos(frequency(i) * (x - p)), "wave"));
         const others = [...Array(PLACES).keys()].filter((x) => x !== p), likeness = (x) => alike(x, p, waves);
-        const next = others.reduce((best, x) => (likeness(x) > likeness(best) ? x : best));
+        const best = Math.max(...others.map(likeness)), next = others.filter((x) => likeness(x) > best - 1e-9);
         this.picture.replaceChildren(
             shape("path", { class: "axes", d: `M10 ${down(0)}H${WIDTH - 10}` }), ...single, line(likeness, "line-0"),
             ...[...Array(PLACES).keys()].map((x) => shape("circle", { class: "line-0", cx: across(x), cy: down(likeness(x)), r: x === p ? 7 : 3.5 })),
@@ -61,7 +73,7 @@ class Waves {
             shape("path", { class: "axes", d: `M10 ${down(0, LOW)}H${WIDTH - 10}M${across(p)} 4V${LOW - 4}` }),
             line((x) => Math.sin(turn(x)), "line-0", LOW), line((x) => Math.cos(turn(x)), "line-1", LOW),
         );
-        this.status.textContent = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: place ${next} is most like it, ${signed(likeness(next))}; `
+        this.status.textContent = `Place ${p}, ${waves === 1 ? "the fastest wave" : `the fastest ${waves} waves`}: ${next.length > 1 ? `places ${next.join(" and ")} are` : `place ${next} is`} most like it, ${signed(best)}; `
             + `the farthest, ${p < PLACES / 2 ? PLACES - 1 : 0}, has ${signed(likeness(p < PLACES / 2 ? PLACES - 1 : 0))}.`;
         this.picture.setAttribute("aria-label", `Likeness of 14 places to place ${p}, lines for the fastest waves, ten at most, and for the mean of all.`);
     }

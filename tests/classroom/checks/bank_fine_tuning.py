@@ -118,17 +118,43 @@ def from_zero(weights, decay):
     return mean
 
 
-# Decay towards the start
-def towards_by_difference(weight, start, rate, decay):
-    return weight - rate * decay * (weight - start)
+# The first step from zero
+def step_by_targets(features, labels, classes, rate):
+    targets = torch.nn.functional.one_hot(labels, classes).float()
+    return rate / len(features) * (targets - 1 / classes).T @ features
 
 
-def towards_by_shares(weight, start, rate, decay):
-    return (1 - rate * decay) * weight + rate * decay * start
+def step_by_autograd(features, labels, classes, rate):
+    """What torch's own optimiser makes of it."""
+    head = torch.nn.Linear(features.shape[1], classes, bias=False)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.functional.cross_entropy(head(features), labels).backward()
+    torch.optim.SGD(head.parameters(), lr=rate).step()
+    return head.weight.detach()
 
 
-def towards_by_lerp(weight, start, rate, decay):
-    return torch.lerp(weight, start, rate * decay)
+def step_by_sums(features, labels, classes, rate):
+    sums = torch.zeros(classes, features.shape[1]).index_add_(0, labels, features)
+    return rate / len(features) * (sums - features.sum(0) / classes)
+
+
+def step_in_loops(features, labels, classes, rate):
+    weight = torch.zeros(classes, features.shape[1])
+    for y, label in zip(features, labels, strict=True):
+        for k in range(classes):
+            weight[k] -= rate / len(features) * (1 / classes - float(k == label)) * y
+    return weight
+
+
+def step_with(change):
+    """Return an answer that makes this of the sum of each class, the sum of all and the sizes of classes."""
+
+    def function(features, labels, classes, rate):
+        sums = torch.stack([features[labels == k].sum(0) for k in range(classes)])
+        sizes = labels.bincount(minlength=classes)[:, None]
+        return change(sums, features.sum(0), sizes, len(features), classes, rate)
+
+    return function
 
 
 RIGHT = {
@@ -147,32 +173,46 @@ RIGHT = {
     ),
     checks.nearest_mean: (nearest_by_cdist, nearest_by_sums, nearest_in_loops, nearest_by_products),
     checks.polyak: (polyak_by_loop, polyak_by_lerp, polyak_by_powers, torch.no_grad()(polyak_by_loop)),
-    checks.decay_to_start: (
-        towards_by_difference,
-        towards_by_shares,
-        towards_by_lerp,
-        torch.no_grad()(towards_by_difference),
-    ),
+    checks.first_step: (step_by_targets, step_by_autograd, step_by_sums, step_in_loops),
 }
 
 WRONG = {
-    checks.decay_to_start: [
-        (lambda w, s, r, d: towards_by_difference(w, s, 0.1, d), "right only where.*rate is 0.1"),
-        (lambda w, s, r, d: w - r * d * w, "a decay towards zero"),
-        (lambda w, s, r, d: w + r * d * (w - s), "away from the start"),
-        (lambda w, s, r, d: w - d * (w - s), "the learning rate is missing"),
-        (lambda w, s, r, d: w - r * (w - s), "the decay is missing"),
-        (lambda w, s, r, d: -r * d * (w - s), "this is the step"),
-        (lambda w, s, r, d: r * d * (w - s), "without its sign"),
-        (lambda w, s, r, d: s * 1, "an input comes back as it was"),
-        (lambda w, s, r, d: s - r * d * (w - s), "begins from the start"),
-        (lambda w, s, r, d: s + r * d * (w - s), "moves the start"),
-        (lambda w, s, r, d: w - r * d * s, "the start is subtracted"),
-        (lambda w, s, r, d: (1 - r * d) * w + s, "and the start is added"),
-        (lambda w, s, r, d: w - 2 * r * d * (w - s), "twice too large"),
-        (lambda w, s, r, d: w - r * d * (w - s).sign(), "shortened to its sign"),
-        (lambda w, s, r, d: w * 1, "an input comes back as it was"),
-        (lambda w, s, r, d: w.sub_(r * d * (w - s)), "changes its input"),
+    checks.first_step: [
+        (lambda f, y, k, r: step_by_targets(f, y, 4, r), "right only where classes is 4"),
+        (lambda f, y, k, r: step_by_targets(f, y, int(y.max()) + 1, r), "counted in the labels"),
+        (lambda f, y, k, r: step_by_targets(f, y, len(y.unique()), r), "counted in the labels"),
+        (step_with(lambda s, a, c, n, k, r: -r / n * (s - a / k)), "the sign is turned"),
+        (step_with(lambda s, a, c, n, k, r: r / n * s), "the probabilities are taken as 0"),
+        (step_with(lambda s, a, c, n, k, r: r / n * (s - a / 2)), "the probabilities are taken as 1/2"),
+        (step_with(lambda s, a, c, n, k, r: -r / n * (0 * s + a / k)), "the targets are missing"),
+        (step_with(lambda s, a, c, n, k, r: (r / n * (s - a / k)).T), "it is transposed"),
+        (step_with(lambda s, a, c, n, k, r: (s - a / k) / n), "the rate is missing\\."),
+        (step_with(lambda s, a, c, n, k, r: r * (s - a / k)), "the loss is summed here"),
+        (step_with(lambda s, a, c, n, k, r: s - a / k), "the rate is missing, and the loss is summed"),
+        (step_with(lambda s, a, c, n, k, r: r / n / k * (s - a / k)), "divided by N and by the classes"),
+        (step_with(lambda s, a, c, n, k, r: r / k * (s - a / k)), "it is divided by the classes;"),
+        (step_with(lambda s, a, c, n, k, r: (a / k - s) / n), "this is the gradient"),
+        (step_with(lambda s, a, c, n, k, r: r * (s - a / k) / c), "each row.*0 / 0"),
+        (step_with(lambda s, a, c, n, k, r: r * (s - a / k) / c.clamp(min=1)), "each row.*images; take"),
+        (step_with(lambda s, a, c, n, k, r: r * (s / c - a / n / k)), "each class is averaged.*0 / 0"),
+        (
+            step_with(lambda s, a, c, n, k, r: r * (s / c.clamp(min=1) - a / n / k)),
+            "each class is averaged.*images; take",
+        ),
+        (step_with(lambda s, a, c, n, k, r: r * (s / c - a / n)), "0 / 0.*less the overall mean; take"),
+        (
+            step_with(lambda s, a, c, n, k, r: r * (s / c.clamp(min=1) - a / n)),
+            "each class, less the overall mean; take",
+        ),
+        (step_with(lambda s, a, c, n, k, r: r / k * (s / c - a / n)), "0 / 0.*as if all classes"),
+        (
+            step_with(lambda s, a, c, n, k, r: r / k * (s / c.clamp(min=1) - a / n)),
+            "each class, less the overall mean, as if all classes",
+        ),
+        (step_with(lambda s, a, c, n, k, r: r * s / c), "0 / 0.*; take sums"),
+        (step_with(lambda s, a, c, n, k, r: r * s / c.clamp(min=1)), "a mean of each class; take sums"),
+        (lambda f, y, k, r: step_by_targets(f.sub_(1), y, k, r), "changes its input"),
+        (lambda f, y, k, r: None, "is a return missing"),
     ],
     checks.grey_weight: [
         (lambda w, p: grey_by_view(w, p) / 3, "it is the mean over the colours"),

@@ -1,8 +1,10 @@
 """Right and wrong answers to the pieces of chapter 12."""
 
 import math
+from fractions import Fraction
 
 import torch
+from variations import then, variant
 
 from vit_classroom import checks
 from vit_from_scratch import model
@@ -95,36 +97,48 @@ def roof_by_ridge(operations, moved, peak, bandwidth):
     return torch.where(intensity < peak / bandwidth, bandwidth * intensity, peak)
 
 
-# The crossover in pixels
-def side_by_root(dim, mlp_dim, patch_size):
-    return patch_size * math.ceil(math.sqrt(2 * dim + mlp_dim))
+# How many tokens fill a machine?
+def layer_tokens(inputs, outputs, ridge, value_bytes, operations=2, moved=(1, 1, 1), more=0, rounded=True):
+    """Solve for n; each default is a step that may be done in another way."""
+    products, needed = inputs * outputs, ridge * value_bytes
+    gained = operations * products - needed * (moved[0] * inputs + moved[2] * outputs)
+    if gained <= 0:
+        return 0
+    demand = needed * (moved[1] * products + more)
+    return -(-demand // gained) if rounded else demand / gained
 
 
-def side_by_search(dim, mlp_dim, patch_size):
-    side = patch_size
-    while (side // patch_size) ** 2 + 1 <= 2 * dim + mlp_dim:
-        side += patch_size
-    return side
+def layer_tokens_by_search(inputs, outputs, ridge, value_bytes):
+    for n in range(1, 10_000):
+        moved = value_bytes * (n * inputs + inputs * outputs + n * outputs)
+        if 2 * n * inputs * outputs >= ridge * moved:
+            return n
+    return 0
 
 
-def side_from_where_they_are_equal(dim, mlp_dim, patch_size):
-    side = patch_size
-    while (side // patch_size) ** 2 + 1 < 2 * dim + mlp_dim:
-        side += patch_size
-    return side
+def layer_tokens_by_shares(inputs, outputs, ridge, value_bytes):
+    """A token's share of the time is what its own numbers leave over for the weights."""
+    left = Fraction(2, ridge * value_bytes) - Fraction(1, inputs) - Fraction(1, outputs)
+    return torch.tensor(math.ceil(1 / left) if left > 0 else 0)
 
 
-def side_by_counting(dim, mlp_dim, patch_size):
-    for patches in range(1, 1000):
-        tokens = patches**2 + 1
-        if 2 * tokens**2 * dim > 4 * tokens * dim**2 + 2 * tokens * dim * mlp_dim:
-            return torch.tensor(patches * patch_size)
-    return None
+def layer_tokens_by_halving(inputs, outputs, ridge, value_bytes):
+    def enough(n):
+        shapes = (n, inputs), (inputs, outputs), (n, outputs)
+        return 2 * n * inputs * outputs >= ridge * value_bytes * sum(a * b for a, b in shapes)
+
+    low, high = 0, 2**40
+    while enough(high) and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high if enough(high) else 0
 
 
-def side_above(level):
-    """Return an answer that asks for as many patches as `level` says, or more."""
-    return lambda dim, mlp_dim, patch: patch * math.ceil(math.sqrt(level(dim, mlp_dim)))
+def layer_tokens_unguarded(inputs, outputs, ridge, value_bytes, and_level=True):
+    """The division alone, whatever its sign."""
+    products, needed = inputs * outputs, ridge * value_bytes
+    gained = 2 * products - needed * (inputs + outputs)
+    return -(-needed * products // gained) if gained or and_level else 0
 
 
 # A checkpoint every few blocks
@@ -176,7 +190,12 @@ RIGHT = {
     checks.block_flops: (flops_by_formula, flops_in_loops, flops_of_shapes, flops_by_outer_product),
     checks.attention_bytes: (weights_by_product, weights_of_a_tensor, weights_row_by_row),
     checks.roofline: (roof_by_minimum, roof_by_seconds, roof_in_loops, roof_by_ridge),
-    checks.crossover_side: (side_by_root, side_by_search, side_by_counting),
+    checks.tokens_to_ridge: (
+        layer_tokens,
+        layer_tokens_by_search,
+        layer_tokens_by_shares,
+        layer_tokens_by_halving,
+    ),
     checks.checkpointed_bytes: (groups_by_formula, groups_walked_through, groups_by_events),
     checks.deepest: (depth_by_division, depth_by_spending, depth_by_parts),
 }
@@ -238,25 +257,30 @@ WRONG = {
         (lambda n, e, k, b: n // e * k + n * b, "all inputs and all groups"),
         (lambda n, e, k, b: print(groups_by_formula(n, e, k, b)), "prints its result"),
     ],
-    checks.crossover_side: [
-        (lambda d, m, p: p * (math.isqrt(2 * d + m) + 1), "the class token is missing"),
-        (lambda d, m, p: p * math.isqrt(2 * d + m), "rounded down"),
-        (lambda d, m, p: p * math.ceil(math.sqrt(2 * d + m - 1)), "equal is not more"),
-        (side_from_where_they_are_equal, "equal is not more"),
-        (side_above(lambda d, m: m), "compared with the MLP alone"),
-        (side_above(lambda d, m: 2 * d), "compared with the projections alone"),
-        (side_above(lambda d, m: m - 2 * d), "all of attention is compared"),
-        (side_above(lambda d, m: 4 * d + 2 * m), "one of the two products between pairs"),
-        (side_above(lambda d, m: 1.5 * d + m), "the output projection is missing"),
-        (side_above(lambda d, m: d + m), "queries, keys and values are one product"),
-        (side_above(lambda d, m: 2 * d + m / 2), "the MLP has one product here"),
-        (lambda d, m, p: side_by_root(d, m, p) // p, "these are patches along a side"),
-        (lambda d, m, p: 2 * d + m, "that is the number of patches"),
-        (lambda d, m, p: 2 * d + m + 1, "that is the number of tokens"),
-        (lambda d, m, p: math.ceil(p * math.sqrt(2 * d + m)), "round up patches"),
-        (lambda d, m, p: p * math.sqrt(2 * d + m), "images have whole patches"),
-        (lambda d, m, p: p * (2 * d + m), "the root is missing"),
-        (lambda d, m, p: None, "is a return missing"),
+    checks.tokens_to_ridge: [
+        (
+            variant(layer_tokens, moved=(1, 0, 1)),
+            "the weights are not counted|no number is enough, and one is",
+        ),
+        (lambda *g: min(1, layer_tokens(*g)), "the weights are not counted"),
+        (variant(layer_tokens, moved=(0, 1, 1)), "the input is not counted"),
+        (variant(layer_tokens, moved=(1, 1, 0)), "the result is not counted"),
+        (variant(layer_tokens, moved=(0, 1, 0)), "the weights alone are counted"),
+        (lambda a, b, r, s: layer_tokens(a, b, r, s, more=b), "a bias is counted"),
+        (variant(layer_tokens, operations=1), "a multiply-add counts once"),
+        (lambda a, b, r, s: layer_tokens(a, b, r, 1), "the bytes of a number are left out"),
+        (lambda a, b, r, s: layer_tokens(a, b, r, 2), "value_bytes is 2"),
+        (then(variant(layer_tokens, rounded=False), math.floor), "it is rounded down"),
+        (then(variant(layer_tokens, rounded=False), round), "it is rounded down"),
+        (variant(layer_tokens, rounded=False), "not a whole number of tokens"),
+        (lambda *g: math.floor(layer_tokens(*g, rounded=False)) + (layer_tokens(*g) > 0), "one token fewer"),
+        (variant(layer_tokens_unguarded), "it divides by 0"),
+        (variant(layer_tokens_unguarded, and_level=False), "not what the division gives"),
+        (lambda *g: math.floor(float(layer_tokens_unguarded(*g, and_level=False))), "the division gives"),
+        (then(variant(layer_tokens_unguarded, and_level=False), abs), "without its sign"),
+        (lambda a, b, r, s: 0, "no number is enough, and one is"),
+        (lambda *g: layer_tokens(*g) or None, "is a return missing"),
+        (lambda *g: layer_tokens(*g) or math.inf, "infinite"),
     ],
     checks.deepest: [
         (lambda b, t, d: -(-b // (24 * t * d * d + 4 * t * t * d)), "round down"),

@@ -127,112 +127,20 @@ def joined(self):
     return torch.cat(both, dim=-1).flatten(0, 1)[None]
 
 
-class SequenceWithOption(nn.Module):
-    def __init__(self, num_patches, dim, class_token=True):
-        super().__init__()
-        self.class_token = nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None
-        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + class_token, dim))
-
-    def forward(self, z):
-        if self.class_token is not None:
-            z = torch.cat([self.class_token.expand(len(z), -1, -1), z], dim=1)
-        return z + self.position
+def read_places(tokens, position):
+    return (tokens @ position.T).argmax(dim=-1)
 
 
-class SequenceOfAList(nn.Module):
-    def __init__(self, num_patches, dim, class_token=True):
-        super().__init__()
-        self.wanted = class_token
-        if class_token:
-            self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
-        self.position = nn.Parameter(torch.empty(1, num_patches + int(class_token), dim).normal_(std=0.02))
-
-    def forward(self, embeddings):
-        first = [self.class_token.repeat(len(embeddings), 1, 1)] if self.wanted else []
-        return torch.cat([*first, embeddings], dim=1).add(self.position)
+def read_places_by_einsum(tokens, position):
+    return torch.einsum("bnd,md->bnm", tokens, position).max(dim=-1).indices
 
 
-class SequenceWithAnEmptyToken(nn.Module):
-    def __init__(self, num_patches, dim, class_token=True):
-        super().__init__()
-        self.register_parameter("class_token", nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None)
-        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + class_token, dim))
-
-    def forward(self, embeddings):
-        count = self.position.shape[1] - embeddings.shape[1]
-        z = F.pad(embeddings, (0, 0, count, 0))
-        if count:
-            z = z + F.pad(self.class_token, (0, 0, 0, embeddings.shape[1]))
-        return self.position + z
+def read_places_in_loops(tokens, position):
+    return torch.tensor([[int((position @ token).argmax()) for token in image] for image in tokens])
 
 
-def option(forward):
-    return with_forward(SequenceWithOption, forward)
-
-
-class AlwaysAToken(SequenceWithOption):
-    def __init__(self, num_patches, dim, class_token=True):
-        super().__init__(num_patches, dim, True)
-
-
-class NoTokenUnlessAsked(SequenceWithOption):
-    def __init__(self, num_patches, dim, class_token=False):
-        super().__init__(num_patches, dim, class_token)
-
-
-class NoDefault(SequenceWithOption):
-    def __init__(self, num_patches, dim, class_token):
-        super().__init__(num_patches, dim, class_token)
-
-
-class OneRowTooMany(SequenceWithOption):
-    def __init__(self, num_patches, dim, class_token=True):
-        super().__init__(num_patches, dim, class_token)
-        self.position = nn.Parameter(0.02 * torch.randn(1, num_patches + 1, dim))
-
-
-class SkipsPlaceZero(SequenceWithOption):
-    def forward(self, z):
-        result = super().forward(z)
-        return result if self.class_token is not None else result[:, 1:]
-
-
-class KeepsAnEmptyPlace(SequenceWithOption):
-    def forward(self, z):
-        result = super().forward(z)
-        return result if self.class_token is not None else F.pad(result, (0, 0, 1, 0))
-
-
-class FirstPatchWithoutPosition(SequenceWithOption):
-    def forward(self, z):
-        result = super().forward(z)
-        return result if self.class_token is not None else torch.cat([z[:, :1], result[:, 1:]], dim=1)
-
-
-class AveragesAtOnce(SequenceWithOption):
-    def forward(self, z):
-        result = super().forward(z)
-        return result if self.class_token is not None else result.mean(1)
-
-
-class NoPositionsWithoutAToken(SequenceWithOption):
-    def forward(self, z):
-        return super().forward(z) if self.class_token is not None else z
-
-
-class TokenLast(SequenceWithOption):
-    def forward(self, z):
-        if self.class_token is not None:
-            z = torch.cat([z, self.class_token.expand(len(z), -1, -1)], dim=1)
-        return z + self.position
-
-
-class UsesATokenThatIsNotThere(SequenceWithOption):
-    def forward(self, z):
-        return torch.cat([self.class_token.expand(len(z), -1, -1), z], dim=1) + self.position
-
-
-FALSE = r"class_token=False\): "
+def read_places_by_layer(tokens, position):
+    return F.linear(tokens, position).topk(1).indices.squeeze(-1).to(torch.int32)
 
 
 class SequenceThatDrops(Sequence):
@@ -261,15 +169,15 @@ class SequenceByIndex(Sequence):
         return torch.add(z, self.position)
 
 
-class OptionThatDrops(SequenceWithOption):
-    def forward(self, z):
-        return F.dropout(super().forward(z), 0.1, self.training)
-
-
 RIGHT = {
     checks.token_sequence: (SequenceByIndex, Sequence, SequenceInParts, SequenceByPadding),
     checks.grid_position: (GridPosition, GridPositionByRepeating, GridPositionInLoops, GridPositionByIndex),
-    checks.optional_class_token: (SequenceWithOption, SequenceOfAList, SequenceWithAnEmptyToken),
+    checks.read_places: (
+        read_places,
+        read_places_by_einsum,
+        read_places_in_loops,
+        read_places_by_layer,
+    ),
 }
 
 WRONG = {
@@ -312,25 +220,42 @@ WRONG = {
             "row receives no gradient",
         ),
     ],
-    checks.optional_class_token: [
-        (OptionThatDrops, "while it trains it gives something else"),
-        (option(lambda self, z: SequenceWithOption.forward(self, z).transpose(0, 1)), "in another order"),
+    checks.read_places: [
         (
-            NoTokenUnlessAsked,
-            r"Option\(num_patches, dim\): it has other parameters(.|\n)*missing    class_token",
+            lambda tokens, position: F.cosine_similarity(tokens[:, :, None], position, dim=-1).argmax(-1),
+            "the largest cosine decides",
         ),
-        (NoDefault, r"Option\(num_patches, dim\): it cannot be called as .*Option\(num_patches, dim\) \("),
-        (AlwaysAToken, FALSE + r"it has other parameters(.|\n)*unexpected class_token"),
-        (OneRowTooMany, FALSE + r"it has other parameters(.|\n)*position has shape \(1, 26, 128\)"),
-        (SkipsPlaceZero, FALSE + "the first patch is lost"),
-        (KeepsAnEmptyPlace, FALSE + "a token of zeros still stands in front"),
-        (FirstPatchWithoutPosition, FALSE + "the first patch gets no position"),
-        (AveragesAtOnce, FALSE + "the tokens are averaged"),
-        (NoPositionsWithoutAToken, FALSE + "the positions are not added"),
-        (UsesATokenThatIsNotThere, FALSE + "something is None there.*stopped with AttributeError"),
-        (TokenLast, "TokenSequenceWithOption: the class token stands last"),
-        (option(lambda self, z: z), "TokenSequenceWithOption: "),
-        (SequenceWithOption(25, 32), "hand in the class itself, as `TokenSequenceWithOption`"),
+        (
+            lambda tokens, position: (tokens[:, :, None] - position).norm(dim=-1).argmin(-1),
+            "the nearest position vector decides",
+        ),
+        (lambda tokens, position: (tokens @ tokens.mT).argmax(-1), "tokens are compared with each other"),
+        (
+            lambda tokens, position: (position @ position.T).argmax(-1).repeat(len(tokens), 1),
+            "position vectors are compared with each other",
+        ),
+        (lambda tokens, position: (tokens @ position.T).argmin(-1), "the smallest dot product decides"),
+        (lambda tokens, position: read_places(tokens, position) + 1, "counted from 1"),
+        (lambda tokens, position: (tokens @ position.T).argmax(1), "for each place a token is found"),
+        (lambda tokens, position: (position @ tokens.mT).argmax(-1), "for each place a token is found"),
+        (
+            lambda tokens, position: torch.arange(len(position)).repeat(len(tokens), 1),
+            "gets the place where it stands",
+        ),
+        (
+            lambda tokens, position: (tokens @ position.T).mean(0).argmax(-1).repeat(len(tokens), 1),
+            "the images are averaged",
+        ),
+        (
+            lambda tokens, position: read_places(tokens[:1], position).repeat(len(tokens), 1),
+            "all images get the places of the first",
+        ),
+        (lambda tokens, position: read_places(tokens, position)[0], r"returned shape \(20,\)"),
+        (lambda tokens, position: (tokens @ position.T).amax(-1), "these are the largest dot products"),
+        (lambda tokens, position: tokens @ position.T, "these are all dot products"),
+        (lambda tokens, position: (tokens @ position.T).softmax(-1), "the weights of a softmax"),
+        (lambda tokens, position: (tokens @ position.T).max(-1), "it returned a max of 2"),
+        (lambda tokens, position: (tokens @ position).argmax(-1), "shapes do not fit there"),
     ],
     checks.token_sequence: [
         (SequenceThatDrops, "while it trains it gives something else"),

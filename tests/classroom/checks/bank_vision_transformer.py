@@ -7,14 +7,14 @@ import torch
 import torch.nn.functional as F
 from bank_encoder import Block, Encoder, in_training, run, without_grad
 from bank_patches import Embedding
-from bank_tokens import Sequence, SequenceWithOption
+from bank_tokens import Sequence
 from einops import rearrange
 from torch import nn
 from variations import then, with_forward, with_start
 
 from vit_classroom import checks
 from vit_from_scratch import model
-from vit_from_scratch.model.cost import count_parameters, forward_flops, parameters_of
+from vit_from_scratch.model.cost import forward_flops
 from vit_from_scratch.pretrained import load_pretrained
 
 
@@ -101,59 +101,39 @@ def all_eps(eps):
     return with_start(ViT, change)
 
 
-def parameters_by_formula(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    tokens = (image_size // patch_size) ** 2 + 1
-    block = 4 * dim * dim + 2 * dim * mlp_dim + 9 * dim + mlp_dim
-    embedding = patch_size**2 * channels * dim + dim
-    return embedding + dim + tokens * dim + depth * block + 2 * dim + dim * num_classes + num_classes
+def repaired(position, order):
+    return torch.cat([position[:, :1], position[:, 1:][:, order]], dim=1)
 
 
-def parameters_of_layers(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    """Builds the layers and counts."""
-
-    def count(*layers):
-        return sum(p.numel() for layer in layers for p in layer.parameters())
-
-    norm = nn.LayerNorm(dim)
-    block = count(nn.MultiheadAttention(dim, 1), norm, norm)
-    block += count(nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim))
-    positions = ((image_size // patch_size) ** 2 + 1) * dim
-    ends = count(nn.Conv2d(channels, dim, patch_size), norm, nn.Linear(dim, num_classes))
-    return float(ends + positions + dim + depth * block)
+def repaired_by_rows(position, order):
+    return position[:, torch.cat([torch.zeros(1, dtype=torch.long), order + 1])]
 
 
-def parameters_of_shapes(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    grid = image_size // patch_size
-    once = [(dim, patch_size, patch_size, channels), (dim,), (dim,), (grid * grid + 1, dim), (2, dim)]
-    once += [(num_classes, dim + 1)]
-    each = [(2, dim), (3, dim, dim + 1), (dim, dim + 1), (2, dim), (mlp_dim, dim + 1), (dim, mlp_dim + 1)]
-    return np.int64(sum(np.prod(s) for s in once) + depth * sum(np.prod(s) for s in each))
+def repaired_in_a_loop(position, order):
+    table = position.clone()
+    for place, patch in enumerate(order.tolist()):
+        table[0, place + 1] = position[0, patch + 1]
+    return table
 
 
-def counted(extra):
-    """Return a count that is off by `extra` of N, P, C, D, L, M and K."""
-
-    def predicted(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-        sizes = (image_size, patch_size, channels, dim, depth, mlp_dim, num_classes)
-        patches = (image_size // patch_size) ** 2
-        return parameters_by_formula(*sizes) + extra(
-            patches, patch_size, channels, dim, depth, mlp_dim, num_classes
-        )
-
-    return predicted
+def repaired_by_gathering(position, order):
+    rows = F.pad(order + 1, (1, 0))
+    return position.gather(1, rows[None, :, None].expand_as(position))
 
 
-def prints_the_count(*sizes):
-    print(parameters_by_formula(*sizes))
+def repaired_in_place(position, order):
+    position[:, 1:] = position[:, 1:][:, order]
+    return position
 
 
-def of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    sizes = dict(zip(("channels", "dim", "depth", "mlp_dim"), (channels, dim, depth, mlp_dim), strict=True))
-    return parameters_of(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
+def scattered(position, order):
+    table = position.clone()
+    table[:, order + 1] = position[:, 1:]
+    return table
 
 
-def counted_by_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
-    return count_parameters(nn.Linear(dim, num_classes))
+def prints_the_operations(*sizes):
+    print(operations_by_formula(*sizes))
 
 
 def operations_by_formula(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
@@ -234,10 +214,11 @@ def before_the_norm(self, images):
 class MeanWithoutClassToken(ViT):
     def __init__(self, **fields):
         super().__init__(**fields)
-        self.tokens = SequenceWithOption(16, fields["dim"], class_token=False)
+        del self.tokens.class_token
 
     def forward(self, images):
-        return self.head(encoded(self, images).mean(1))
+        z = self.patch_embedding(images) + self.tokens.position[:, 1:]
+        return self.head(self.encoder(z).mean(1))
 
 
 class OneNameOff(ViT):
@@ -269,8 +250,13 @@ class ViTByModules(ViT):
 RIGHT = {
     checks.trained_weights: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
     checks.vision_transformer: (ViTByModules, ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
-    checks.predicted_parameters: (parameters_by_formula, parameters_of_layers, parameters_of_shapes),
-    checks.predicted_operations: (operations_by_formula, operations_of_products, operations_of_tensors),
+    checks.repaired: (repaired, repaired_by_rows, repaired_in_a_loop, repaired_by_gathering),
+    checks.predicted_operations: (
+        operations_by_formula,
+        operations_of_products,
+        operations_of_tensors,
+        then(operations_by_formula, np.int64),
+    ),
     checks.mean_vit: (MeanViT, MeanOfAnswers, MeanBySubtraction, MeanByPooling),
 }
 
@@ -350,50 +336,39 @@ WRONG = {
         ),
         (operations(lambda n, t, v, d, depth, m, k: 1), r"it returned [\d,]+: expected [\d,]+"),
         (operations_of_the_package, "the package's own"),
-    ],
-    checks.predicted_parameters: [
         (lambda *sizes: 10**400, "1 of 1 values are infinite"),
         (lambda *sizes: -(10**400), "1 of 1 values are infinite"),
-        (
-            lambda size, patch, c, d, depth, m, k: (
-                parameters_by_formula(size, patch, c, d, depth, m, k)
-                + (size // patch - (size // patch) ** 2) * d
-            ),
-            "as many patches as on one side",
-        ),
-        (then(parameters_by_formula, lambda x: 4 * x), "it is 4 times as large"),
-        (then(parameters_by_formula, lambda x: x / 2), "it is 2 times too small"),
-        (then(parameters_by_formula, str), "it returned str"),
-        (
-            counted(lambda n, p, c, d, depth, m, k: -d),
-            "the class token is missing.*class token's position is missing",
-        ),
-        (counted(lambda n, p, c, d, depth, m, k: -2 * d), "the final LayerNorm is missing"),
-        (counted(lambda n, p, c, d, depth, m, k: -(n + 1) * d), "the positions are missing"),
-        (counted(lambda n, p, c, d, depth, m, k: -4 * d * depth), "two LayerNorms of each block"),
-        (counted(lambda n, p, c, d, depth, m, k: -4 * d * depth - 2 * d), "no LayerNorm is counted"),
-        (counted(lambda n, p, c, d, depth, m, k: -2 * d * depth - d), r"LayerNorm has D numbers here"),
-        (counted(lambda n, p, c, d, depth, m, k: -3 * d * depth), "qkv has no bias"),
-        (counted(lambda n, p, c, d, depth, m, k: -(d + m) * depth), "MLP's layers have no bias"),
-        (
-            counted(lambda n, p, c, d, depth, m, k: -(d + (5 * d + m) * depth + k)),
-            "no dense layer has a bias",
-        ),
-        (counted(lambda n, p, c, d, depth, m, k: -k), "the head has no bias"),
-        (counted(lambda n, p, c, d, depth, m, k: -2 * d * (d + 1) * depth), "are one matrix of D x D"),
-        (counted(lambda n, p, c, d, depth, m, k: -d * (d + 1) * depth), "output projection of the attention"),
-        (counted(lambda n, p, c, d, depth, m, k: -(m + 1) * d * depth), "MLP has one layer here"),
-        (counted(lambda n, p, c, d, depth, m, k: -(c - 1) * p * p * d), "one channel here"),
-        (
-            lambda size, patch, c, d, depth, m, k: parameters_by_formula(size, patch, c, d, 1, m, k),
-            "one block only: multiply by the depth",
-        ),
-        (counted(lambda n, p, c, d, depth, m, k: 17), r"it returned [\d,]+: expected [\d,]+\."),
-        (prints_the_count, "it prints its result and returns None"),
-        (of_the_package, "the package's own"),
-        (counted_by_the_package, "the package's own"),
-        (lambda image_size: 3, "cannot be called as predicted_parameters"),
+        (then(operations_by_formula, lambda x: x / 3), "it is 3 times too small"),
+        (then(operations_by_formula, str), "it returned str"),
+        (prints_the_operations, "it prints its result and returns None"),
+        (lambda image_size: 3, "cannot be called as predicted_operations"),
         (12, "it got a int"),
+    ],
+    checks.repaired: [
+        (lambda position, order: repaired(position, order.argsort()), "the wrong way round"),
+        (scattered, "the wrong way round"),
+        (lambda position, order: position[:, order], "is moved with the others, and the last row is lost"),
+        (
+            lambda position, order: torch.cat([position[:, order], position[:, -1:]], 1),
+            "is moved with the others, and the last row stays",
+        ),
+        (
+            lambda position, order: torch.cat([position[:, :1], position[:, order]], 1),
+            r"place j takes row order\[j\] of the whole table",
+        ),
+        (lambda position, order: position[:, order + 1], "class token's row is missing"),
+        (
+            lambda position, order: torch.cat([position[:, order + 1], position[:, :1]], 1),
+            "class token's row stands last",
+        ),
+        (lambda position, order: F.pad(position[:, order + 1], (0, 0, 1, 0)), "class token's row is 0"),
+        (lambda position, order: position, "the table is unchanged"),
+        (lambda position, order: repaired(position, order.sort().values), "the table is unchanged"),
+        (lambda position, order: repaired(position, order.flip(0)), "the order is read from its end"),
+        (lambda position, order: repaired(position, order)[0], "its values are right: reshape them"),
+        (repaired_in_place, "changes its input"),
+        (lambda position, order: position[order], "a place is not there.*stopped with IndexError"),
+        (lambda position: position, r"cannot be called as repaired\(position, order\)"),
     ],
     checks.vision_transformer: [
         (

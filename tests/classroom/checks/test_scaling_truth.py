@@ -27,12 +27,15 @@ def test_a_block_costs_what_torch_counts(dim, mlp_dim):
     assert ours[:, 2].sum() == cost.block_flops(config)  # 197 tokens are those of the default image
 
 
-@pytest.mark.parametrize(("dim", "mlp_dim"), [(48, 160), (40, 97)])
-def test_the_pairs_take_over_where_it_is_said(dim, mlp_dim):
-    config = ViTConfig(dim=dim, heads=4, mlp_dim=mlp_dim)
-    side = bank_scaling.side_by_root(dim, mlp_dim, 16)
-    more = []
-    for pixels in (side - 16, side):
-        projections, pairs, mlp = counted((pixels // 16) ** 2 + 1, config)
-        more.append(pairs > projections + mlp)
-    assert more == [False, True]
+@pytest.mark.parametrize(("inputs", "outputs", "ridge"), [(96, 160, 25), (160, 96, 12), (80, 240, 20)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_layer_reaches_the_ridge_with_as_many_tokens_as_it_is_said(inputs, outputs, ridge, dtype):
+    tokens = bank_scaling.layer_tokens(inputs, outputs, ridge, dtype.itemsize)
+    enough = []
+    for count in (tokens - 1, tokens):
+        values, weights = (torch.zeros(n, inputs, dtype=dtype, device="meta") for n in (count, outputs))
+        with FlopCounterMode(display=False) as counter:
+            result = torch.nn.functional.linear(values, weights)
+        moved = values.nbytes + weights.nbytes + result.nbytes
+        enough.append(counter.get_total_flops() >= ridge * moved)
+    assert enough == [False, True]
