@@ -156,6 +156,15 @@ def test_a_pixel_and_its_place_in_the_row_point_at_each_other(page, book):
     assert cursor.evaluate("it => [it.style.top, it.style.left]") == ["12.5%", "31.25%"]
 
 
+def test_other_patches_are_cut_while_a_mouse_rests_on_one(page, book):
+    widget = come_near(page, book, "patches")
+    widget.slide("patch size P", 0)
+    page.mouse.move(*widget.middle(56, 56, 56))
+    assert widget.said().startswith("patches[3135, 0] = ")
+    widget.whole.get_by_role("slider", name="patch size P").press("End")
+    assert re.match(r"patches\[[0-3], 0\] = ", widget.said())
+
+
 def test_keys_choose_a_patch_a_pixel_and_a_place(page, book):
     widget = come_near(page, book, "patches")
     widget.grids.nth(0).focus()
@@ -662,11 +671,15 @@ class Scaled(nn.Module):
         return features * self.scale
 
 
-@pytest.fixture(scope="module")
-def stem():
+def new_stem():
     torch.manual_seed(0)
     layers = StemConfig("resnet", width=32, layers=(3, 4, 9))
     return ResNetStem(ViTConfig(224, 16, dim=8, heads=1, stem=layers))
+
+
+@pytest.fixture(scope="module")
+def stem():
+    return new_stem()
 
 
 def window(widget):

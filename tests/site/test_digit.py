@@ -115,7 +115,7 @@ def opened(page, book):
     page.wait_for_selector(".vit-digit .vit-bars li")
     pad = Pad(page)
     pad.reads(3)  # the example that is there
-    pad.whole.get_by_text("Where it looks").click()
+    pad.whole.locator("summary").click()
     pad.press("Clear")
     expect(pad.whole.locator(".vit-reads")).to_have_text("Nothing is drawn yet.")
     return pad

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from PIL import Image
 from playwright.sync_api import expect
 from widgets import FOLDER, SOON, come_near, swipe
 
@@ -346,13 +347,13 @@ def test_cosines_are_the_packages_in_all_tables(page, similarity, trained):
 
 def test_it_says_how_alike_a_place_is_to_those_on_the_way_to_its_mirror_image(page, similarity, trained):
     learned = position_similarity(trained.model.tokens.position_embedding().detach(), (8, 8))
-    for row, column in ((2, 2), (5, 8), (8, 4)):
+    for row, column in ((2, 2), (5, 8), (8, 4), (4, 3)):
         page.mouse.click(*similarity.middle(row, column))
         page.mouse.move(0, 0, steps=4)
         along, mirror = learned[row - 1, column - 1, row - 1], 8 - column
         inwards = 1 if column < 5 else -1
         way = [along[column - 1 + inwards], along[(column - 1 + mirror) // 2], along[mirror]]
-        if abs(mirror - column + 1) < 3:
+        if column in (3, 4, 5, 6):  # the mirror image is next, or next but two
             del way[1]
         way += [learned[row - 1, column - 1, 8 - row, column - 1]]
         told = re.findall(r"([−\d.]+) (?:with|half-way)", similarity.said())
@@ -443,6 +444,13 @@ def test_values_are_those_of_the_patch_embedding_at_each_step(page, filters, tra
         torch.nn.functional.conv2d(cat, kernel[7:8], bias[7:8], stride=8)[0, 0],
         atol=1e-4,
     )
+
+
+def test_the_still_relief_is_what_the_live_one_shows_first(page, filters):
+    read = "it => [...it.getContext('2d').getImageData(0, 0, it.width, it.height).data]"
+    live = torch.tensor(filters.grids.nth(1).locator("canvas").evaluate(read)).view(57, 57, 4)[..., 0]
+    with Image.open(FOLDER / "filters.png") as still:
+        assert (torch.tensor(list(still.getdata())).view(57, 57) - live).abs().max() <= 4
 
 
 def sheet_place(filters, number):

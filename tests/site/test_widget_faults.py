@@ -74,6 +74,7 @@ def given(test, page, book):
         "place": lambda: 1,
         "waves": lambda: 12,
         "units": lambda: 4,
+        "stem": chapters.new_stem,
         "bugs": hunts.planted,
         **{
             name: lambda name=name: come_near(page, book, name)

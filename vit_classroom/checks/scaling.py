@@ -149,7 +149,7 @@ def _tokens(
 
 def _layer(kind: str) -> tuple[int, int, int, int]:
     """Draw a layer of this kind: inputs, outputs, a ridge and the bytes of a number."""
-    size, scale = 2 * draw(1, 2), 2 * draw(20, 60)
+    size, scale = {"few": 2, "many": 4}.get(kind) or 2 * draw(1, 2), 2 * draw(20, 60)
     if kind == "exact":  # 6 scale tokens do just as much as the ridge asks for
         return 4 * scale, 12 * scale, 4 * scale // size, size
     if kind == "level":  # each token does just as much as its own bytes ask for, and weights come on top

@@ -139,14 +139,14 @@ def block_activations(config: ViTConfig, size: int, attention: str) -> int:
         values += (config.num_patches + tokens) * hidden
     if config.dropout:
         values += tokens * (2 * dim + hidden)  # masks
-    statistics = 4 * tokens  # mean and standard deviation, for two norms, in float32
+    statistics = 4 * tokens  # mean and reciprocal deviation, for two norms, in float32
     if config.qk_norm:
         values += tokens * dim * (3 if size == 4 else 4)  # as they were; in bfloat16 q, k in float32
         statistics += 2 * tokens * config.heads
     if attention == "explicit":
         values += config.heads * tokens**2  # the weights A
     else:
-        statistics += config.heads * tokens  # the sum that the softmax divides by, for each row of A
+        statistics += config.heads * tokens  # logarithms of what the softmax divides each row of A by
     return size * values + 4 * statistics
 
 

@@ -105,7 +105,7 @@ class MaskedAutoencoder(SelfSupervised):
         """Hide patches of images (B, C, H, W), paint them, and say how far off they are, image by image.
 
         The loss is the mean squared error of the hidden patches alone, each against its own pixels at mean 0
-        and variance 1: one flat tone, its own mean, gives a loss of 1.
+        and variance 1: one flat tone, its own mean, gives a loss of nearly 1.
         """
         hidden = self.draw(images, generator)
         painted = self.decode(self.see(images, hidden), hidden, self.grid(images))  # (B, N, P^2 C)

@@ -20,7 +20,7 @@ from vit_from_scratch.precisions import has_bfloat16_units
 from vit_from_scratch.training.config import TrainConfig
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of a s + b s^3 + c s^5; five rounds take a singular value s from (0, 1] to near 1."""
+"""Of a s + b s^3 + c s^5; five rounds take a singular value s between 0.01 and 1 to near 1."""
 ROUNDS = 5
 
 

@@ -115,7 +115,7 @@ class Guess {
 
     say() {
         const { told, truth } = this, off = this.guess.flatMap((value, i) => (i < told || value === null ? [] : [value - truth[i]]));
-        const always = [["too high", 1], ["too low", -1]].find(([, sign]) => off.length > 1 && off.every((one) => one * sign > 0));
+        const always = [["too high", 1], ["too low", -1]].find(([, sign]) => off.length > 1 && off.length === truth.length - told && off.every((one) => one * sign > 0));
         const start = `${this.wanted} at ${this.x[0]} ${this.what}: ${listed(truth.slice(0, told))}`;
         const facts = [...Object.entries(this.known).map(([name, values]) => `${name}: ${listed(values)}`), ...(told ? [start] : [])];
         this.status.textContent = !this.shown ? `${facts.join(". ")}.`

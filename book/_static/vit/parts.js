@@ -96,8 +96,8 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
 }
 
 /**
- * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but for readers who want less motion;
- * while it does, what changes is not read aloud.
+ * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but for readers
+ * who want less motion; while it does, what changes is not read aloud.
  */
 export function player(label, { max, value }, changed) {
     let timer = null;
@@ -153,7 +153,7 @@ export function choice(legend, options, changed) {
 }
 
 /**
- * A list of shares as bars, with a thin line where each stood before anything was changed.
+ * A list of shares as bars, with a thin line where each stood before.
  * @returns {HTMLElement} with `show([{ name, share, before }])`
  */
 export function bars(label) {

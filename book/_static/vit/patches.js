@@ -45,8 +45,7 @@ class Patches {
         const [before, now] = [SIDE / this.P, SIDE / P];
         const moved = (at) => Math.floor((at + 0.5) * (this.P / P));
         this.patch = moved(Math.floor(this.patch / before)) * now + moved(this.patch % before);
-        this.P = P;
-        this.place = 0;
+        Object.assign(this, { P, place: 0, over: null });
         this.photo.cut(now, now);
         this.large.cut(P, P);
         this.along.range(P * P * 3 - 1);

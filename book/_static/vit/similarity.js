@@ -102,7 +102,7 @@ class Similarity {
         const aside = (row + 1) * columns - 1 - column, below = (rows - 1 - row) * columns + column;
         const next = patch + Math.sign(aside - patch), half = Math.floor((patch + aside) / 2); // on the way to the mirror image
         this.status.textContent = other !== null ? `${at(patch)}, and ${at(other)}: ${value(other)}`
-            : `${at(patch)}: ${value(next)} with the next in its row, ${Math.abs(aside - patch) > 2 ? `${value(half)} half-way, ` : ""}`
+            : `${at(patch)}: ${value(next)} with the next in its row, ${Math.abs(aside - patch) > 3 ? `${value(half)} half-way, ` : ""}`
                 + `${value(aside)} with its mirror image from left to right, ${at(aside)}; ${value(below)} with that from top to bottom, ${at(below)}.`;
     }
 }

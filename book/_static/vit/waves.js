@@ -29,7 +29,7 @@ function line(f, kind, height) {
 class Waves {
     constructor(place) {
         Object.assign(this, { place: 4, waves: 1 });
-        this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "cursor: ew-resize; touch-action: pan-y" });
+        this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
         ["pointerdown", "pointermove"].forEach((kind) => this.picture.addEventListener(kind, (event) => this.drag(event)));
         this.along = slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); });
         this.one = shape("svg", { viewBox: `0 0 ${WIDTH} ${LOW}`, role: "img", "aria-label": "The sine and the cosine of one wave." });
@@ -50,7 +50,13 @@ class Waves {
     /** Take the place under a pointer that is down. */
     drag(event) {
         if (!event.isPrimary || event.buttons !== 1) return;
-        if (event.type === "pointerdown") this.picture.setPointerCapture(event.pointerId);
+        const mouse = event.pointerType === "mouse";
+        if (event.type === "pointerdown") {
+            getSelection().removeAllRanges(); // else selected text would be dragged
+            this.picture.setPointerCapture(event.pointerId);
+            this.began = event.clientX;
+        } else if (!this.picture.hasPointerCapture(event.pointerId)) return;
+        if (!mouse && Math.abs(event.clientX - this.began) < 8) return; // a finger that scrolls the page moves nothing
         const { left, width } = this.picture.getBoundingClientRect(), x = (WIDTH * (event.clientX - left)) / width;
         this.place = Math.max(0, Math.min(PLACES - 1, Math.round(((PLACES - 1) * (x - 10)) / (WIDTH - 20))));
         this.along.set(this.place);
