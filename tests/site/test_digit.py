@@ -186,7 +186,7 @@ def test_where_and_how_large_one_draws_makes_no_difference(strokes):
 def test_a_digit_moved_by_a_pixel_is_read_as_before_and_one_in_ten_moved_by_six_is_not(strokes):
     words = (ROOT / "notebooks/08_first_training_run.md").read_text("utf-8")
     assert "Move it by one pixel: every patch changes, but hardly any answers do" in words
-    assert "Moved by six pixels, about one answer in ten changes." in words
+    assert "Move it by six, and about one answer in ten changes." in words
     near, far = (strokes.evaluate(MOVED, [[*range(10)], by]) for by in (1, 6))
     print(f"of 400, moved by one pixel {near} are read as before, by six {far}")
     assert near >= 390
