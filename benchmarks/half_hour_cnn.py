@@ -12,6 +12,7 @@ photos, once a seed. What was done is kept after each run in --out; the same com
 import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def measured(model: nn.Module, data: DataSet, history: list[EpochMetrics]) -> di
     }
 
 
-def options_of(description: str, out: str, epochs: int) -> argparse.ArgumentParser:
+def options_of(description: str, out: str, epochs: int, seeds: Sequence[int]) -> argparse.ArgumentParser:
     """Return the options of a script about the half hour; `out` is where it keeps what was done."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -109,7 +110,7 @@ def options_of(description: str, out: str, epochs: int) -> argparse.ArgumentPars
     )
     parser.add_argument("--results", type=Path, help="also write a summary of all runs to this JSON file")
     parser.add_argument("--epochs", type=int, default=epochs)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=seeds)
     return parser
 
 
@@ -148,7 +149,7 @@ def summary(found: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run from the command line."""
-    options = options_of(__doc__, "runs/half-hour-cnn.json", EPOCHS).parse_args()
+    options = options_of(__doc__, "runs/half-hour-cnn.json", EPOCHS, (0, 1, 2)).parse_args()
     recipe = load_recipe(RECIPE)
     data = open_dataset(recipe.data, options.data_dir)
     found = {"rates": [], "runs": []} | kept_in(options.out, {"epochs": options.epochs})
