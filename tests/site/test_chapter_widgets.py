@@ -693,7 +693,7 @@ def test_the_window_is_where_the_gradient_is(units, page, book, stem):
         for name, norm in part.named_children():
             if isinstance(norm, (nn.GroupNorm, Scaled)):
                 closed = isinstance(part, Bottleneck) and name == "norm3" and part not in open_
-                setattr(part, name, Scaled(0.0 if closed else 1.0))
+                setattr(part, name, Scaled(0.0 if closed else 0.05))  # keeps the numbers small
     images = torch.rand(1, 3, 224, 224, requires_grad=True)
     stem(images)[0, 14 * 7 + 6].norm().backward()
     seen = images.grad[0].abs().sum(dim=0) > 0  # (H, W)

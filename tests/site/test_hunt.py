@@ -66,7 +66,7 @@ def test_each_bug_is_planted_once_and_can_be_named(hunt, bugs):
         chosen = hunt.whole.get_by_role("button", name=name, exact=True)
         expect(chosen).to_have_attribute("aria-pressed", "true")
         told = hunt.said()
-        for other in ("MLP", name, *[one for one in bugs if one != name]):
+        for other in (name, *[one for one in bugs if one != name]):
             assert press(hunt, other) == told, "it is over"
         found.append(name)
         press(hunt, "Plant another")

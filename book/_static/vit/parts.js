@@ -109,8 +109,7 @@ export function player(label, { max, value }, changed) {
     };
     const bar = slider(label, { max, value }, (next) => { stop(); changed(next); });
     const play = () => {
-        const now = +bar.querySelector("input").value;
-        let at = now < max ? now : 0;
+        let at = +bar.querySelector("input").value % max;
         const step = () => {
             if (at === max) stop();
             bar.set(at);
