@@ -223,6 +223,17 @@ def test_a_drawing_begins_without_the_example(page, pad):
     pad.reads(7)  # of which the second stroke lies on the first
 
 
+def test_where_it_looks_is_shown_once_one_asks_for_it(pad):
+    pad.press("3")
+    pad.reads(3)
+    shades = "all => all.filter((one) => +one.style.opacity > 0).length"
+    assert pad.sees.locator(".cells i").evaluate_all(shades) > 0
+    assert "looks most at" in pad.whole.locator(".vit-status").inner_text()
+    pad.whole.locator("summary").click()
+    expect(pad.whole.locator(".vit-status")).to_have_text("")
+    assert pad.sees.locator(".cells i").evaluate_all(shades) == 0
+
+
 # Another widget that comes later moves what is below it.
 UNMOVED = """() => {
     const height = document.body.scrollHeight, now = performance.now();

@@ -72,6 +72,8 @@ class Digit {
         does.set(this.does);
         const group = (name, ...children) => element("div", { class: name }, ...children);
         const title = (words) => element("p", { class: "vit-title" }, words);
+        this.where = fold("Where it looks", group("looks", title("A row for each layer, first the mean of its heads"), this.maps.whole, does, this.whole));
+        this.where.addEventListener("toggle", () => this.draw());
         const move = (right, down) => () => {
             this.shift = this.shift.map((by, i) => Math.max(-FURTHEST, Math.min(FURTHEST, by + [right, down][i])));
         };
@@ -87,7 +89,7 @@ class Digit {
                 element("div", {}, title("What it sees"), this.right.whole)),
             this.status,
             group("answers", title("What it reads"), this.likely, this.reads),
-            fold("Where it looks", group("looks", title("A row for each layer, first the mean of its heads"), this.maps.whole, does, this.whole)),
+            this.where,
             group("breaks", title("Change it"), button("thicker", thicken(1.25)), button("thinner", thicken(0.8)),
                 button("move left", move(-1, 0)), button("move right", move(1, 0)), button("move up", move(0, -1)),
                 button("move down", move(0, 1)), button("Put it back", () => this.putBack())),
@@ -218,10 +220,10 @@ class Digit {
         });
         this.right.draw(painted, SIDE);
         this.map = (this.layer - 1) * (this.heads + 1) + this.head;
-        this.right.mark({ hidden: erase, asks: this.token && answer ? [this.token - 1] : [] });
+        this.right.mark({ hidden: erase, asks: this.token && answer && this.where.open ? [this.token - 1] : [] });
         this.maps.mark({ chosen: answer ? [this.map] : [] });
         this.whole.setAttribute("aria-pressed", this.token === 0);
-        this.right.map(answer ? tinted(this.values(this.map)) : null);
+        this.right.map(answer && this.where.open ? tinted(this.values(this.map)) : null);
         this.drawMaps();
         this.likely.show(this.model.classes.map((name, digit) => {
             const share = answer ? answer.probabilities[digit] : 0;
@@ -274,12 +276,12 @@ class Digit {
     }
 
     sayMaps(map) {
-        this.status.textContent = this.answer ? `${this.nameOf(map)}. ${this.most(map)}` : "";
+        this.status.textContent = this.answer && this.where.open ? `${this.nameOf(map)}. ${this.most(map)}` : "";
     }
 
     /** The share of the patch under the pointer; without one, what the map shows. */
     sayMap(patch) {
-        if (patch === null || !this.answer) this.sayMaps(this.map);
+        if (patch === null || !this.answer || !this.where.open) this.sayMaps(this.map);
         else this.status.textContent = `${this.place(patch)}, ${percent(this.values(this.map)[patch])}`;
     }
 }
