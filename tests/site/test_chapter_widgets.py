@@ -300,9 +300,13 @@ def test_what_chapter_2_says_of_waves(page, book):
 
 def test_the_place_is_dragged_in_the_picture(page, book):
     widget = come_near(page, book, "waves")
-    picture = widget.whole.locator("svg").nth(1)
-    picture.scroll_into_view_if_needed()
-    box = picture.bounding_box()
+    above = page.locator("#vit-similarity .vit-status")  # it grows as it comes, and moves what is below
+    expect(above).to_have_text(re.compile(r"\w"), timeout=SOON)
+    picture, box = widget.whole.locator("svg").nth(1), None
+    while box != (now := picture.bounding_box()):
+        picture.scroll_into_view_if_needed()
+        box = now
+        page.wait_for_timeout(500)
     x, y = [box["x"] + (10 + 540 * place / 13) / 560 * box["width"] for place in (4, 11)], box["y"] + 20
     page.mouse.move(x[1], y)
     assert widget.said().startswith("Place 4, "), "the button is up"
