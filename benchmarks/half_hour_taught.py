@@ -108,7 +108,7 @@ def summary(
 
 def main() -> None:
     """Run from the command line."""
-    parser = half_hour_cnn.options_of(__doc__, "runs/half-hour-taught.json", EPOCHS, (0,))
+    parser = half_hour_cnn.options_of(__doc__, "runs/half-hour-taught.json", EPOCHS, (0, 1, 2))
     parser.add_argument("--teacher-epochs", type=int, default=TEACHER_EPOCHS)
     options = parser.parse_args()
     data = open_dataset(load_recipe(RECIPE).data, options.data_dir)

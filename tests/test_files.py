@@ -1,6 +1,7 @@
 """Locks and leftovers: what keeps two processes apart, and what a killed one leaves."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from vit_from_scratch import InputError
-from vit_from_scratch.files import check_writable, remove_leftovers, write_json
+from vit_from_scratch.files import remove_leftovers, write_json
+from vit_lab.cli.training import check_writable
 from vit_lab.runs.locks import locked
 
 HOLD = """
@@ -112,3 +114,14 @@ def test_what_a_file_holds_already_is_not_written(tmp_path, monkeypatch):
     write_json(path, {"a": 1})
     with pytest.raises(InputError, match="Read-only"):
         write_json(path, {"a": 2})
+
+
+def test_json_has_each_innermost_table_on_a_line_of_its_own_unless_it_is_long(tmp_path):
+    curves = [{"epoch": epoch, "loss": 0.5, "of": 'a [ and a "}'} for epoch in (1, 2)]
+    content = {"name": "x\ny", "none": [], "long": list(range(200)), "curves": curves}
+    path = tmp_path / "result.json"
+    write_json(path, content)
+    text = path.read_text("utf-8")
+    assert json.loads(text) == content
+    assert '\n  { "epoch": 1, "loss": 0.5, "of": "a [ and a \\"}" },\n' in text
+    assert len(text.splitlines()) > 200

@@ -4,12 +4,17 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from vit_from_scratch.errors import InputError
+
+# What holds no list and no table, such as the numbers of an epoch, gets a line if it fits.
+_INNERMOST = re.compile(r'[\[{](?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*[\]}]')
+_LONGEST_LINE = 300
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -34,13 +39,6 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
 
 
-def check_writable(path: Path) -> None:
-    """Raise, before long work, the `InputError` that writing a file there would end in."""
-    with writing(path):
-        there = next(folder for folder in path.absolute().parents if folder.exists())
-        tempfile.TemporaryFile(dir=there).close()
-
-
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Remove what processes that were killed in `write_atomically` left of files with these names."""
     for name in names:
@@ -51,10 +49,15 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON that a person can read, all or nothing; a file that holds it already is left alone."""
-    text = (json.dumps(content, indent=1) + "\n").encode()
+    text = (_INNERMOST.sub(_on_one_line, json.dumps(content, indent=1)) + "\n").encode()
     with writing(path):
         if not (path.is_file() and path.read_bytes() == text):
             write_atomically(path, text)
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    line = re.sub(r"\n *", " ", found[0])  # JSON has no line break within a text
+    return line if len(line) <= _LONGEST_LINE else found[0]
 
 
 def sha256(path: Path) -> str:
