@@ -10,7 +10,7 @@ from looks import STILL, axe, find, invisible_focus, listening, switch_theme
 from paper import cut_on_paper, prepare
 from playwright.sync_api import expect
 from torch import nn
-from widgets import FOLDER, MODULES, PAGES, PHONE, SOON, WITH_A_MODEL, come_near
+from widgets import FOLDER, PAGES, PHONE, SOON, WITH_A_MODEL, brought_near, come_near
 
 from vit_from_scratch import ViTConfig
 from vit_from_scratch.data import load_dataset
@@ -25,33 +25,25 @@ pytestmark = pytest.mark.site
 
 # ---- Every widget
 @pytest.mark.parametrize("name", PAGES)
-def test_live_it_has_no_findings_on_a_phone_and_in_the_dark(name, page, book, axe_source):
+def test_live_it_has_no_findings_on_a_phone_in_the_dark_and_on_paper(name, page, book, axe_source):
+    """Its model comes when a reader comes near, and once."""
+    models = []
+    page.on("request", lambda request: request.url.endswith(".bin") and models.append(request.url))
     page.set_viewport_size(PHONE)
     with listening(page) as heard:
-        come_near(page, book, name)
+        page.goto(f"{book}{PAGES[name]}", wait_until="networkidle")
+        caption = page.locator(f"#vit-{name} figcaption").inner_text()
+        assert models == []
+        widget = brought_near(page, name)
+        others = page.locator(f"[data-model]:not(#vit-{name} *, #vit-{name})").count()  # of the same page
+        assert len(models) == (name in WITH_A_MODEL) or (others and name not in WITH_A_MODEL)
         page.add_style_tag(content=STILL)
         assert find(page, "sideways") == []
-        for theme in ("light", "dark"):
+        for theme in ("dark", "light"):
             switch_theme(page, theme)
             assert axe(page, axe_source) == []
         assert {kind: found for kind, found in heard.items() if found} == {}
     assert [control for control in invisible_focus(page) if "vit-" in control or "range" in control] == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_without_scripts_there_is_a_figure_that_says_so(name, browser, book):
-    page = browser.new_page(java_script_enabled=False)
-    page.goto(f"{book}{PAGES[name]}")
-    assert page.locator(f"#vit-{name} [role=img]").is_visible()
-    assert "JavaScript" in page.locator(f"#vit-{name} figcaption").inner_text()
-    page.close()
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
-    page.goto(f"{book}{PAGES[name]}")
-    caption = page.locator(f"#vit-{name} figcaption").inner_text()
-    widget = come_near(page, book, name)
     said = widget.whole.locator(".vit-caption")
     expect(said).to_have_count(1)
     expect(said).to_be_hidden()
@@ -65,16 +57,13 @@ def test_on_paper_it_is_a_picture_with_its_values(name, page, book):
     assert cut_on_paper(page) == []
 
 
-@pytest.mark.parametrize("name", WITH_A_MODEL)
-def test_the_model_comes_when_a_reader_comes_near_and_once(name, browser, book):
-    context = browser.new_context()
-    page, asked = context.new_page(), []
-    context.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{book}{PAGES[name]}", wait_until="networkidle")
-    assert [url for url in asked if url.endswith(".bin")] == []
-    come_near(page, book, name)
-    assert len([url for url in asked if url.endswith(".bin")]) == 1
-    context.close()
+@pytest.mark.parametrize("name", PAGES)
+def test_without_scripts_there_is_a_figure_that_says_so(name, browser, book):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{book}{PAGES[name]}")
+    assert page.locator(f"#vit-{name} [role=img]").is_visible()
+    assert "JavaScript" in page.locator(f"#vit-{name} figcaption").inner_text()
+    page.close()
 
 
 def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
@@ -88,14 +77,6 @@ def test_pages_of_one_reader_fetch_the_weights_once(browser, book):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["patches", "wirings", "cost", "guess-photos"])
-def test_some_need_no_model(name, page, book):
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    come_near(page, book, name)
-    assert [url for url in asked if url.endswith(".bin")] == []
-
-
 @pytest.mark.parametrize(
     ("name", "file", "come"),
     [("attention", "*.bin", None), ("run", "digits-run.json", None), ("run", "digits-run.json", "{")],
@@ -106,11 +87,6 @@ def test_a_file_that_does_not_come_whole_leaves_the_figure(name, file, come, pag
     page.locator(f"#vit-{name}").scroll_into_view_if_needed()
     expect(page.locator(f"#vit-{name} .vit-note")).to_contain_text("cannot be fetched", timeout=SOON)
     assert page.locator(f"#vit-{name} [role=img]").is_visible()
-
-
-@pytest.mark.parametrize("module", sorted({*MODULES.values()}))
-def test_its_own_code_is_light(module):
-    assert (FOLDER / f"{module}.js").stat().st_size < 8_000
 
 
 # ---- Chapter 1: patches of any size
@@ -316,6 +292,19 @@ def test_the_place_is_dragged_in_the_picture(page, book):
     page.mouse.up()
     assert widget.said().startswith("Place 11, ")
     assert widget.whole.get_by_role("slider", name="place").input_value() == "11"
+
+
+def test_a_tap_chooses_a_place(phone, book):
+    widget = come_near(phone, book, "waves")
+    above = phone.locator("#vit-similarity .vit-status")
+    expect(above).to_have_text(re.compile(r"\w"), timeout=SOON)
+    box = None
+    while box != (now := widget.whole.locator("svg").nth(1).bounding_box()):
+        widget.whole.locator("svg").nth(1).scroll_into_view_if_needed()
+        box = now
+        phone.wait_for_timeout(500)
+    phone.touchscreen.tap(box["x"] + (10 + 540 * 9 / 13) / 560 * box["width"], box["y"] + box["height"] / 2)
+    assert widget.said().startswith("Place 9, ")
 
 
 def test_waves_are_added_by_keys(page, book):
@@ -588,6 +577,18 @@ def test_for_readers_who_want_less_motion_it_shows_the_end(name, page, book):
     page.wait_for_timeout(900)
     assert not playing(widget)
     assert time.input_value() == time.get_attribute("max")
+
+
+@pytest.mark.parametrize("name", ["wirings", "run"])
+def test_where_a_keyboard_stands_on_the_slider_it_stops(name, page, book):
+    """Else a screen reader would read every step."""
+    widget = come_near(page, book, name)
+    time = widget.whole.get_by_role("slider")
+    time.focus()
+    stopped = time.input_value()
+    page.wait_for_timeout(1500)
+    assert not playing(widget)
+    assert time.input_value() == stopped
 
 
 @pytest.mark.parametrize("name", ["wirings", "run"])

@@ -232,6 +232,8 @@ def test_where_it_looks_is_shown_once_one_asks_for_it(pad):
     pad.whole.locator("summary").click()
     expect(pad.whole.locator(".vit-status")).to_have_text("")
     assert pad.sees.locator(".cells i").evaluate_all(shades) == 0
+    pad.sees.press("Enter")
+    expect(pad.whole.locator(".vit-status")).to_contain_text("The patch in row 1, column 1 looks most at")
 
 
 # Another widget that comes later moves what is below it.
@@ -311,7 +313,9 @@ def test_keys_draw(page, pad):
     page.keyboard.press("Space")
     for _ in range(4):
         page.keyboard.press("ArrowUp")
+    expect(pad.whole.locator(".vit-help")).to_contain_text("The pen is down")
     page.keyboard.press("Tab")  # lifts the pen
+    expect(pad.whole.locator(".vit-help")).to_contain_text("The pen is up")
     assert not torch.equal(pad.seen(), before)
 
 
@@ -366,6 +370,9 @@ def test_a_patch_is_erased_and_comes_back(pad):
             patch = now[4 * row : 4 * row + 4, 4 * column : 4 * column + 4]
             assert (patch.max() == patch.min()) == erased
         assert (pad.shares() == shares) != erased  # without its ink a 0 is read less surely
+        assert (
+            pad.whole.locator(".vit-reads").inner_text().endswith(f"Patches erased: {len(inky)}.") == erased
+        )
     assert torch.equal(pad.seen(), first)
 
 
@@ -435,7 +442,3 @@ def test_nothing_bars_a_reader(phone, axe_source, theme):
     switch_theme(phone.page, theme)
     assert [one for one in axe(phone.page, axe_source) if "vit" in one] == []
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_the_widgets_code_is_light():
-    assert sum((FOLDER / name).stat().st_size for name in ("digit.js", "strokes.js")) < 40_000

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from widgets import FOLDER, SOON, come_near, swipe
 
 from vit_from_scratch.data.photos import load_photo
-from vit_from_scratch.training.masked_patches import BIN, colour_numbers, mean_colours, target_colours
+from vit_from_scratch.training.masked_patches import BIN, colour_numbers, colours_of_numbers, mean_colours
 
 pytestmark = pytest.mark.site
 
@@ -38,6 +38,17 @@ def hide(widget, name):
 def counts(widget):
     expect(widget.whole).not_to_have_attribute("aria-busy", "true", timeout=SOON)
     return tuple(map(int, re.search(f"{COUNTS}$", widget.said()).groups()))
+
+
+def test_a_drag_that_began_elsewhere_hides_nothing(page, widget):
+    """Such as one that selects the text above."""
+    before, box = hidden(widget), widget.whole.locator(".vit-grid").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] - 10, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 10, middle, steps=9)
+    page.mouse.up()
+    assert hidden(widget) == before
 
 
 def hidden(widget):
@@ -88,7 +99,7 @@ def test_colours_and_neighbours_are_the_packages(page, book):
         )
         for choice, some in zip(shown, numbers, strict=True):
             widget.whole.get_by_role("radio", name=choice).check()
-            apart = (painted(widget)[places] - target_colours(some)).abs().amax(dim=1)
+            apart = (painted(widget)[places] - colours_of_numbers(some)).abs().amax(dim=1)
             assert (apart == 0).sum() >= 28, "a browser's pixels are not quite the package's"
             assert choice == shown[0] or apart.max() <= BIN, "a mean at an edge falls into the next bin"
         widget.whole.get_by_role("radio", name=shown[0]).check()
@@ -101,7 +112,7 @@ def test_a_patch_under_the_pointer_is_told(page, widget):
     assert place == 17
     numbers = known("cat", hidden(widget))
     at = hidden(widget).index(place)
-    wanted = [" ".join(str(int(value)) for value in target_colours(some[at])) for some in numbers]
+    wanted = [" ".join(str(int(value)) for value in colours_of_numbers(some[at])) for some in numbers]
     assert [model, guess, true] == wanted
     assert 0 < float(share) < 100
     page.mouse.move(*widget.middle(3, 3, grid=1))

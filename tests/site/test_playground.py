@@ -389,7 +389,11 @@ def test_a_pointer_reads_the_map_and_hides_patches(page, playground):
     for _ in range(2):
         page.mouse.click(*playground.middle(3, 2))
         now = playground.likely()
-        assert (now == whole) == (playground.map.locator(".cells i.hidden").count() == 0)
+        hidden = playground.map.locator(".cells i.hidden").count()
+        assert (now == whole) == (hidden == 0)
+        assert playground.whole.locator(".vit-reads").inner_text().endswith("Patches hidden: 1.") == (
+            hidden == 1
+        )
 
 
 def test_the_keyboard_does_all_of_it(page, playground):
@@ -452,9 +456,3 @@ def test_the_photos_are_those_of_the_chapters(name):
     """`photo(256, name)`, as far as JPEG keeps it."""
     difference = load_photo(PHOTOS / f"{name}.jpg", (256, 256)) - photo(256, name)[0]
     assert difference.abs().mean() < 4 / 255
-
-
-def test_the_widgets_code_is_light(playground):
-    names = ("parts.js", "looking.js", "photo.js", "vit.js", "worker.js", "widgets.css")
-    assert sum((PHOTOS.parent / name).stat().st_size for name in names) < 72_500
-    assert sum((PHOTOS.parent / name).stat().st_size for name in ("parts.js", "photo.js")) < 40_000

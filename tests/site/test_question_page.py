@@ -31,6 +31,9 @@ def test_marks_are_saved_and_read_back(page, tmp_path, axe_source):
     with page.expect_download():
         page.get_by_role("button").click()
     assert page.evaluate(leaves)
+    page.get_by_label("Points").nth(1).fill("35")
+    page.get_by_role("button").click()
+    assert not page.evaluate(leaves), "35 of 5 points are not saved"
     page.get_by_label("Points").nth(1).fill("3.5")
     page.get_by_label("Comment").nth(1).fill(WORDS)
     comment = comment_column(QUESTION)

@@ -61,6 +61,11 @@ class Widget:
 def come_near(page, book, name):
     """The widget once a reader has scrolled to it and it has answered."""
     page.goto(f"{book}{PAGES[name]}")
+    return brought_near(page, name)
+
+
+def brought_near(page, name):
+    """The same on a page that is open."""
     settle(page)
     page.locator(f"#vit-{name}").scroll_into_view_if_needed()
     expect(page.locator(f"#vit-{name} .vit-status")).to_have_text(re.compile(r"\w"), timeout=SOON)

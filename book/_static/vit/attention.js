@@ -2,7 +2,7 @@
  * One head of the trained model, step by step: how well a patch's query fits all keys, the shares that the softmax makes
  * of it, and the mixture of values. Every element of class `vit-attention` becomes one.
  */
-import { cutSquare, openPicture, pixelsOf } from "./looking.js";
+import { catOf, pixelsOf } from "./looking.js";
 import { PatchGrid, choice, element, percent, placeOf, signed, slider, whenNear } from "./parts.js";
 import { layerNorm, product, softmax } from "./vit.js";
 
@@ -91,7 +91,7 @@ class Head {
 }
 
 whenNear(".vit-attention", async (place, model) => {
-    const canvas = cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`));
+    const canvas = await catOf(place);
     const { tokens } = await model.forward(pixelsOf(canvas, model.config.image_size));
     const packed = await Promise.all(tokens.slice(0, -1).map((z, layer) => packedOf(model, z, layer)));
     new Head(place, model, canvas, packed);

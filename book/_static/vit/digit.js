@@ -2,7 +2,7 @@
  * "Draw a digit": the MNIST model in the page. Draw with a mouse, a finger or keys, and see what the model reads, and
  * where each head of each layer looks. Every element of class `vit-digit` becomes one; `data-model` is the file.
  */
-import { meanOfHeads } from "./looking.js";
+import { lookOf } from "./looking.js";
 import { PatchGrid, STEPS, bars, choice, element, fold, likeliest, percent, placeOf, whenNear } from "./parts.js";
 import { SIDE, centred, moved, written } from "./strokes.js";
 
@@ -47,7 +47,7 @@ class Digit {
             "aria-label": `A square to draw a digit on. ${KEYS}`,
             pointerdown: (event) => this.touched(event), pointermove: (event) => this.dragged(event),
             pointerup: (event) => this.lifted(event), pointercancel: (event) => this.lifted(event),
-            keydown: (event) => this.pressed(event), blur: () => { this.lift(); this.paint(); },
+            keydown: (event) => this.pressed(event), blur: () => this.left(),
         });
         this.right = new PatchGrid({
             rows, columns, label: `What the model sees, ${rows} by ${columns} patches. ${keys}`,
@@ -81,7 +81,7 @@ class Digit {
             this.radius = Math.max(THINNEST, Math.min(THICKEST, factor * this.radius));
         };
         return [
-            group("photos", element("span", {}, "An example: "),
+            element("div", { class: "photos", role: "group", "aria-label": "An example" }, element("span", {}, "An example: "),
                 ...this.model.classes.map((name, digit) => button(name, () => this.example(digit))),
                 button("Clear", () => this.clear())),
             this.help,
@@ -145,6 +145,19 @@ class Digit {
         else if (!event.repeat) this.setDown(this.pen);
         if (step && !this.down) this.paint(); // nothing new to read
         else this.ask();
+        this.sayPen();
+    }
+
+    /** The keyboard has gone elsewhere: the pen is up. */
+    left() {
+        if (this.down) {
+            this.lift();
+            this.sayPen();
+        }
+        this.paint();
+    }
+
+    sayPen() {
         const [left, top] = this.pen.map((value) => `${Math.round(100 * value)} %`);
         this.help.textContent = `The pen is ${this.down ? "down" : "up"}, ${left} from the left, ${top} from the top.`;
     }
@@ -188,6 +201,7 @@ class Digit {
     chosen(patch) {
         if (this.does === "look") {
             this.token = patch + 1;
+            this.where.open = true;
             this.draw();
             return;
         }
@@ -208,8 +222,7 @@ class Digit {
     values(map) {
         const T = this.N + 1, layer = this.answer.attention[Math.floor(map / (this.heads + 1))];
         const head = map % (this.heads + 1), first = this.token * T + 1;
-        const looks = head ? layer.subarray((head - 1) * T * T, head * T * T) : meanOfHeads(layer, this.heads);
-        return looks.subarray(first, first + this.N);
+        return lookOf(layer, head, this.heads).subarray(first, first + this.N);
     }
 
     draw() {
@@ -261,7 +274,8 @@ class Digit {
         const { probabilities } = this.answer, { classes } = this.model;
         const [first, second] = likeliest(probabilities, 2);
         const named = (digit) => `${classes[digit]}, with ${percent(probabilities[digit])}`;
-        this.reads.textContent = `It reads ${named(first)}; next is ${named(second)}.`;
+        const erased = this.erase.length ? ` Patches erased: ${this.erase.length}.` : "";
+        this.reads.textContent = `It reads ${named(first)}; next is ${named(second)}.${erased}`;
     }
 
     place(patch) {
@@ -281,8 +295,11 @@ class Digit {
 
     /** The share of the patch under the pointer; without one, what the map shows. */
     sayMap(patch) {
-        if (patch === null || !this.answer || !this.where.open) this.sayMaps(this.map);
-        else this.status.textContent = `${this.place(patch)}, ${percent(this.values(this.map)[patch])}`;
+        if (patch === null || !this.answer) this.sayMaps(this.map);
+        else {
+            const share = this.where.open ? `, ${percent(this.values(this.map)[patch])}` : "";
+            this.status.textContent = `${this.place(patch)}${this.erase.includes(patch) ? ", erased" : ""}${share}`;
+        }
     }
 }
 

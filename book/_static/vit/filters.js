@@ -67,7 +67,6 @@ class Filters {
 
     /** Show the filter under a mouse, as long as it is there. */
     point(filter) {
-        if (filter === this.pointed) return;
         this.pointed = filter;
         this.draw();
     }

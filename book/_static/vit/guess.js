@@ -25,7 +25,7 @@ class Guess {
         const start = this.rounded(this.told ? this.truth[0] : (low + high) / 2);
         this.guess = this.truth.map((value, i) => (i < this.told ? value : null)); // until one has guessed
         this.sliders = this.x.map((value, i) => slider(`${value.toLocaleString("en")} ${this.what}`, {
-            min: low, max: high, step: this.step, value: this.guess[i] ?? start, words: (now) => `${now} %`,
+            min: low, max: high, step: this.step, value: this.guess[i] ?? start, words: (now) => (this.guess[i] === null ? "none" : `${now} %`),
         }, (now) => this.put(i, now)));
         this.svg = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img" });
         ["pointerdown", "pointermove"].forEach((kind) => this.svg.addEventListener(kind, (event) => this.reach(event)));
@@ -52,7 +52,7 @@ class Guess {
 
     /** Guess a value at a place. */
     put(i, value) {
-        this.guess[i] = this.rounded(value);
+        this.sliders[i].set(this.guess[i] = this.rounded(value));
         this.draw();
     }
 
@@ -75,7 +75,6 @@ class Guess {
             if (over) this.crossed.add(i);
             else if (i !== nearest || this.crossed.has(i)) continue;
             this.put(i, over ? from + ((value - from) * (at - was)) / (x - was) : value);
-            this.sliders[i].set(this.guess[i]);
         }
     }
 

@@ -2,7 +2,7 @@
  * What the widgets of chapters 13 and 14 share: a photo on the left, whose patches ask; on the right what the model sees,
  * darkened where a head does not look.
  */
-import { asSeen, meanOfHeads, pixelsOf } from "./looking.js";
+import { asSeen, lookOf, pixelsOf } from "./looking.js";
 import { PatchGrid, element, percent, picker, placeOf, slider } from "./parts.js";
 
 export const ASKS = "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point to read a share.";
@@ -81,8 +81,7 @@ export class Heads {
     /** Shares of all tokens in what the one that asks looks at, (T). */
     row() {
         const T = this.N + 1, layer = this.answer.attention[this.layer - 1];
-        const looks = this.head ? layer.subarray((this.head - 1) * T * T, this.head * T * T) : meanOfHeads(layer, this.heads);
-        return looks.subarray(this.asks * T, (this.asks + 1) * T);
+        return lookOf(layer, this.head, this.heads).subarray(this.asks * T, (this.asks + 1) * T);
     }
 
     draw() {

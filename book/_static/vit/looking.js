@@ -10,6 +10,12 @@ export function meanOfHeads(weights, heads) {
     return mean;
 }
 
+/** The weights of one head of a layer (h, T, T), or for head 0 the mean of all: (T, T). */
+export function lookOf(weights, head, heads) {
+    const size = weights.length / heads;
+    return head ? weights.subarray((head - 1) * size, head * size) : meanOfHeads(weights, heads);
+}
+
 /** Attention rollout (chapter 13): the product of (mean + identity) / 2 over the layers, (T, T); one left out hands all on. */
 export function rollout(attention, heads) {
     let product = null;
@@ -137,6 +143,9 @@ export function cutSquare(bitmap, [size, x, y] = [1, 0.5, 0.5]) {
     context.drawImage(bitmap, x * (width - side), y * (height - side), side, side, 0, 0, SHARP, SHARP);
     return canvas;
 }
+
+/** The cat of the widgets that need no other photo. */
+export const catOf = async (place) => cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`));
 
 /** The pixels (side side 3) of a square canvas, as a model takes them. */
 export function pixelsOf(canvas, side) {

@@ -72,7 +72,7 @@ class Masked {
         place.replaceChildren(
             ...photos, element("div", { class: "pictures" }, this.left.whole, this.right.whole),
             element("div", { class: "below" },
-                element("div", { class: "photos" }, element("span", {}, "Hide: "), ...buttons), shows, this.status,
+                element("div", { class: "photos", role: "group", "aria-label": "Hide" }, element("span", {}, "Hide: "), ...buttons), shows, this.status,
                 element("p", { class: "vit-help" }, "Click, or draw over patches, to hide them or to show them again. Each colour is the middle of one of "
                     + `${model.classes.length}: ${LEVELS} levels of red, of green and of blue.`)),
         );

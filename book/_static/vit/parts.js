@@ -26,6 +26,8 @@ async function fetchFor(place, begin) {
     const started = async (model) => {
         await begin(place, model);
         place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
+        place.setAttribute("role", "group");
+        place.setAttribute("aria-label", still);
     };
     const come = element("span", { "aria-hidden": "true" }), { model } = place.dataset;
     const note = element("p", { class: "vit-note", role: "status" }, "Loading the model …", come);
@@ -33,6 +35,7 @@ async function fetchFor(place, begin) {
     const failed = (error) => {
         if (told) return;
         told = true;
+        note.setAttribute("role", "alert");
         const odd = error instanceof TypeError || error instanceof ReferenceError;
         note.textContent = odd ? "This does not work here; load the page again, or use a newer browser." : error.message;
         place.append(note);
@@ -125,9 +128,10 @@ export function player(label, { max, value }, changed) {
     const seen = new IntersectionObserver((entries) => {
         if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
         seen.disconnect();
-        if (!timer && !matchMedia("(prefers-reduced-motion: reduce), print").matches) play();
+        if (!timer && !whole.contains(document.activeElement) && !matchMedia("(prefers-reduced-motion: reduce), print").matches) play();
     }, { threshold: 1 });
     seen.observe(whole);
+    bar.querySelector("input").addEventListener("focus", stop); // else each step would be read aloud
     return whole;
 }
 
@@ -156,7 +160,7 @@ export function choice(legend, options, changed) {
  * @returns {HTMLElement} with `show([{ name, share, before }])`
  */
 export function bars(label) {
-    const list = element("ol", { class: "vit-bars", "aria-label": label });
+    const list = element("ol", { class: "vit-bars", role: "list", "aria-label": label });
     list.show = (rows) => list.replaceChildren(...rows.map(({ name, share, before }) => element(
         "li", { style: `--share: ${share}; --before: ${before}`, class: share === before ? "" : "moved" },
         element("span", { class: "name" }, name), element("span", { class: "value" }, percent(share)),
@@ -205,7 +209,7 @@ export function picker(folder, names, came) {
         ),
     );
     open(address(names[0]), ours[0]);
-    const choose = element("div", { class: "photos" }, element("span", {}, "A photo: "), ...ours,
+    const choose = element("div", { class: "photos", role: "group", "aria-label": "A photo" }, element("span", {}, "A photo: "), ...ours,
         element("label", { class: "vit-file" }, "or one of your own, which stays on this device: ", file), refused);
     choose.pick = (name) => {
         [1, 0.5, 0.5].forEach((value, i) => cuts[i].set(square[i] = value));
@@ -303,18 +307,24 @@ export class PatchGrid {
             keydown: (event) => this.pressed(event),
             pointerdown: (event) => {
                 this.began = [event.clientX, event.clientY];
-                hover(this.patchAt(event)); // a resting finger reads as a mouse does
+                addEventListener("pointerup", () => { this.began = undefined; }, { once: true });
+                this.over(this.patchAt(event)); // a resting finger reads as a mouse does
             },
             pointermove: (event) => {
-                if (this.drag && event.buttons && this.goesSideways(event)) this.reach(this.patchAt(event));
-                else if (event.pointerType === "mouse") hover(this.patchAt(event));
+                const drags = this.drag && event.buttons === 1 && this.began !== undefined; // not what was pressed elsewhere
+                if (drags && this.goesSideways(event)) this.reach(this.patchAt(event));
+                else if (event.pointerType === "mouse") this.over(this.patchAt(event));
             },
-            pointerleave: () => hover(null),
-            click: (event) => this.choose(this.move(this.patchAt(event))),
+            pointerleave: () => this.over(null),
+            click: (event) => {
+                this.under = undefined; // what is shown changes, and is told anew
+                this.choose(this.move(this.patchAt(event)));
+            },
             focus: () => { if (this.whole.matches(":focus-visible")) this.cursor.hidden = false; },
             blur: () => {
                 if (this.pinned === undefined) this.cursor.hidden = true;
                 else this.move(this.pinned);
+                this.under = undefined;
                 hover(null);
             },
         }, this.canvas, cells, this.cursor);
@@ -372,6 +382,11 @@ export class PatchGrid {
         const [x, y] = this.began ?? [event.clientX, event.clientY], aside = Math.abs(event.clientX - x);
         if (event.pointerType === "mouse" || aside > Math.max(8, Math.abs(event.clientY - y))) this.began = null;
         return this.began === null;
+    }
+
+    /** Tell of the patch under a pointer, once. */
+    over(patch) {
+        if (patch !== this.under) this.hover(this.under = patch);
     }
 
     /** Go to a patch while dragging: chosen once, when it is another. */

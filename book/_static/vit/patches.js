@@ -2,7 +2,7 @@
  * The photo cut into patches of any size, one of them large, and the row of numbers that it becomes. Every element
  * of class `vit-patches` becomes one; it needs no model.
  */
-import { cutSquare, openPicture, pixelsOf } from "./looking.js";
+import { catOf, pixelsOf } from "./looking.js";
 import { PatchGrid, element, paint, slider, whenNear } from "./parts.js";
 
 const SIDE = 224, SIZES = [4, 7, 8, 14, 16, 28, 32, 56, 112]; // pixels: of the photo, and of a patch
@@ -23,7 +23,7 @@ class Patches {
         this.row = element("canvas", { height: 1 });
         this.mark = element("b");
         const strip = element("div", {
-            class: "vit-strip", "aria-hidden": "true", pointerdown: (event) => this.pointIn(event),
+            class: "vit-strip", "aria-hidden": "true", click: (event) => this.pointIn(event),
             pointermove: (event) => event.pointerType === "mouse" && this.pointIn(event),
         }, this.row, this.mark);
         this.counts = element("p", { class: "vit-title" });
@@ -118,5 +118,5 @@ class Patches {
 }
 
 whenNear(".vit-patches", async (place) => {
-    new Patches(place, cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`)));
+    new Patches(place, await catOf(place));
 });

@@ -3,7 +3,7 @@
  * where, and break it. Every element of class `vit-photo` becomes one; `data-model` and `data-photos` say
  * where the files are.
  */
-import { allDistances, asSeen, componentColours, meanOfHeads, pixelsOf, rollout, shuffled, uniformDistance } from "./looking.js";
+import { allDistances, asSeen, componentColours, lookOf, pixelsOf, rollout, shuffled, uniformDistance } from "./looking.js";
 import {
     PatchGrid, bars, choice, dotChart, element, fold, likeliest, percent, picker, placeOf, slider, toggle, whenNear,
 } from "./parts.js";
@@ -249,8 +249,7 @@ class Photo {
         const { attention, tokens } = this.answer, T = this.N + 1;
         if (this.view === "tokens") return componentColours(tokens[this.layer], this.N);
         const layer = attention[this.layer - 1];
-        const maps = this.view === "rollout" ? rollout(attention, this.heads)
-            : this.head ? layer.subarray((this.head - 1) * T * T, this.head * T * T) : meanOfHeads(layer, this.heads);
+        const maps = this.view === "rollout" ? rollout(attention, this.heads) : lookOf(layer, this.head, this.heads);
         return Array.from(maps.subarray(this.token * T + 1, (this.token + 1) * T));
     }
 
@@ -266,7 +265,7 @@ class Photo {
         this.right.mark({ hidden: erase.map((patch) => this.placeOf(patch)), asks });
         this.whole.setAttribute("aria-pressed", this.token === 0);
         const order = likeliest(probabilities, 5);
-        const says = `Likeliest: ${classes[order[0]]}, ${percent(probabilities[order[0]])}.`;
+        const says = `Likeliest: ${classes[order[0]]}, ${percent(probabilities[order[0]])}.${erase.length ? ` Patches hidden: ${erase.length}.` : ""}`;
         if (this.says.textContent !== says) this.says.textContent = says; // or it is read aloud again
         this.likely.show(order.map((k) => ({ name: classes[k], share: probabilities[k], before: this.before[k] })));
         this.chart.show(this.far, [this.layer - 1, this.head - 1]);
@@ -283,7 +282,8 @@ class Photo {
         const at = (one) => placeOf(one, columns);
         const share = (one) => (typeof this.shown[one] === "number" ? `, ${percent(this.shown[one])}` : "");
         if (patch !== null) {
-            this.status.textContent = `${at(patch)}${share(patch)}`;
+            const hidden = this.changes.erase.includes(this.patchAt(patch));
+            this.status.textContent = `${at(patch)}${hidden ? ", hidden" : ""}${share(patch)}`;
         } else if (this.view === "tokens") {
             this.status.textContent = `Patches of one colour have like tokens after layer ${this.layer}.`;
         } else if (!this.shown.some(Boolean)) {

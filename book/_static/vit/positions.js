@@ -2,7 +2,7 @@
  * What the trained model answers to the cat's patches in order and shuffled, with positions and without; a thin line shows
  * the answer before. Every element of class `vit-positions` becomes one.
  */
-import { asSeen, cutSquare, openPicture, pixelsOf, shuffled } from "./looking.js";
+import { asSeen, catOf, pixelsOf, shuffled } from "./looking.js";
 import { bars, element, likeliest, paint, percent, toggle, whenNear } from "./parts.js";
 
 class Positions {
@@ -40,6 +40,6 @@ class Positions {
 }
 
 whenNear(".vit-positions", async (place, model) => {
-    const canvas = cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`));
+    const canvas = await catOf(place);
     new Positions(place, model, pixelsOf(canvas, model.config.image_size));
 });

@@ -61,7 +61,7 @@ whenNear(".vit-run", async (place) => {
     place.replaceChildren(
         element("div", { class: "pictures" }, losses, rights),
         element("div", { class: "below" }, time, status,
-            element("ul", { class: "vit-digits", "aria-label": "Twelve test digits, and how likely the model holds 0 to 9" }, ...tiles)),
+            element("ul", { class: "vit-digits", role: "list", "aria-label": "Twelve test digits, and how likely the model holds 0 to 9" }, ...tiles)),
     );
     show(last);
 });

@@ -31,6 +31,7 @@ class Waves {
         Object.assign(this, { place: 4, waves: 1 });
         this.picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
         ["pointerdown", "pointermove"].forEach((kind) => this.picture.addEventListener(kind, (event) => this.drag(event)));
+        this.picture.addEventListener("click", (event) => this.take(event));
         this.along = slider("place", { max: PLACES - 1, value: this.place }, (value) => { this.place = value; this.draw(); });
         this.one = shape("svg", { viewBox: `0 0 ${WIDTH} ${LOW}`, role: "img", "aria-label": "The sine and the cosine of one wave." });
         this.ofOne = element("p", { class: "vit-title" });
@@ -57,6 +58,10 @@ class Waves {
             this.began = event.clientX;
         } else if (!this.picture.hasPointerCapture(event.pointerId)) return;
         if (!mouse && Math.abs(event.clientX - this.began) < 8) return; // a finger that scrolls the page moves nothing
+        this.take(event);
+    }
+
+    take(event) {
         const { left, width } = this.picture.getBoundingClientRect(), x = (WIDTH * (event.clientX - left)) / width;
         this.place = Math.max(0, Math.min(PLACES - 1, Math.round(((PLACES - 1) * (x - 10)) / (WIDTH - 20))));
         this.along.set(this.place);

@@ -2,7 +2,7 @@
  * Chapter 7: the window of a photo that a place of a ResNet's map sees, as the ResNet's units open one by one. Every element
  * of class `vit-window` becomes one; it needs no model.
  */
-import { cutSquare, openPicture } from "./looking.js";
+import { catOf } from "./looking.js";
 import { PatchGrid, element, slider, whenNear } from "./parts.js";
 
 const SIDE = 224, PATCH = 16, ROWS = SIDE / PATCH; // the photo, the hybrid's total stride, and its map
@@ -55,5 +55,5 @@ class Seen {
 }
 
 whenNear(".vit-window", async (place) => {
-    new Seen(place, cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`)));
+    new Seen(place, await catOf(place));
 });

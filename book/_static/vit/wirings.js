@@ -2,7 +2,7 @@
  * Chapter 4: do the tokens of an image become alike? An untrained encoder of twelve layers, wired in four ways, computed in
  * the page with random weights. Every element of class `vit-wirings` becomes one.
  */
-import { cutSquare, gaussian, openPicture, pixelsOf } from "./looking.js";
+import { catOf, gaussian, pixelsOf } from "./looking.js";
 import { element, paint, player, whenNear } from "./parts.js";
 import { attention, layerNorm, mlp, patchify, product } from "./vit.js";
 
@@ -118,5 +118,5 @@ class Wirings {
 }
 
 whenNear(".vit-wirings", async (place) => {
-    new Wirings(place, pixelsOf(cutSquare(await openPicture(`${place.dataset.photos}/cat.jpg`)), image));
+    new Wirings(place, pixelsOf(await catOf(place), image));
 });
