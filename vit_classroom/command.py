@@ -74,7 +74,7 @@ def add_parser(commands: Any) -> None:
         description="Grade notebooks, STUDENT.ipynb or STUDENT/.../NAME.ipynb, each in a process of its own "
         "with limits on time and memory. Beside the table come a folder with a page of feedback for each "
         "notebook, and one for you with a summary and a page for each question in words. Called again, it "
-        "grades only what is new.",
+        "grades only what is new or changed.",
     )
     grading.add_argument("folder", type=own_path, metavar="FOLDER", help="what was handed in")
     grading.add_argument("--csv", type=own_path, required=True, metavar="FILE", help="the table of marks")
@@ -125,7 +125,9 @@ def build_command(options: argparse.Namespace) -> None:
         if name not in built:
             print(f"{name} is there already, and stays as it is.")
     print(f"The course is in {options.out}; the hidden tests of {', '.join(built)} have the seed {seed}.")
-    print("Next, in that folder:")
+    if options.variant is not None:
+        print("Without nbgrader: hand out what is in worksheets/.")
+    print("With nbgrader, in that folder:")
     for name in built:
         print(f"  nbgrader generate_assignment {name}")
     print("Then hand out what is in release/, and collect into submitted/STUDENT/CHAPTER/.")
@@ -156,6 +158,8 @@ def grade_command(options: argparse.Namespace) -> None:
     problems = [record for record in notebooks if "problem" in record]
     looks = sum(bool(record.get("suspicions") or record["alike"]) for record in records)
     print(f"{len(notebooks) - len(problems)} of {len(notebooks)} notebooks were graded: {options.csv}")
+    if unread := sum(record["unread"] for record in notebooks):
+        print(f"answers in words that no total counts before a person has given points: {unread}")
     for record in problems:
         print(f"not graded: {record['student']}: {record['problem']}")
     for name in sorted({record["chapter"] for record in absent}):

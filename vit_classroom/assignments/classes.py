@@ -27,18 +27,17 @@ from vit_classroom.assignments.notebooks import (
     read_submission,
 )
 from vit_classroom.assignments.nursery import end_with_parent
-from vit_classroom.assignments.pages import feedback_page
+from vit_classroom.assignments.pages import feedback_page, points_of
 from vit_classroom.assignments.report import write_report
 from vit_classroom.assignments.suspicion import suspicions
 from vit_classroom.assignments.tables import Row, harmless
 from vit_classroom.assignments.variations import assigned, seeds_of, variant_of
-from vit_from_scratch import __version__
 from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import write_atomically, write_json
 from vit_from_scratch.progress import progress_shown
 
-FORM = 7
-"""Number of what is kept of a notebook; with another one, it is graded anew."""
+PACKAGES = tuple(Path(__file__).parents[2] / name for name in ("vit_classroom", "vit_from_scratch"))
+"""What judges, and what it judges by."""
 LONGEST_NAME = 200
 """Bytes of a page's name, to which a system must be able to add."""
 
@@ -121,7 +120,7 @@ def grade_class(
     for read, path in ((read_table, table), *((read_saved, path) for path in saved)):
         read(path)  # what is wrong with it is said before hours of grading
     # What decides the marks, with a notebook:
-    decides = f"{__version__} {FORM} {wanted} {seed} {limits} {variant}".encode()
+    decides = f"{_code_digest()} {wanted} {seed} {limits} {variant}".encode()
     records: dict[Path, dict[str, Any]] = {}
     waiting: list[Waiting] = []
     for submission in found:
@@ -149,8 +148,9 @@ def grade_class(
     rows = update_table(table, kept / "table.json", ordered, saved)
     there = [record for record in ordered if not record.get("absent")]
     for record in there:
-        page = page_path(place, record["notebook"])
-        write_atomically(page, feedback_page(record, rows[harmless(record["notebook"])]))
+        page, row = page_path(place, record["notebook"]), rows[harmless(record["notebook"])]
+        write_atomically(page, feedback_page(record, row))
+        record["unread"] = sum(points_of(mark, row) is None for mark in record["marks"])
     write_report(beside(table, "report"), there, rows, alike)
     return ordered
 
@@ -185,11 +185,12 @@ def with_people(records: list[dict[str, Any]], listed: list[Row], chapter: str =
         return records
     rows = {(row["student"], row["chapter"]): row for row in listed}
     people = {row["student"]: {"name": row["name"], "email": row["email"]} for row in listed}
-    empty = {"name": "", "email": "", "file": "", "note": ""}
+    about_file = ("file", "handed_in", "note")
+    empty = dict.fromkeys(("name", "email", *about_file), "")
     whole = []
     for record in records:
         row = rows.get((record["student"], record["chapter"]), {})
-        about = {column: row.get(column, "") for column in ("file", "note")}
+        about = {column: row.get(column, "") for column in about_file}
         whole.append(record | empty | people.get(record["student"], {}) | about)
     there = {(record["student"], record["chapter"]) for record in records}
     for name in sorted(({record["chapter"] for record in records} | {chapter}) - {""}):
@@ -218,6 +219,17 @@ def page_path(place: Path, notebook: str) -> Path:
     if len(whole := os.fsencode(stem)) > LONGEST_NAME:
         stem = f"{stem[:40]}_{hashlib.sha256(whole).hexdigest()[:8]}"
     return place.joinpath(*folders, f"{stem}.html")
+
+
+def _code_digest() -> str:
+    """Return what differs as soon as a check, a task, or what an answer is compared with differs."""
+    whole = hashlib.sha256()
+    for place in PACKAGES:
+        for path in sorted(place.rglob("*")):
+            if path.suffix in {".py", ".toml", ".ipynb"}:
+                whole.update(path.relative_to(place).as_posix().encode())
+                whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
 
 
 def _graded(

@@ -21,7 +21,8 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import remove_leftovers, write_atomically, writing
 
 LIST, EARLIER = "collected.csv", ".earlier"
-COLUMNS = ["student", "name", "email", "chapter", "file", "note"]
+WHEN = "handed_in"
+COLUMNS = ["student", "name", "email", "chapter", "file", WHEN, "note"]
 STAMP = "timestamp.txt"
 """Where nbgrader looks when something was handed in."""
 NOTHING = "handed in nothing"
@@ -101,9 +102,11 @@ def read_list(out: Path) -> Table:
     """
     expected = f"is not the list of what was collected: expected the columns {', '.join(COLUMNS)}. Remove it."
     try:
-        return read_csv(out / LIST, lambda head: set(COLUMNS) <= set(head), expected)
+        there = read_csv(out / LIST, lambda head: {*COLUMNS} - {WHEN} <= {*head}, expected)
     except FileNotFoundError:
         return Table(COLUMNS)
+    columns = list(dict.fromkeys([*there.columns, WHEN]))  # which older lists lack
+    return replace(there, columns=columns, rows=[{WHEN: "", **row} for row in there.rows])
 
 
 def _with_typed(row: Row, before: list[Row]) -> Row:
@@ -142,7 +145,7 @@ def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
             notes = [f"newer than {'/'.join(one.parts)}" for one in older if one.content != newest.content]
             kept = Path(EARLIER, hand.person.id, chapter)
             notes += [f"what was collected before is in {kept.as_posix()}"] if (out / kept).exists() else []
-            yield _row(hand.person, chapter, name, [*hand.notes, *notes, *also])
+            yield _row(hand.person, chapter, name, [*hand.notes, *notes, *also], _time_of(newest))
         else:
             row = rows.get((hand.person.id, chapter)) or _row(hand.person, chapter, "", hand.notes)
             said = [row["note"], f"{name} differs, is older, and was left out"]
@@ -168,7 +171,7 @@ def _write(path: Path, found: Found, out: Path) -> bool:
     if there != content:
         write_atomically(path, content)
     os.utime(path, (found.time, found.time))
-    written = f"{datetime.fromtimestamp(int(found.time), UTC):%Y-%m-%d %H:%M:%S} UTC\n".encode()
+    written = f"{_time_of(found)}\n".encode()
     if not stamp.exists() or stamp.read_bytes() != written:
         write_atomically(stamp, written)
     return True
@@ -217,6 +220,10 @@ def _age(found: Found) -> tuple[int, int, tuple[str, ...]]:
     return int(found.time), int(number[1] or number[2]) if number else 0, found.parts
 
 
-def _row(person: Person, chapter: str, file: str, notes: list[str]) -> Row:
-    values = (person.id, person.name, person.email, chapter, file, "; ".join(notes))
+def _time_of(found: Found) -> str:
+    return f"{datetime.fromtimestamp(int(found.time), UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _row(person: Person, chapter: str, file: str, notes: list[str], handed_in: str = "") -> Row:
+    values = (person.id, person.name, person.email, chapter, file, handed_in, "; ".join(notes))
     return {column: harmless(value) for column, value in zip(COLUMNS, values, strict=True)}

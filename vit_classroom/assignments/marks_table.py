@@ -18,7 +18,7 @@ from vit_from_scratch.files import write_atomically, write_json
 KEY, TOTAL = "notebook", "total"
 ABOUT = ("student", KEY, "chapter", TOTAL, "points", "of", "to_read", "look_at", "problem")
 """Columns in front of those of the answers; `total` is their sum, unless a person typed another."""
-PERSON = ("name", "email", "file", "note")
+PERSON = ("name", "email", "file", "handed_in", "note")
 """Columns behind the first, of notebooks that `collecting` has put where they are."""
 Written = dict[str, dict[str, list[str]]]
 """By notebook and column: what the program wrote there."""

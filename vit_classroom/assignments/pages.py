@@ -48,16 +48,23 @@ def feedback_page(record: dict[str, Any], row: Row) -> bytes:
         parts.append(f" Answers for up to {unread:g} more are read by a person.")
     link = f'<a href="{html.escape(chapter.address)}">chapter {html.escape(chapter.title)}</a>'
     parts.append(f" Read again in {link}.</p>")
+    parts += _quoted(row.get(comment_column(TOTAL), ""))
+    answers = {task.name: task.answer for task in chapter.tasks if not task.check}
     for mark in record["marks"]:
-        parts += _about(mark, row)
+        parts += _about(mark, row, answers.get(mark["name"], ""))
     if record["remarks"]:
         lines = "".join(f"<li>{html.escape(remark)}</li>" for remark in record["remarks"])
         parts.append(f"<h2>Cells that stopped</h2><p>This alone costs no points.</p><ul>{lines}</ul>")
     return page(f"{record['student']}, {chapter.title}", "\n".join(parts))
 
 
-def _about(mark: dict[str, Any], row: Row) -> Iterator[str]:
-    """Yield what one answer earned, why, and what the student wrote."""
+def _quoted(words: str) -> Iterator[str]:
+    if words:
+        yield f"<pre>{html.escape(words)}</pre>"
+
+
+def _about(mark: dict[str, Any], row: Row, books: str) -> Iterator[str]:
+    """Yield what one answer earned, why, what the student wrote, and the book's once a person has read it."""
     sign = {"right": "✓", "not right": "✗", "to do": "○", "to read": "…"}[mark["state"]]
     yield f"<h2>{sign} {html.escape(mark['title'])}</h2>"
     points = points_of(mark, row)
@@ -66,9 +73,11 @@ def _about(mark: dict[str, Any], row: Row) -> Iterator[str]:
     else:
         state = "read" if mark["state"] == "to read" else mark["state"]
         yield f"<p>{html.escape(mark['name'])}: {points:g} of {mark['of']:g} points, {state}.</p>"
-    for words in (row.get(comment_column(mark["name"]), ""), mark["message"]):
-        if words:
-            yield f"<pre>{html.escape(words)}</pre>"
+    yield from _quoted(row.get(comment_column(mark["name"]), ""))
+    yield from _quoted(mark["message"])
+    if books and points is not None and mark["state"] == "to read":
+        about = "The book's answer, and what there are points for"
+        yield f"<details><summary>{about}</summary><pre>{html.escape(books)}</pre></details>"
     if mark["state"] == "not right" and not mark["name"].lower().endswith("varied"):
         yield "<p>The hints are folded below this task in your worksheet.</p>"
     if mark["own"] and mark["state"] != "to do":

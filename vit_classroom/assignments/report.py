@@ -29,6 +29,7 @@ const was = new Map(fields.map((field) => [field, [field.defaultValue]]));
 const isTouched = (field) => field.value !== was.get(field)[0] || was.get(field).length > 1;
 const isUnsaved = (field) => field.value !== was.get(field).at(-1);
 document.querySelector("button").onclick = () => {
+  if (!fields.filter(isUnsaved).every((field) => field.reportValidity())) return;
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
   const values = (field) => isTouched(field) ? [field.value, JSON.stringify(was.get(field))] : ["", ""];
   const touched = rows.filter((row) => row.fields.some(isTouched));
@@ -81,8 +82,9 @@ def _question_page(chapter: str, task: Task, records: list[dict[str, Any]], rows
         sections.append(
             f'<section data-notebook="{html.escape(harmless(record[KEY]))}">\n<h2>{who}</h2>\n'
             f"<pre>{html.escape(mark['own'])}</pre>\n{printed}"
-            f'<p><label>Points <input type="number" min="0" step="any" value="{points}"></label> of '
-            f"{task.points:g}</p>\n<p><label>Comment<br><textarea>{words}</textarea></label></p>\n</section>"
+            f'<p><label>Points <input type="number" min="0" max="{task.points:g}" step="any" '
+            f'value="{points}"></label> of {task.points:g}</p>\n'
+            f"<p><label>Comment<br><textarea>{words}</textarea></label></p>\n</section>"
         )
     nothing = f"<p>Nothing from {', '.join(empty)}.</p>" if empty else ""
     heads = [KEY, *(name for column in columns for name in (column, was_column(column)))]

@@ -274,12 +274,13 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
     mistakes = {
         "each layer is measured by itself; roll out all layers up to it": of_layer,
         "each head of each layer is measured by itself; roll out all layers up to it": single,
-        "each layer is measured by itself, with its skip connection; multiply it with those "
-        "before": _distance(steps, grid, size),
+        "each layer is measured by itself, with its residual path; multiply it with those before": _distance(
+            steps, grid, size
+        ),
         "the distances of the layers are added up; multiply the layers, then measure": of_layer.cumsum(0),
         "the heads' distances are added up layer by layer; multiply layers, then measure": single.cumsum(0),
         "the layers stand in the wrong order: the later one belongs on the left": torch.stack(backwards),
-        "the identity is missing: rollout adds it for the skip connection": reached(fused, up_to),
+        "the identity is missing: rollout adds it for the residual path": reached(fused, up_to),
         f"{late} and goes down; it begins with the first": reached(steps, from_on),
         "this is the reach after the last layer; return that after each": right[-1],
         "one layer is missing: after the first there is one, too": right[1:],

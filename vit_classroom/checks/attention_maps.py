@@ -56,7 +56,7 @@ def rollout(depth: int, batch: int, heads: int, count: int) -> Case:
 
     mistakes = {
         "the layers stand in the wrong order: the later one goes left, step @ result": rolled(steps.flip(0)),
-        "the identity is missing: add it for the skip connection": rolled(fused),
+        "the identity is missing: add it for the residual path": rolled(fused),
         "the rows are not divided by their sums; with the identity a row sums to 2": rolled(fused + skip),
         "the maximum over the heads is taken; the first move is their mean": with_skip(attentions.amax(2)),
         "the minimum over the heads is taken; the first move is their mean": with_skip(attentions.amin(2)),

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vit_classroom.checks.judging import function_check
 from vit_classroom.checks.report import Case, normalised
+from vit_from_scratch.training import masked_patches
 
 
 def _numbered(levels: Tensor) -> Tensor:
@@ -35,6 +36,7 @@ def _rounded(means: Tensor) -> Tensor:
     'chapter 11, "What is asked"',
     lambda images, patch_size: _cut(_pixels(images, patch_size).mean(2)),
     [(2, 3, 2, 4), (3, 2, 4, 2), (1, 4, 4, 3)],
+    answers=[masked_patches.mean_colours, masked_patches.colour_numbers],
     exact=True,
     gradients=False,
 )

@@ -11,16 +11,20 @@ from vit_classroom.checks.starts import starts_at_zero, starts_normal
 from vit_from_scratch.model import tokens
 from vit_from_scratch.model.config import ViTConfig
 
-CONFIG = ViTConfig(image_size=6, patch_size=1, channels=1, dim=64, depth=1, heads=2, mlp_dim=8)
 ZERO = "the reference code begins it at 0"
+
+
+def _token_sequence(num_patches: int, dim: int) -> nn.Module:
+    image = {"image_size": (num_patches // 4, 4), "patch_size": 1, "channels": 1}
+    return randomise(tokens.TokenSequence(ViTConfig(**image, dim=dim, depth=1, heads=2, mlp_dim=8)))
 
 
 @class_check(
     "TokenSequence(num_patches, dim)",
     "(B, N + 1, D)",
     'chapter 2, "Equation 1"',
-    lambda num_patches, dim: randomise(tokens.TokenSequence(CONFIG)),
-    (36, 64),
+    _token_sequence,
+    [(36, 64), (20, 32)],
     [1, 4],
     starts=[starts_at_zero("class_token", why=ZERO), starts_normal("position")],
 )
@@ -30,7 +34,8 @@ def token_sequence(reference: tokens.TokenSequence, batch: int) -> Case:
     It is called as ``cls(num_patches, dim)``; parameters ``class_token`` (1, 1, D) and ``position``
     (1, N + 1, D).
     """
-    embeddings = torch.randn(batch, 36, 64)
+    _, length, dim = reference.get_parameter("position").shape
+    embeddings = torch.randn(batch, length - 1, dim)
     return Case((embeddings,), reference(embeddings), _with_class_token(reference, embeddings))
 
 

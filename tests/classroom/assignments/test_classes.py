@@ -115,11 +115,16 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     collect = ["assignment", "collect", str(inbox), "--out", str(submitted), "--roster", str(roster)]
     grade = ["assignment", "grade", str(submitted), "--csv", str(table), "--format"]
     assert main(collect) == main([*grade, "moodle"]) == 0
-    assert "no worksheet of 03_attention from 2, 3" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "no worksheet of 03_attention from 2, 3" in out
+    assert "before a person has given points: 1" in out
     marks = rows(table)
     assert list(marks) == ["1", "2", "3"]
     about = [marks["1"][name] for name in ("email", "file", "total", "to_read")]
     assert about == ["ada@uni.edu", "Ada Lovelace/Copy of 03_attention.ipynb", "0", "5"]
+    stamp = submitted / "1" / "03_attention" / "timestamp.txt"
+    assert marks["1"]["handed_in"] == stamp.read_text().strip()
+    assert marks["2"]["handed_in"] == ""
     assert (marks["2"]["problem"], marks["3"]["problem"]) == (
         "no worksheet: bob.py",
         "handed in nothing",
@@ -129,12 +134,18 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     typed = dict(zip(head, next(csv.reader([text[1]])), strict=True)) | {"ex-cost": "4"}
     text[1] = ",".join(f'"{typed[name]}"' for name in head)
     table.write_text("\n".join(text), encoding="utf-8")
-    saved, name = tmp_path / "saved.csv", "ex-cost comment"
-    saved.write_text(f'notebook,ex-cost,{name}\n1/03_attention/03_attention.ipynb,,"Yes, <b>but</b>"\n')
+    saved, heads = tmp_path / "saved.csv", "notebook,ex-cost,ex-cost comment,total comment"
+    saved.write_text(f'{heads}\n1/03_attention/03_attention.ipynb,,"Yes, <b>but</b>",A day late.\n')
     assert main([*grade, "moodle", "--marks", str(saved)]) == 0
     page = (tmp_path / "marks_feedback/1/03_attention/03_attention.html").read_text()
     assert "ex-cost: 4 of 5 points, read." in page
     assert "<pre>Yes, &lt;b&gt;but&lt;/b&gt;</pre>" in page
+    assert "<pre>A day late.</pre>" in page
+    assert "before a person has given points" not in capsys.readouterr().out
+    read = html.unescape(page.partition("ex-cost: 4 of 5 points, read.")[2].partition("<h2>")[0])
+    (task,) = [task for task in read_chapter("3").tasks if task.name == "ex-cost"]
+    assert task.answer in read
+    assert page.count("The book's answer") == 1, "of what nobody has read it is kept back"
     assert "<strong>4 of 55 points.</strong>" in page
     hand_in({"Eve.ipynb": handed_in()})
     assert (
@@ -147,7 +158,7 @@ def test_a_class_is_collected_graded_and_given_to_a_platform(tmp_path, hand_in, 
     marks = rows(table)
     assert list(marks) == ["1", "2", "3"]
     assert [marks[student]["total"] for student in marks] == ["4", "", "0"]
-    assert marks["1"][name] == "Yes, <b>but</b>"
+    assert marks["1"]["ex-cost comment"] == "Yes, <b>but</b>"
     assert (marks["3"]["file"], marks["3"]["problem"]) == ("Eve.ipynb", "")
 
     def exported(platform):
@@ -247,6 +258,24 @@ def test_with_other_limits_all_is_graded_anew(tmp_path, hand_in, handed_in, monk
     assert len(calls) == 2
 
 
+def test_after_a_change_of_the_code_that_judges_all_is_graded_anew(tmp_path, hand_in, handed_in, monkeypatch):
+    folder, table = hand_in({"ada.ipynb": handed_in()}), tmp_path / "marks.csv"
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "checks.py").write_text("right = 1")
+    monkeypatch.setattr(classes, "PACKAGES", (package,))
+    graded = []
+    whole = classes.grade_file
+    monkeypatch.setattr(
+        classes, "grade_file", lambda path, *how, **more: graded.append(1) or whole(path, *how, **more)
+    )
+    for text in ("right = 1", "right = 1", "right = 2"):
+        (package / "checks.py").write_text(text)
+        grade_class(folder, table)
+    assert len(graded) == 2
+    assert all((place / "__init__.py").exists() for place in monkeypatch.undo() or classes.PACKAGES)
+
+
 def test_what_a_student_writes_is_text_in_every_page(tmp_path, hand_in, handed_in):
     """A name, a message, what a cell has printed or why it stopped is neither HTML nor a formula."""
     own = "def attention(q, k, v):\n    raise ValueError('<script>alert(1)</script>')"
@@ -296,8 +325,8 @@ json.dumps = lambda say, **how: write(say | odd if "packed" in say else say, **h
 def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
     add, own = ODD[name]
     folder = hand_in({"bob.ipynb": handed_in(add, attention=own)})
-    for table in ("marks.csv", "marks.csv", "again.csv"):
-        (record,) = grade_class(folder, tmp_path / table, limits=Limits(seconds=5))
+    for _ in range(2):
+        (record,) = grade_class(folder, tmp_path / "marks.csv", limits=Limits(seconds=5))
         assert "problem" not in record
         assert record["points"] <= 1
         assert not any("could not be judged" in mark["message"] for mark in record["marks"])

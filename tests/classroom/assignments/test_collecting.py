@@ -13,6 +13,7 @@ from stopping import Death, Killed
 
 from vit_classroom.assignments.collecting import LIST, collect, read_list
 from vit_classroom.assignments.roster import Roster, read_roster, whose
+from vit_classroom.assignments.tables import Table, as_csv, read_csv
 from vit_from_scratch import InputError
 from vit_lab.cli import main
 
@@ -441,6 +442,20 @@ def test_a_second_call_changes_nothing(inbox, roster, out):
     before = everything(out)
     assert collect(place, out, roster) == first
     assert everything(out) == before
+
+
+def test_a_list_of_an_older_version_keeps_what_was_typed_into_it(inbox, roster, out):
+    place = inbox({"Ada Lovelace/b.ipynb": worksheet("b")})
+    collect(place, out, roster)
+    table = read_csv(out / LIST, lambda head: True, "")
+    old = [
+        {name: value for name, value in row.items() if name != "handed_in"} | {"excused": "yes"}
+        for row in table.rows
+    ]
+    (out / LIST).write_bytes(as_csv(Table([*old[0]], old)))
+    row = collect(place, out, roster)[0]
+    assert (row["excused"], row["file"]) == ("yes", "Ada Lovelace/b.ipynb")
+    assert row["handed_in"].endswith(" UTC")
 
 
 def test_a_later_notebook_takes_the_place_of_an_earlier_one_which_is_kept(inbox, roster, out):

@@ -284,7 +284,7 @@ WRONG = {
         ),
         (reach_by(lambda a, n: a[n].mean(1)), "each layer is measured by itself; roll"),
         (then(reach_by(lambda a, n: a[n]), lambda d: d.mean(-1)), "each head of each layer"),
-        (reach_by(lambda a, n: (a[n].mean(1) + torch.eye(a.shape[-1])) / 2), "by itself, with its skip"),
+        (reach_by(lambda a, n: (a[n].mean(1) + torch.eye(a.shape[-1])) / 2), "by itself, with its residual"),
         (then(reach_by(lambda a, n: a[n].mean(1)), lambda d: d.cumsum(0)), "layers are added up"),
         (reach_by(lambda a, n: rollout(a[: n + 1].flip(0))), "later one belongs on the left"),
         (reach_by(lambda a, n: rollout(a[: n + 1], skip=0)), "the identity is missing"),

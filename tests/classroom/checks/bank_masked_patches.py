@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from einops import rearrange, reduce
 
 from vit_classroom import checks
+from vit_from_scratch.training.masked_patches import colour_numbers, mean_colours
 
 
 # What is asked
@@ -230,6 +231,7 @@ RIGHT = {
 
 WRONG = {
     checks.colour_targets: [
+        (lambda x, p: colour_numbers(mean_colours(x, p)), "the package's own"),
         (lambda x, p: number_of(levels_of(x, p).flip(-1)), "red counts least"),
         (lambda x, p: levels_of(x, p).sum(-1).long(), "added without 64 and 8"),
         (

@@ -53,6 +53,11 @@ class SequenceOfBuffers(Sequence):
         self.register_buffer("position", 0.02 * torch.randn(1, num_patches + 1, dim))
 
 
+class SequenceOfFixedSize(Sequence):
+    def __init__(self, num_patches, dim):
+        super().__init__(36, 64)
+
+
 class SequenceOfPlainTensors(Sequence):
     def __init__(self, num_patches, dim):
         nn.Module.__init__(self)
@@ -159,7 +164,9 @@ class SequenceThatDropsPatches(Sequence):
 
 class SequenceThatShufflesInTraining(Sequence):
     def forward(self, embeddings):
-        return super().forward(embeddings[:, torch.randperm(36)] if self.training else embeddings)
+        return super().forward(
+            embeddings[:, torch.randperm(embeddings.shape[1])] if self.training else embeddings
+        )
 
 
 class SequenceByIndex(Sequence):
@@ -258,6 +265,7 @@ WRONG = {
         (lambda tokens, position: (tokens @ position).argmax(-1), "shapes do not fit there"),
     ],
     checks.token_sequence: [
+        (SequenceOfFixedSize, r"position has shape \(1, 37, 64\), expected \(1, 21, 32\)"),
         (SequenceThatDrops, "while it trains it gives something else"),
         (SequenceThatDropsPatches, "while it trains it gives something else"),
         (SequenceThatShufflesInTraining, "while it trains it gives something else"),
@@ -272,7 +280,7 @@ WRONG = {
         (
             sequence(
                 lambda self, x: (
-                    F.pad(self.class_token, (0, 0, 0, 36, 0, len(x) - 1))
+                    F.pad(self.class_token, (0, 0, 0, x.shape[1], 0, len(x) - 1))
                     + F.pad(x, (0, 0, 1, 0))
                     + self.position
                 )
