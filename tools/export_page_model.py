@@ -33,12 +33,12 @@ from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import sha256, write_atomically, write_json
-from vit_from_scratch.model.checkpoints import built_around
+from vit_from_scratch.model.checkpoints import model_from_tensors
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedPatchPrediction
 from vit_from_scratch.training.evaluation import measure
-from vit_from_scratch.training.masked_patches import COLOURS, target_colours
+from vit_from_scratch.training.masked_patches import COLOURS, colours_of_numbers
 from vit_lab import load_recipe
 from vit_lab.runs.environment import environment
 from vit_lab.runs.trained_models import TrainedModel, open_model
@@ -61,9 +61,9 @@ def page_model(weights: str) -> TrainedModel:
     assert isinstance(task, MaskedPatchPrediction)
     tensors = {name: values for name, values in task.vit.state_dict().items() if not name.startswith("head.")}
     tensors |= {f"head.{name}": values for name, values in task.head.state_dict().items()}
-    model = built_around(dataclasses.replace(task.vit.config, num_classes=COLOURS), tensors)
+    model = model_from_tensors(dataclasses.replace(task.vit.config, num_classes=COLOURS), tensors)
     model.tokens.register_buffer("mask", task.mask_token.detach())
-    middles = target_colours(torch.arange(COLOURS)).long().tolist()
+    middles = colours_of_numbers(torch.arange(COLOURS)).long().tolist()
     colours = tuple(f"rgb({red} {green} {blue})" for red, green, blue in middles)
     return TrainedModel(weights, model, colours, trained.normalisation)
 
@@ -132,7 +132,7 @@ def unpacked(content: bytes) -> tuple[VisionTransformer, dict[str, Any]]:
     tensors["tokens.class_token"] = tensors["tokens.class_token"][None, None]
     tensors["tokens.position"] = tensors["tokens.position"][None]
     mask = tensors.pop("tokens.mask", None)
-    model = built_around(config, tensors)
+    model = model_from_tensors(config, tensors)
     if mask is not None:
         model.tokens.register_buffer("mask", mask)
     return model, header

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measure_looking import attention_scores, open_photos, over_batches, weights_alone
+from measure_looking import open_photos, over_batches, rollout_scores, weights_alone
 from measuring import interval, options, write_result
 from torch import Tensor
 
@@ -98,7 +98,7 @@ def symmetry(maps: Tensor, axis: int) -> list[float]:
 def fold_of(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
     """Measure the fold of a model: in its positions, its heads and its rollouts of photos (B, C, H, W)."""
     grid = model.config.grid
-    rollouts = over_batches(lambda some: attention_scores(model, some), images)
+    rollouts = over_batches(lambda some: rollout_scores(model, some), images)
     attention = mean_attention(model, images)
     return {
         "mirror_similarity": weights_alone(model)["mirror_similarity"],

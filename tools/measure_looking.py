@@ -43,10 +43,10 @@ from vit_from_scratch.inspection import (
 )
 from vit_from_scratch.inspection.attention_distance import patch_distances
 from vit_from_scratch.inspection.masking import (
-    attention_scores,
     contrast_scores,
     gradient_scores,
     mask_patches,
+    rollout_scores,
 )
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.model.modes import evaluating
@@ -125,11 +125,11 @@ def on_object(
 ) -> dict[str, Any]:
     """Measure the share of attention on the object, where masks (N, H, W) are 1, against chance, by head."""
     grid, size = model.config.grid, model.config.patch_size
-    rollout = over_batches(lambda some: attention_scores(model, some), images)  # (N, gh, gw)
+    rollout = over_batches(lambda some: rollout_scores(model, some), images)  # (N, gh, gw)
     maps = {
         "rollout": rollout,
         "the same everywhere": torch.ones_like(rollout),
-        "before training": over_batches(lambda some: attention_scores(untrained, some), images),
+        "before training": over_batches(lambda some: rollout_scores(untrained, some), images),
         "another photo's map": rollout.roll(1, dims=0),
         "the middle": centre_scores(images, grid) + 2.0,  # 2 in the middle, 0 in the corners
         "contrast": contrast_scores(images, size),
@@ -200,11 +200,11 @@ def masking(
         return class_token_maps(layer_attention(model, some), grid)[best[0], :, best[1]]
 
     ways: dict[str, Callable[[Tensor], Tensor]] = {
-        "most attended": lambda some: attention_scores(model, some),
+        "most attended": lambda some: rollout_scores(model, some),
         "best head": best_head,
         "best head, another photo's": lambda some: best_head(some).roll(1, dims=0),
-        "least attended": lambda some: -attention_scores(model, some),
-        "another photo's map": lambda some: attention_scores(model, some).roll(1, dims=0),
+        "least attended": lambda some: -rollout_scores(model, some),
+        "another photo's map": lambda some: rollout_scores(model, some).roll(1, dims=0),
         "the middle": lambda some: centre_scores(some, grid),
         "contrast": contrast,
         "gradient": lambda some: gradient_scores(model, some),

@@ -22,7 +22,7 @@ from vit_from_scratch.data.dataset import DataSet
 from vit_from_scratch.pretrained import load_self_supervised
 from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction
 from vit_from_scratch.training.masked_autoencoding import standardised_patches
-from vit_from_scratch.training.masked_patches import COLOURS, colour_numbers, mean_colours, target_colours
+from vit_from_scratch.training.masked_patches import COLOURS, colour_numbers, colours_of_numbers, mean_colours
 from vit_from_scratch.training.self_supervised import MEASURING_SEED
 from vit_lab import load_recipe
 from vit_lab.runs.trained_models import open_model
@@ -83,7 +83,7 @@ def answers(task: MaskedPatchPrediction, data: DataSet) -> dict[str, Tensor]:
             "neighbours": colour_numbers(around),
             "loss": F.cross_entropy(logits.mT, targets, reduction="none"),
             "visible": visible.flatten(1).round().long(),
-            "model_off": (target_colours(answer) - means).abs().mean(dim=-1),
+            "model_off": (colours_of_numbers(answer) - means).abs().mean(dim=-1),
             "neighbours_off": (around - means).abs().mean(dim=-1),
         }
         photos += len(images)

@@ -22,7 +22,7 @@ from torch import nn
 
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.model.checkpoints import built_around, load_checkpoint, save_checkpoint
+from vit_from_scratch.model.checkpoints import load_checkpoint, model_from_tensors, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import from_table
@@ -54,7 +54,7 @@ def between(start: VisionTransformer, end: VisionTransformer, share: float) -> V
         name: torch.lerp(first[name].to(value), value, share) if value.is_floating_point() else value
         for name, value in end.state_dict().items()  # BatchNorm's count of batches is not a weight
     }
-    return built_around(end.config, weights).train(end.training)
+    return model_from_tensors(end.config, weights).train(end.training)
 
 
 def rounded(run: Path, start: Path | None, target: Path) -> nn.Module:

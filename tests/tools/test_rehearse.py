@@ -244,7 +244,9 @@ def test_the_runtimes():
     for runtime in (latest, *others):
         names = {pin.partition("==")[0] for pin in runtime.packages}
         assert names >= {"torch", "torchvision", "numpy", "pip"}
-        assert not [name for name in names if name.startswith(("einops", "tomli", "vit"))]
+        assert not [name for name in names if name.startswith(("tomli", "vit"))]
+    assert "lazy-loader==0.5" in latest.packages, "older than ours, as in Colab"
+    assert not [pin for runtime in others for pin in runtime.packages if pin.startswith("einops")]
     assert lock.python == sys.executable
     assert (lowest.python, lowest.options) == ("3.11", ("--resolution", "lowest-direct"))
     assert "torch>=2.9" in lowest.packages

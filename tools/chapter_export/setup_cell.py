@@ -7,20 +7,13 @@ from string import Template
 from project_facts import Repository, read_project, read_version
 
 LEFT_ALONE = ("torch", "torchvision")  # Colab's own fit its driver; another version would break them
-MODULES = {
-    "lazy-loader": "lazy_loader",
-    "pillow": "PIL",
-    "scikit-image": "skimage",
-    "scikit-learn": "sklearn",
-    "tomli-w": "tomli_w",
-}
-
 SETUP = Path(__file__).with_name("setup_cell.txt")
-BUDGET = re.compile(r"^(BUDGET = .*\n|    os\.environ.* = BUDGET\n|    if BUDGET .*\n.*\n)", re.MULTILINE)
+BUDGET = re.compile(r"^(BUDGET = .*\n|if BUDGET .*\n.*\n|    if BUDGET .*\n.*\n)", re.MULTILINE)
+NEEDS_GPU = re.compile(r"^    if BUDGET .*\n.*\n", re.MULTILINE)
 
 
-def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
-    """What package and chapter need besides torch: the module to look for -> the range to ask pip for.
+def colab_requirements(root: Path, chapter: str = "") -> list[str]:
+    """What package and chapter need besides torch, as pip is asked for it.
 
     Of the book's extra only what the chapter's text imports is among them.
     """
@@ -28,8 +21,7 @@ def colab_requirements(root: Path, chapter: str = "") -> dict[str, str]:
     imported = set(re.findall(r"^import (\w+)$", chapter, flags=re.MULTILINE))
     extra = project.get("optional-dependencies", {}).get("book", [])
     needed = [*project["dependencies"], *(wanted for wanted in extra if _name(wanted) in imported)]
-    names = {_name(wanted): wanted for wanted in needed}
-    return {MODULES.get(name, name): wanted for name, wanted in names.items() if name not in LEFT_ALONE}
+    return [wanted for wanted in needed if _name(wanted) not in LEFT_ALONE]
 
 
 def oldest_torch(root: Path) -> str:
@@ -46,18 +38,21 @@ def _name(requirement: str) -> str:
 def setup_source(root: Path, repository: Repository, chapter: str = "") -> str:
     """The code of the set-up cell: it installs the package in Colab, elsewhere it says if that is missing.
 
-    A chapter that asks for no budget is not asked for one.
+    A chapter that asks for no budget is not asked for one; with one it says that it needs a GPU where it can
+    use one, not where it fetches weights alone.
     """
-    lines = [f'    "{module}": "{wanted}",' for module, wanted in colab_requirements(root, chapter).items()]
+    lines = [f'    "{wanted}",' for wanted in colab_requirements(root, chapter)]
     torch = oldest_torch(root)
     text = Template(SETUP.read_text(encoding="utf-8")).substitute(
         url=repository.url,
         branch=repository.branch,
         version=read_version(root),
-        requirements="\n".join(["{", *lines, "}"]),
+        requirements="\n".join(["[", *lines, "]"]),
         torch=torch,
         torch_list=", ".join(torch.split(".")[:2]),
     )
     if "by_budget(" not in chapter:
         text = BUDGET.sub("", text)
+    elif "cuda" not in chapter:
+        text = NEEDS_GPU.sub("", text)
     return text.rstrip()
