@@ -99,7 +99,7 @@ def test_the_plain_path_is_free_of_what_only_an_ablation_needs(file):
         for name in imported(path)
         if name.startswith(("vit_from_scratch.model.variants", "vit_from_scratch.model.hybrid"))
     }
-    choices = {f"vit_from_scratch.model.variants{name}" for name in ("", ".choose_stem", ".choose_encoder")}
+    choices = {f"vit_from_scratch.model.variants{name}" for name in ("", ".build_stem", ".build_encoder")}
     assert seen <= (choices if file == "vit.py" else set())
 
 

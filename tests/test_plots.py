@@ -43,6 +43,9 @@ def test_the_mosaic_holds_every_patch_once():
     shown = [picture.get_array() for picture in ax.images]
     assert [patch.tolist() for patch in shown][1] == [[2.0, 3.0], [6.0, 7.0]]
     assert len(shown) == 4
+    left, right = (picture.get_extent() for picture in plots.patch_mosaic(torch.zeros(1, 4, 8), 4).images)
+    assert left == [0, 4, 4, 0]
+    assert right == pytest.approx([4.6, 8.6, 4, 0])
 
 
 def test_a_matrix_with_negative_values_is_centred_at_zero():
@@ -118,6 +121,21 @@ def test_figures_of_inspection_draw_on_the_axes_they_are_given_and_return_them()
     assert plots.position_similarity(torch.rand(2, 3, 2, 3), ax) is ax
     assert plots.attention_grid(photo, torch.rand(2, 3, 4, 4), ["1", "2"], ["a", "b", "c"]).shape == (2, 3)
     assert plots.filters(torch.randn(5, 3, 4, 4), columns=3).shape == (2, 3)
+
+
+def test_a_grid_of_maps_has_layers_as_rows_and_heads_as_columns():
+    maps = torch.rand(2, 3, 4, 4)
+    axes = plots.attention_grid(torch.zeros(3, 8, 8), maps)
+    for layer, head in np.ndindex(2, 3):
+        _, heat = axes[layer, head].images
+        _, alone = plots.attention_overlay(torch.zeros(3, 8, 8), maps[layer, head]).images
+        assert np.array_equal(heat.get_array(), alone.get_array())
+
+
+def test_filters_are_stretched_around_a_grey_of_zero():
+    kernels = torch.tensor([[[[-2.0, 0.0], [1.0, 2.0]]], [[[0.0, 0.5], [0.0, 0.25]]]])
+    shown = [ax.images[0].get_array().squeeze().tolist() for ax in plots.filters(kernels).flat]
+    assert shown == [[[0, 0.5], [0.75, 1]], [[0.5, 1], [0.5, 0.75]]]
 
 
 def test_the_mean_attention_distance_is_a_solid_line_whichever_model_is_drawn_first():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from vit_from_scratch.errors import InputError, reason, shown, unknown_name
-from vit_from_scratch.settings import from_table, parse_toml, read_toml
+from vit_from_scratch.settings import from_table
+from vit_lab.experiments.packaged import parse_toml, read_toml
 
 
 @dataclasses.dataclass(frozen=True)

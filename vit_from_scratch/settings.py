@@ -5,18 +5,14 @@ get the same messages.
 """
 
 import dataclasses
-import stat
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from vit_from_scratch.errors import InputError, reason, shown, unknown_name
-from vit_from_scratch.paths import stat_of
+from vit_from_scratch.errors import InputError, shown, unknown_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -31,40 +27,6 @@ def require(condition: bool, name: str, given: object, expected: str) -> None:
     """Raise an `InputError` that names the option, its value and what it may be, unless `condition` holds."""
     if not condition:
         raise InputError(f"{name} = {shown(given)}: expected {expected}.")
-
-
-def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """Read tables of TOML; messages call them by a name, such as "recipe 'mine.toml'".
-
-    Raises:
-        tomllib.TOMLDecodeError: it is not TOML.
-        InputError: it holds a number or a nesting beyond what Python reads.
-    """
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
-    except RecursionError:
-        raise InputError(f"{name} is nested too deeply: expected lists and tables of a few levels.") from None
-    except ValueError:  # of int()
-        raise InputError(f"{name} holds a number of thousands of digits: expected fewer.") from None
-
-
-def read_toml(path: Path, name: str) -> dict[str, Any]:
-    """Read a file of TOML; a byte-order mark, which some editors write, is passed over.
-
-    Raises:
-        InputError: there is no such file, it cannot be read, or it is not TOML.
-    """
-    found = stat_of(path)
-    if found is None or not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
-        raise InputError(f"no {name}: expected a TOML file. Check its name.")
-    try:
-        return parse_toml(path.read_text("utf-8-sig"), name)
-    except OSError as error:
-        raise InputError(f"{name} cannot be read ({reason(error)}). Check its rights.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{name} is not TOML: {error}. Correct the file.") from None
 
 
 def check_fields(config: object, where: str) -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.inspection.inputs import attention_layers
+from vit_from_scratch.inspection.inputs import check_attentions
 
 FOLDER = Path(__file__).parent
 LEVELS = 7
@@ -50,7 +50,7 @@ def explorer_page(photo: Tensor, attentions: Sequence[Tensor], grid: tuple[int, 
         InputError: these are attentions of several photos, of another grid, or none.
     """
     rows, columns = grid
-    weights = torch.cat(attention_layers(attentions, same_heads=True)).detach().cpu().float()  # (L, h, T, T)
+    weights = torch.cat(check_attentions(attentions, same_heads=True)).detach().cpu().float()  # (L, h, T, T)
     layers, heads, tokens, _ = weights.shape
     special = tokens - rows * columns
     if len(attentions) != layers or special not in (0, 1):

@@ -215,7 +215,11 @@ def test_crops_are_distributed_as_those_of_torchvision(crop, height, width):
     small = torch.zeros(1, 1, height // 50, width // 50).expand(20_000, -1, -1, -1)
     matrix = random_affine(small, Augmentation(crop=crop), generator())
     across, down = matrix[:, 0, 0], matrix[:, 1, 1]
-    left = (1 - across + matrix[:, 0, 2]) / 2
+    left, top = (1 - across + matrix[:, 0, 2]) / 2, (1 - down + matrix[:, 1, 2]) / 2
+    room = torch.stack([left / (1 - across).clamp(min=1e-6), top / (1 - down).clamp(min=1e-6)])
+    inside = (across < 0.99) & (down < 0.99)
+    if inside.any():  # not where every crop is cut to the middle
+        assert torch.corrcoef(room[:, inside])[0, 1].abs() < 0.05, "drawn apart"
     theirs = v2.RandomResizedCrop(8, scale=crop)
     torch.manual_seed(0)
     image = [torch.empty(3, height, width)]
@@ -226,6 +230,7 @@ def test_crops_are_distributed_as_those_of_torchvision(crop, height, width):
         (across * down, box["width"] * box["height"] / (height * width)),
         (across / down * width / height, box["width"] / box["height"]),
         (left, box["left"] / width),
+        (top, box["top"] / height),
     ):
         assert torch.allclose(torch.quantile(ours, shares), torch.quantile(other, shares), atol=0.04)
 

@@ -25,6 +25,8 @@ def test_attention_to_the_right_neighbour_reaches_one_patch():
     # Three of four columns look one patch away; the last wraps round, three patches away.
     expected = 14 * (3 * 1 + 1 * 3) / 4
     assert mean_attention_distance(shift, (4, 4), 14).item() == pytest.approx(expected)
+    wide = torch.eye(15).reshape(3, 5, 3, 5).roll(1, dims=3).reshape(1, 1, 15, 15)
+    assert mean_attention_distance(wide, (3, 5), 14).item() == pytest.approx(14 * (4 * 1 + 1 * 4) / 5)
     up = torch.eye(16)
     up[4:] = torch.eye(16)[:-4]  # every row but the first looks at the row above
     assert mean_attention_distance(up[None, None], (4, 4), 14).item() == pytest.approx(14 * 3 / 4)

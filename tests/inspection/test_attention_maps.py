@@ -13,7 +13,7 @@ from vit_from_scratch.inspection import (
     object_share,
     rollout_maps,
 )
-from vit_from_scratch.inspection.masking import attention_scores, gradient_scores
+from vit_from_scratch.inspection.masking import gradient_scores, rollout_scores
 
 
 def random_attention(layers=3, batch=2, heads=2, tokens=7):
@@ -46,7 +46,7 @@ def test_of_a_reduction_that_is_a_view_only_the_view_is_kept(model, images):
         assert found.untyped_storage().nbytes() == found.nbytes
 
 
-@pytest.mark.parametrize("inspect", [layer_attention, layer_tokens, attention_scores, gradient_scores])
+@pytest.mark.parametrize("inspect", [layer_attention, layer_tokens, rollout_scores, gradient_scores])
 def test_a_model_in_training_is_measured_in_evaluation_and_left_in_training(model, images, inspect):
     model.tokens.dropout.p = 0.5
     expected = inspect(model, images)
@@ -148,7 +148,7 @@ def test_a_head_that_reads_the_patches_mean_has_the_mean_of_their_rows(small_con
     rollout = attention_rollout(layer_attention(model, images))
     assert rollout.shape[1] == 1 + rows * columns, "it has a class token, and its head does not read it"
     expected = sum(rollout[:, row, 1:] for row in range(1, 1 + rows * columns)) / (rows * columns)
-    assert torch.allclose(attention_scores(model, images).flatten(1), expected, atol=1e-6)
+    assert torch.allclose(rollout_scores(model, images).flatten(1), expected, atol=1e-6)
     assert not torch.allclose(rollout_maps(rollout, (rows, columns)).flatten(1), expected, atol=1e-3)
     with pytest.raises(InputError, match="unknown pool 'mean': expected one of 'cls', 'gap'"):
         rollout_maps(rollout, (rows, columns), "mean")
@@ -160,7 +160,7 @@ def test_what_is_no_rollout_has_no_maps(rollout):
         rollout_maps(rollout, (2, 3))
 
 
-@pytest.mark.parametrize("inspect", [layer_attention, attention_distances, layer_tokens, attention_scores])
+@pytest.mark.parametrize("inspect", [layer_attention, attention_distances, layer_tokens, rollout_scores])
 def test_a_model_whose_input_was_resized_is_inspected_on_its_new_grid(model, inspect):
     model.resize_input((32, 48))
     found = inspect(model, torch.randn(2, 3, 32, 48))
@@ -169,7 +169,7 @@ def test_a_model_whose_input_was_resized_is_inspected_on_its_new_grid(model, ins
         layer_attention: [(2, 2, tokens, tokens)] * 3,
         attention_distances: [(2, 2)] * 3,
         layer_tokens: [(2, 8, 12, 16)] * 4,
-        attention_scores: [(8, 12)] * 2,
+        rollout_scores: [(8, 12)] * 2,
     }
     assert [tuple(one.shape) for one in found] == expected[inspect]
 

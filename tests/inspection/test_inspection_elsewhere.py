@@ -17,9 +17,9 @@ from vit_from_scratch.inspection import (
     token_colours,
 )
 from vit_from_scratch.inspection.masking import (
-    attention_scores,
     gradient_scores,
     mask_patches,
+    rollout_scores,
 )
 
 GRID, PATCH = (4, 6), 4
@@ -30,7 +30,7 @@ OF_A_MODEL = {
     "attention distance": attention_distances,
     "path of the tokens": layer_tokens,
     "colours of the tokens": lambda model, images: token_colours(layer_tokens(model, images)[-1]),
-    "scores by attention": attention_scores,
+    "scores by attention": rollout_scores,
     "scores by gradient": gradient_scores,
 }
 

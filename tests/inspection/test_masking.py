@@ -4,10 +4,10 @@ import torch
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection.masking import (
-    attention_scores,
     contrast_scores,
     gradient_scores,
     mask_patches,
+    rollout_scores,
 )
 
 
@@ -69,14 +69,14 @@ def test_gradient_scores_leave_the_models_gradients_alone(model, images):
     assert model.training
 
 
-def test_attention_scores_are_the_rollout_of_what_the_head_reads_multiplied_by_hand(model, images):
+def test_rollout_scores_are_the_rollout_of_what_the_head_reads_multiplied_by_hand(model, images):
     rollout = np.eye(model.config.num_tokens)
     for weights in model(images, return_intermediates=True)[1]["attention"]:  # (4, h, T, T)
         step = 0.5 * weights.detach().numpy().mean(axis=1) + 0.5 * np.eye(model.config.num_tokens)
         rollout = step @ rollout
     read = rollout[:, 0] if model.config.pool == "cls" else rollout[:, -24:].mean(axis=1)
     expected = read[:, -24:].reshape(4, 4, 6)
-    assert np.allclose(attention_scores(model, images).detach().numpy(), expected, atol=1e-6)
+    assert np.allclose(rollout_scores(model, images).detach().numpy(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_what_is_no_tensor_has_no_scores_and_no_patches(model, images):
 
 def test_scores_keep_the_digits_of_a_model_and_half_of_them_become_whole(model, images):
     for given, expected in ((torch.float64, torch.float64), (torch.bfloat16, torch.float32)):
-        assert attention_scores(model.to(given), images.to(given)).dtype == expected
+        assert rollout_scores(model.to(given), images.to(given)).dtype == expected

@@ -78,6 +78,13 @@ def test_sincos_similarity_depends_on_the_offset_alone_and_has_its_closed_form()
             assert (position[first] @ position[second]).item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_sincos_positions_hold_sines_and_cosines_of_the_row_then_of_the_column():
+    """Row 2, column 1 of a grid of 5 x 4, with four frequencies from 1 to 1 / 10,000."""
+    frequencies = [10_000 ** (-i / 3) for i in range(4)]
+    expected = [wave(place * f) for place in (2, 1) for wave in (math.sin, math.cos) for f in frequencies]
+    assert sincos_2d((5, 4), 16)[2 * 4 + 1].tolist() == pytest.approx(expected, abs=1e-6)
+
+
 def test_sincos_positions_are_not_trained_and_not_saved():
     tokens = sequence(position="sincos_2d")
     assert [name for name, _ in tokens.named_parameters()] == ["class_token"]

@@ -22,6 +22,12 @@ PARAMETERS = {
 }
 
 
+@pytest.mark.parametrize(("variant", "heads"), [("Ti", 3), ("S", 6), ("B", 12), ("L", 16), ("H", 16)])
+def test_heads_are_those_of_table_1_and_of_touvron_which_no_count_of_parameters_shows(variant, heads):
+    with torch.device("meta"):
+        assert build_model(f"{variant}/{14 if variant == 'H' else 16}").config.heads == heads
+
+
 @pytest.mark.parametrize(("variant", "size"), PARAMETERS)
 def test_parameter_counts(variant, size):
     with torch.device("meta"):

@@ -15,7 +15,10 @@ from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.training import Callback, StepLog, TrainConfig, evaluate, loop, predict, train
 from vit_from_scratch.training.callbacks import StepMetrics
+from vit_from_scratch.training.loop import train_step
+from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.self_supervised import share_right
+from vit_from_scratch.training.state import TrainingState
 from vit_lab import runs
 from vit_lab.runs import progress_bar
 from vit_lab.runs.progress_bar import ProgressBar
@@ -102,10 +105,10 @@ def test_a_log_of_steps_makes_no_gpu_wait_until_it_is_read(monkeypatch):
         log.on_step(SimpleNamespace(step=step, learning_rate=0.1, loss=loss, gradient_norm=norm))
     assert read == []
     assert log.steps == [StepMetrics(step, 0.1, step / 2, step / 4) for step in (1, 2, 3)]
-    assert log.steps is log.steps
+    assert StepLog().steps == []
 
 
-def test_a_log_of_steps_is_read_at_the_end_of_each_epoch(make_model, few_digits, short):
+def test_a_log_of_steps_has_each_step_of_all_epochs(make_model, few_digits, short):
     class Look(Callback):
         def on_step(self, state):
             assert log.steps[-1].loss == state.loss.item()
@@ -113,7 +116,6 @@ def test_a_log_of_steps_is_read_at_the_end_of_each_epoch(make_model, few_digits,
     log = StepLog()
     train(make_model(), few_digits, replace(short, epochs=2), callbacks=[log, Look()])
     assert [step.step for step in log.steps] == [1, 2, 3, 4, 5, 6]
-    assert log._unread == []
 
 
 def test_every_epoch_has_an_order_of_its_own(make_model, few_digits):
@@ -161,6 +163,29 @@ def test_clipping_bounds_the_step_of_sgd(make_model, few_digits):
     assert moved(0.0) > 0.1
 
 
+def test_a_step_of_plain_sgd_is_the_gradient_and_its_norm_is_that_before_clipping(make_model, few_digits):
+    images, labels = few_digits.normalise(few_digits.train_images[:16]), few_digits.train_labels[:16]
+
+    def stepped(clip: float) -> tuple[torch.Tensor, torch.Tensor, float]:
+        model = make_model(dropout=0.0)
+        torch.nn.init.normal_(model.head.weight)
+        loss = F.cross_entropy(model(images), labels)
+        gradients = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
+        before = weights(model)
+        plain = {"optimiser": "sgd", "momentum": 0.0, "weight_decay": 0.0, "warmup_steps": 0}
+        config = TrainConfig(batch_size=16, learning_rate=1.0, clip_norm=clip, **plain)
+        state = TrainingState(model, few_digits, config, build_optimiser(model, config))
+        train_step(state, images, labels)
+        return before - weights(model), gradients, float(state.gradient_norm)
+
+    moved, gradients, norm = stepped(0.0)
+    assert torch.allclose(moved, gradients, atol=1e-5)
+    clipped, _, same = stepped(0.01)
+    assert torch.allclose(clipped, 0.01 * gradients / gradients.norm(), atol=1e-6)
+    assert norm == pytest.approx(gradients.norm().item(), rel=1e-5)
+    assert same == pytest.approx(norm, rel=1e-5)
+
+
 def test_label_smoothing_is_in_the_training_loss_alone(make_model, few_digits):
     still = TrainConfig(epochs=1, batch_size=50, learning_rate=1e-30, warmup_steps=0, label_smoothing=0.3)
     model = make_model(dropout=0.0)
@@ -173,6 +198,10 @@ def test_label_smoothing_is_in_the_training_loss_alone(make_model, few_digits):
         model, few_digits.validation_images, few_digits.validation_labels, few_digits.normalise
     )
     assert metrics.validation_loss == pytest.approx(held_out.loss)
+    held_out_logits = predict(model, few_digits.validation_images, few_digits.normalise).double()
+    places = torch.arange(len(held_out_logits)), few_digits.validation_labels
+    expected = held_out_logits.logsumexp(1) - held_out_logits[places]
+    assert held_out.loss == pytest.approx(expected.mean().item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])

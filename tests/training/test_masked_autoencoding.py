@@ -65,17 +65,20 @@ def test_hidden_patches_influence_nothing(model):
     assert not torch.equal(model.decode(model.see(visible, hidden), hidden, (4, 4)), painted[0])
 
 
-def test_the_decoder_gets_each_patch_at_its_place_and_mask_tokens_elsewhere(model):
+@pytest.mark.parametrize("grid", [(4, 4), (4, 6)])
+def test_the_decoder_gets_each_patch_at_its_place_and_mask_tokens_elsewhere(make_task, grid):
+    model = make_task("masked-pixels", image_size=(4 * grid[0], 4 * grid[1])).eval()
+    images = torch.rand(4, 3, 4 * grid[0], 4 * grid[1])
     seen = []
     model.decoder.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
-    hidden = model.draw(IMAGES, seeded())
-    encoded = model.see(IMAGES, hidden)
-    model.decode(encoded, hidden, (4, 4))
-    narrow, position = model.to_decoder(encoded), sincos_2d((4, 4), 8)
+    hidden = model.draw(images, seeded())
+    encoded = model.see(images, hidden)
+    model.decode(encoded, hidden, model.grid(images))
+    narrow, position = model.to_decoder(encoded), sincos_2d(grid, 8)
     for image in range(4):
         assert torch.equal(seen[0][image, 0], narrow[image, 0]), "the class token has no place in the grid"
         visible = iter(narrow[image, 1:])
-        for patch in range(16):
+        for patch in range(grid[0] * grid[1]):
             standing = model.mask_token if hidden[image, patch] else next(visible)
             assert torch.allclose(seen[0][image, 1 + patch], standing + position[patch])
 
@@ -146,11 +149,16 @@ def test_a_reconstruction_has_the_true_mean_and_deviation_of_each_patch(model):
     assert (seen[found.chosen] == 0.5).all()
 
 
-def test_a_decoder_that_paints_the_truth_reconstructs_the_image(model, monkeypatch):
-    truth, _, _ = standardised_patches(IMAGES, 4)
+@pytest.mark.parametrize("width", [16, 24])
+def test_a_decoder_that_paints_the_truth_reconstructs_the_image(make_task, monkeypatch, width):
+    model = make_task("masked-pixels", image_size=(16, width)).eval()
+    images = 2 * torch.rand(4, 3, 16, width) - 1
+    truth, _, _ = standardised_patches(images, 4)
     monkeypatch.setattr(model, "decode", lambda encoded, hidden, grid: truth)
-    assert torch.allclose(model.predict(IMAGES).answer, (IMAGES + 1) / 2, atol=1e-4)
-    assert model(IMAGES).loss.tolist() == pytest.approx([0.0] * 4, abs=1e-6)
+    answer = model.predict(images).answer
+    assert answer.shape == images.shape
+    assert torch.allclose(answer, (images + 1) / 2, atol=1e-4)
+    assert model(images).loss.tolist() == pytest.approx([0.0] * 4, abs=1e-6)
 
 
 def test_images_of_one_channel_may_be_painted(make_task):

@@ -11,7 +11,7 @@ from torch import nn
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.data.normalisation import NORMALISATIONS
 from vit_from_scratch.model.patches import patchify
-from vit_from_scratch.training import MaskedPatchPrediction, mean_colours, target_colours
+from vit_from_scratch.training import MaskedPatchPrediction, colours_of_numbers, mean_colours
 from vit_from_scratch.training.masked_patches import colour_numbers, draw_corruption
 
 IMAGES = torch.rand(4, 3, 16, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
@@ -178,19 +178,22 @@ def test_it_works_with_any_plain_stem_and_reads_what_the_vit_encodes(make_task, 
     assert torch.allclose(model.logits(IMAGES, nothing), model.head(patches), atol=1e-5)
 
 
-def test_a_prediction_shows_what_the_model_saw(make_task):
-    model = make_task().eval()
-    answered = model.predict(IMAGES, seeded())
-    corruption = draw_corruption(4, 16, 0.5, seeded())
-    pictures = (IMAGES + 1) / 2
+@pytest.mark.parametrize("width", [16, 24])
+def test_a_prediction_shows_what_the_model_saw(make_task, width):
+    model = make_task(image_size=(16, width)).eval()
+    images = 2 * torch.rand(4, 3, 16, width) - 1
+    answered = model.predict(images, seeded())
+    corruption = draw_corruption(4, width, 0.5, seeded())  # as many patches as pixels a row
+    pictures = (images + 1) / 2
+    assert answered.answer.shape == images.shape
     true, seen, answer = (patchify(some, 4) for some in (pictures, answered.seen, answered.answer))
     assert (seen[corruption.masked] == 0.5).all()
     standing = true.flatten(0, 1)[corruption.source]
     assert torch.allclose(seen[~corruption.masked], standing[~corruption.masked], atol=0.5 / 255 + 1e-6)
-    likeliest = model.logits(IMAGES, corruption).argmax(dim=-1)
+    likeliest = model.logits(images, corruption).argmax(dim=-1)
     assert torch.equal(colour_targets(255 * answered.answer, 4), likeliest)
-    assert torch.equal(answered.right, likeliest == model.targets(IMAGES))
-    assert (answer.view(4, 16, 16, 3).std(dim=2) < 1e-6).all(), "one colour a patch"
+    assert torch.equal(answered.right, likeliest == model.targets(images))
+    assert (answer.view(4, width, 16, 3).std(dim=2) < 1e-6).all(), "one colour a patch"
 
 
 def test_predicting_leaves_the_mode_and_repeats_itself(make_task):
@@ -270,7 +273,7 @@ def test_a_mean_just_below_an_edge_stays_below():
 
 def test_every_target_is_the_target_of_its_own_colour():
     targets = torch.arange(512)
-    colours = target_colours(targets)  # (512, 3)
+    colours = colours_of_numbers(targets)  # (512, 3)
     assert colours.min() == 16
     assert colours.max() == 240
     assert torch.equal(colour_targets(colours.view(512, 3, 1, 1), 1)[:, 0], targets)

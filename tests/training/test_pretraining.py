@@ -107,8 +107,13 @@ def test_measuring_averages_over_images_and_leaves_the_mode(make_task, colours, 
     assert model.training
     model.eval()
     generator = torch.Generator().manual_seed(0)
-    losses = torch.cat([model(some, generator).loss for some, _ in pieces])
+    outcomes = [model(some, generator) for some, _ in pieces]
+    losses = torch.cat([outcome.loss for outcome in outcomes])
     assert (found.images, found.loss) == (10, pytest.approx(losses.mean().item()))
+    if found.accuracy is not None:
+        right = torch.cat([outcome.right for outcome in outcomes])
+        assert found.accuracy == pytest.approx(right.mean().item())
+    assert (found.accuracy is None) == (objective == "masked-pixels")
     with pytest.raises(InputError, match="no images to measure on"):
         evaluate_hidden(model, [])
 

@@ -1,3 +1,4 @@
+import math
 from itertools import pairwise
 
 import pytest
@@ -29,6 +30,10 @@ def test_decay_falls_from_one_towards_zero(decay):
 def test_halfway_both_decays_are_at_one_half():
     assert schedule_factor(55, 100, 10, "cosine") == pytest.approx(0.5)
     assert schedule_factor(55, 100, 10, "linear") == pytest.approx(0.5)
+
+
+def test_a_quarter_of_the_way_a_cosine_is_that_of_an_eighth_of_a_turn():
+    assert schedule_factor(25, 100, 0, "cosine") == pytest.approx((1 + math.sqrt(0.5)) / 2)
 
 
 def test_cosine_stays_above_the_line_in_the_first_half():

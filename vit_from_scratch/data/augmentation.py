@@ -92,7 +92,7 @@ class Augmentation:
 
     @property
     def alone(self) -> tuple[str, ...]:
-        """The names of what is asked for and must look at one photo at a time."""
+        """The names of the changes asked for that only streamed photos can have, one at a time."""
         asked = {"colour_jitter[3]": self.colour_jitter[3], "rand_augment": self.rand_augment[0]}
         return tuple(name for name in asked if asked[name])
 

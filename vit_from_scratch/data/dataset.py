@@ -104,8 +104,11 @@ class DataSet(ABC):
 class ImageData(DataSet):
     """A `DataSet` of small images, in memory as bytes: a batch is one indexing operation, on any device.
 
-    Images are (N, C, H, W) uint8, labels (N,) int64; those for validation and test may be none. Tensors of
-    your own: `ImageData(DataConfig("tensors"), *six_of_them, class_names=names)`, none from 0 to 1.
+    Images are (N, C, H, W) uint8, labels (N,) int64; validation and test may be empty. For tensors of your
+    own: `ImageData(DataConfig("tensors"), *tensors, class_names=names)`, in the order of the fields below.
+
+    Raises:
+        InputError: images of floats from 0 to 1: expected bytes, or floats from 0 to 255.
     """
 
     train_images: Tensor

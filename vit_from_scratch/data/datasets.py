@@ -18,7 +18,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import typed_path
 
 LOOKED_AT = 10_000
-"""Whether photos of your own have the wanted size as they are, the heads of so many files of a part tell."""
+"""Files of each part that are opened, their heads alone, to learn whether all photos have the wanted size."""
 
 
 def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> ImageData:
@@ -93,8 +93,8 @@ def usual_size(labels: Tensor) -> int:
 def hold_out(labels: Tensor, config: DataConfig, at_the_end: int = 0) -> tuple[Tensor, Tensor]:
     """Split training images by their labels (N,): indices for training and validation, as `config` says.
 
-    Each class has the same share in both. So many `at_the_end` were published for validation: they are never
-    trained on, and are the validation part if there are as many as asked for.
+    Each class has the same share in both. The last `at_the_end` were published for validation. They are never
+    trained on. They are the validation part if exactly as many are asked for, else it is drawn from the rest.
     """
     train, validation = torch.arange(len(labels)).tensor_split([len(labels) - at_the_end])
     if not 0 < at_the_end == config.validation_size:

@@ -38,7 +38,7 @@ class Normalisation:
             )
 
     def scaled(self, images: Tensor) -> Tensor:
-        """Normalise images that are known to be bytes, if changed ones: (B, C, H, W), uint8 or floats."""
+        """Normalise without a check: (B, C, H, W), uint8, or floats from 0 to 255 if they were changed."""
         mean, std = self._columns(images.device)
         return (images - mean * 255) / (std * 255)
 

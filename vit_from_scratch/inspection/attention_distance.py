@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.inspection.attention_maps import layer_attention
-from vit_from_scratch.inspection.inputs import attention_layers, in_float64, patch_grid
-from vit_from_scratch.model.tokens import class_tokens
+from vit_from_scratch.inspection.inputs import check_attentions, in_float64, patch_grid
+from vit_from_scratch.model.tokens import count_class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -37,10 +37,10 @@ def mean_attention_distance(
         InputError: what is not attention, layers of different shapes, or another sequence than the grid's.
     """
     if not isinstance(attentions, Tensor) or attentions.ndim == 5:
-        layers = attention_layers(attentions, same_heads=True)
+        layers = check_attentions(attentions, same_heads=True)
         return torch.stack([mean_attention_distance(one, grid, patch_size) for one in layers])
-    (attention,) = attention_layers([attentions])
-    extra = class_tokens(attention.shape[-1], grid)
+    (attention,) = check_attentions([attentions])
+    extra = count_class_tokens(attention.shape[-1], grid)
     weights = in_float64(attention[..., extra:, extra:])  # (B, h, N, N)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     distances = patch_distances(grid, patch_size).to(weights.device)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.inputs import holds, require_tensor
-from vit_from_scratch.inspection.inputs import attention_layers
+from vit_from_scratch.inspection.inputs import check_attentions
 from vit_from_scratch.model.modes import evaluating
-from vit_from_scratch.model.tokens import class_tokens
+from vit_from_scratch.model.tokens import count_class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 
@@ -65,7 +65,7 @@ def attention_rollout(attentions: Tensor | Sequence[Tensor]) -> Tensor:
         InputError: no layers, or layers of different images.
     """
     steps = []
-    for weights in attention_layers(attentions):
+    for weights in check_attentions(attentions):
         fused = mean_head(weights)[:, 0]  # (B, T, T)
         step = fused + torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
         steps.append(step / step.sum(dim=-1, keepdim=True))
@@ -90,7 +90,7 @@ def class_token_maps(attentions: Tensor | Sequence[Tensor], grid: tuple[int, int
     Raises:
         InputError: the sequence is not a class token and a grid.
     """
-    layers = attention_layers(attentions, same_heads=True)
+    layers = check_attentions(attentions, same_heads=True)
     rows, columns = grid
     if layers[0].shape[-1] != rows * columns + 1:
         raise InputError(
@@ -121,7 +121,7 @@ def rollout_maps(rollout: Tensor, grid: tuple[int, int], pool: str = "cls") -> T
         )
     if pool not in POOLS:
         raise unknown_name("pool", pool, POOLS)
-    first = class_tokens(rollout.shape[-1], grid)
+    first = count_class_tokens(rollout.shape[-1], grid)
     by_patches = pool == "gap" or not first
     row = rollout[:, first:, first:].mean(dim=1) if by_patches else rollout[:, 0, 1:]
     return row.unflatten(-1, grid)

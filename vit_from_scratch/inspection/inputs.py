@@ -9,7 +9,7 @@ from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.model.vit import VisionTransformer
 
 
-def attention_layers(attentions: Tensor | Sequence[Tensor], same_heads: bool = False) -> list[Tensor]:
+def check_attentions(attentions: Tensor | Sequence[Tensor], same_heads: bool = False) -> list[Tensor]:
     """Return the attention of each layer, once it is sure that it is attention of the same images.
 
     Args:

@@ -18,7 +18,7 @@ from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
 
 
-def attention_scores(model: VisionTransformer, images: Tensor) -> Tensor:
+def rollout_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
     rollout = attention_rollout(layer_attention(model, images, mean_head))
     return rollout_maps(rollout, patch_grid(model), model.config.pool)

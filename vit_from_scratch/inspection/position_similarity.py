@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_from_scratch.inputs import require_tensor
-from vit_from_scratch.model.tokens import class_tokens
+from vit_from_scratch.model.tokens import count_class_tokens
 
 
 def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Tensor:
@@ -21,5 +21,5 @@ def position_similarity(position_embedding: Tensor, grid: tuple[int, int]) -> Te
     """
     require_tensor(position_embedding, "positions", "(1, T, D)")
     vectors = position_embedding.detach().reshape(-1, position_embedding.shape[-1])  # (T, D)
-    unit = F.normalize(vectors[class_tokens(len(vectors), grid) :], dim=-1)
+    unit = F.normalize(vectors[count_class_tokens(len(vectors), grid) :], dim=-1)
     return (unit @ unit.T).reshape(*grid, *grid)

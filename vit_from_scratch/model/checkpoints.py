@@ -32,7 +32,7 @@ def save_checkpoint(path: str | os.PathLike[str], model: VisionTransformer) -> N
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     with shapes_only():
         own = VisionTransformer(model.config).state_dict()
-    if problems := misfits(tensors, own):
+    if problems := tensor_mismatches(tensors, own):
         raise InputError(
             f"the model is not what its configuration says ({problems}): expected the layers that "
             "VisionTransformer builds, since load_checkpoint builds them again. Build a model for what you "
@@ -60,13 +60,13 @@ def load_checkpoint(path: str | os.PathLike[str]) -> VisionTransformer:
         )
     config = config_of_checkpoint(path, metadata["vit_config"])
     try:
-        return built_around(config, tensors)
+        return model_from_tensors(config, tensors)
     except InputError as error:
         raise InputError(f"{path} does not fit its own configuration ({error}): expected {OURS}.") from None
 
 
 @torch.no_grad()
-def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
+def model_from_tensors(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTransformer:
     """Build a model with these weights, in their types and on their device; none is drawn at random first.
 
     Args:
@@ -74,12 +74,12 @@ def built_around(config: ViTConfig, tensors: Mapping[str, Tensor]) -> VisionTran
         tensors: every weight by its name, as in a state dict; the model holds copies.
 
     Raises:
-        InputError: a weight is missing, left over or of another shape; the message says which, as `misfits`.
+        InputError: a weight is missing, left over or of another shape; the message says which.
     """
     with shapes_only():
         model = VisionTransformer(config)
     own = model.state_dict()
-    if problems := misfits(tensors, own):
+    if problems := tensor_mismatches(tensors, own):
         raise InputError(problems)
     copies = {}
     for name, tensor in tensors.items():  # a file's own may be misaligned, and a stem has another layout
@@ -104,7 +104,7 @@ def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
         raise InputError(f"{path} has a wrong ViT configuration: {str(error)[:300]}") from None
 
 
-def misfits(
+def tensor_mismatches(
     given: Mapping[str, Tensor], own: Mapping[str, Tensor], theirs: Mapping[str, str] | None = None
 ) -> str:
     """Say which tensors do not fit a model: the first three of a kind and how many more; "" if all fit.

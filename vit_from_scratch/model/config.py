@@ -31,7 +31,7 @@ class ViTConfig:
     """Everything that decides the shape of a Vision Transformer (section 3.1 of the paper).
 
     Args:
-        image_size: side of the square input in pixels, or (H, W); of two equal ones the one is kept.
+        image_size: side of the square input in pixels, or (H, W); (s, s) is stored as s.
         patch_size: side P of a patch in pixels; it must divide H and W.
         channels: channels C of the input.
         dim: width D of a token.
@@ -39,9 +39,8 @@ class ViTConfig:
         heads: attention heads h; they must divide ``dim``.
         mlp_dim: hidden width M of the MLP.
         num_classes: classes K.
-        dropout: probability of dropping a value after each dense layer of the blocks but the qkv projection
-            (in the MLP, after its GELU), and directly after the positions are added at the stem (appendix
-            B.1).
+        dropout: probability of setting a value to 0: where the positions have been added at the stem, and
+            after the attention's projection, the MLP's GELU and its second layer (appendix B.1).
         class_token: whether a learnable class token stands before the patches (eq. 1).
         pool: what the head reads: the class token (``"cls"``, eq. 4) or the mean of the patch tokens
             (``"gap"``, appendix D.3).
@@ -72,7 +71,7 @@ class ViTConfig:
             paper's: products of its weights close to the identity (Trockman and Kolter, 2023; chapter 9).
 
     Raises:
-        InputError: for values that do not fit together, or that no option has.
+        InputError: a value is not allowed, or two values contradict each other.
     """
 
     image_size: int | tuple[int, int] = 224
@@ -100,7 +99,7 @@ class ViTConfig:
     initialisation: Literal["xavier", "mimetic"] = "xavier"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built, in one sentence each."""
+        """Raise an `InputError` for what cannot be built."""
         check_fields(self, "model")
         for name, most in LARGEST.items():
             value = getattr(self, name)
@@ -185,7 +184,8 @@ def _divisors(number: int, near: int) -> str:
     """List the divisors of a number that are nearest to another, a dozen at most."""
     small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
     divisors = {*small, *(number // divisor for divisor in small)}
-    return ", ".join(map(str, sorted(sorted(divisors, key=lambda divisor: abs(divisor - near))[:12])))
+    nearest = sorted(divisors, key=lambda divisor: abs(divisor - near))[:12]
+    return ", ".join(map(str, sorted(nearest)))
 
 
 def variant_config(name: str, **overrides: Any) -> ViTConfig:

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating, shapes_only
-from vit_from_scratch.model.variants import choose_stem
+from vit_from_scratch.model.variants import build_stem
 from vit_from_scratch.model.vit import VisionTransformer
 
 
@@ -29,7 +29,7 @@ def forward_flops(config: ViTConfig) -> int:
     embedding = 2 * config.num_patches * config.patch_values * config.dim
     if config.stem.kind != "patch":
         with shapes_only():
-            stem = choose_stem(config)
+            stem = build_stem(config)
         embedding = counted_flops(stem, (config.channels, *config.image_shape))
     width = config.representation_size or config.dim
     head = width * config.num_classes + (config.dim * width if config.representation_size else 0)

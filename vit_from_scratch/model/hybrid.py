@@ -1,5 +1,6 @@
 """Chapter 7: the hybrid's stem, a ResNet whose feature map takes the image's place (section 3.1)."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -22,7 +23,8 @@ def same_padding(images: Tensor, kernel: int, stride: int, value: float = 0.0) -
     """
     amounts = []
     for size in (images.shape[-1], images.shape[-2]):  # F.pad begins with the last axis
-        total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+        places = math.ceil(size / stride)
+        total = max((places - 1) * stride + kernel - size, 0)
         amounts += [total // 2, total - total // 2]
     return F.pad(images, amounts, value=value) if any(amounts) else images
 
@@ -120,8 +122,8 @@ class ResNetStem(nn.Module):
         super().__init__()
         stem = config.stem
         self.large_root = stem.root_stride == 4
-        window = (7, 2) if self.large_root else (3, 1)
-        self.root = StandardisedConv(stem, config.channels, stem.width, *window)
+        kernel, stride = (7, 2) if self.large_root else (3, 1)
+        self.root = StandardisedConv(stem, config.channels, stem.width, kernel, stride)
         self.root_norm = norm(stem, stem.width)
         self.stages = residual_stages(stem, Bottleneck)
         self.projection = nn.Linear(stem.channels, config.dim)  # a 1 x 1 patch of the feature map

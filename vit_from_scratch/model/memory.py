@@ -48,7 +48,7 @@ class TrainingMemory:
 
     @property
     def total(self) -> int:
-        """All of it, with the gradients of earlier pieces of the batch; without those a step needs less."""
+        """The sum, gradients at the peak included: a batch in one piece (see `accumulation`) needs less."""
         return sum(dataclasses.astuple(self))
 
 
@@ -71,7 +71,7 @@ def training_memory(
         model = VisionTransformer(config)
     weights = 4 * count_parameters(model)
     copies = 0
-    if precision == "bfloat16":  # for the gradients of inputs; nobody asks for that of the first, the image
+    if precision == "bfloat16":  # for the gradients of layers' inputs, the image's apart
         _, *others = (part for part in model.modules() if isinstance(part, nn.Linear | nn.Conv2d))
         copies = 2 * sum(layer.weight.numel() for layer in others)
     remembered = OPTIMISERS[optimiser] * weights

@@ -29,7 +29,7 @@ def shapes_only() -> Iterator[None]:
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """On the meta device `normal_` alone would load a thousand files of torch, to do nothing."""
+    """Skip `normal_` on the meta device: it would draw nothing, after loading a thousand files of torch."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

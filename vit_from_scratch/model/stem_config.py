@@ -20,7 +20,7 @@ class ResNetConfig:
         eps_on_variance: whether that is added to the variance, as timm does, not to the standard deviation.
 
     Raises:
-        InputError: for values that do not fit together, or that no option has.
+        InputError: a value is not allowed, or two values contradict each other.
     """
 
     width: int = 64
@@ -31,7 +31,7 @@ class ResNetConfig:
     eps_on_variance: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built, in one sentence each."""
+        """Raise an `InputError` for what cannot be built."""
         check_fields(self, "model.stem")
         units, stages = self.layers, "1 to 1,000 units a stage, and at most 11 stages"
         fits = 1 <= len(units) <= 11 and min(units) >= 1 and max(units) <= 1000

@@ -33,11 +33,12 @@ def sincos_2d(grid: tuple[int, int], dim: int, device: torch.device | str | None
     frequencies = 10_000.0 ** -torch.linspace(0, 1, dim // 4, dtype=precision, device=device)  # (D/4,)
     axes = (torch.arange(n, dtype=precision, device=device) for n in grid)
     rows, columns = torch.meshgrid(*axes, indexing="ij")
-    angles = [axis.flatten()[:, None] * frequencies for axis in (rows, columns)]  # two of (N, D/4)
-    return torch.cat([f(angle) for angle in angles for f in (torch.sin, torch.cos)], dim=1).float()
+    row = rows.flatten()[:, None] * frequencies  # (N, D/4), angles
+    column = columns.flatten()[:, None] * frequencies
+    return torch.cat([row.sin(), row.cos(), column.sin(), column.cos()], dim=1).float()
 
 
-def class_tokens(count: int, grid: tuple[int, int]) -> int:
+def count_class_tokens(count: int, grid: tuple[int, int]) -> int:
     """Return how many of ``count`` tokens come before a grid's patches, 0 or 1, or raise an `InputError`."""
     extra = count - grid[0] * grid[1]
     if extra not in (0, 1):
@@ -65,7 +66,7 @@ def resize_positions(position: Tensor, old_grid: tuple[int, int], new_grid: tupl
     require_tensor(position, "positions", "(1, T, D)")
     if position.ndim != 3 or position.shape[0] != 1:
         raise InputError(f"positions of shape {tuple(position.shape)}: expected (1, T, D).")
-    extra = class_tokens(position.shape[1], old_grid)
+    extra = count_class_tokens(position.shape[1], old_grid)
     if old_grid == new_grid:
         return position
     grid = rearrange(position[:, extra:], "one (gh gw) d -> one d gh gw", gh=old_grid[0])
@@ -98,7 +99,7 @@ class Positions(nn.Module):
         self.kind = config.position
         self.dim = dim = config.dim
         self.first_patch = int(config.class_token)
-        self.register_parameter("class_token", None)  # a TokenSequence has one, before its positions
+        self.register_parameter("class_token", None)  # a TokenSequence has one, and before its positions
         rows, columns = config.grid
         if self.kind == "learned":
             self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))

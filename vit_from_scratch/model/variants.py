@@ -145,9 +145,13 @@ class VariantBlock(Block):
         if config.qk_norm:
             self.attention.qkv = NormalisedQueries(config)
             self.attention.reset_parameters()
-        self.positions = Positions(config) if layer and config.position_at == "every_layer" else None
-        shared = [tokens] if layer and config.position_at == "every_layer_shared" else []
-        self.added = [self.positions] if self.positions else shared  # a list: the shared ones are not its own
+        self.positions: Positions | None = None
+        self.added: list[Positions] = []  # a list: the shared ones are not its own
+        if layer and config.position_at == "every_layer":
+            self.positions = Positions(config)
+            self.added = [self.positions]
+        elif layer and config.position_at == "every_layer_shared":
+            self.added = [tokens]
         if config.mlp == "local":
             self.mlp = LocalMlp(config)
         if config.initialisation == "mimetic":
@@ -170,15 +174,22 @@ class VariantBlock(Block):
         return tokens, weights
 
 
-def choose_encoder(config: ViTConfig, tokens: TokenSequence) -> Encoder:
+def build_encoder(config: ViTConfig, tokens: TokenSequence) -> Encoder:
     """Build the encoder over a model's tokens: plain blocks, unless the configuration asks for others."""
-    changed = config.mlp, config.initialisation, config.stochastic_depth, config.position_at, config.qk_norm
-    if changed == ("dense", "xavier", 0.0, "stem", False) and config.position != "relative":
+    plain = (
+        config.position != "relative"
+        and config.position_at == "stem"
+        and config.mlp == "dense"
+        and config.initialisation == "xavier"
+        and config.stochastic_depth == 0
+        and not config.qk_norm
+    )
+    if plain:
         return Encoder(config)
     return Encoder(config, (VariantBlock(config, layer, tokens) for layer in range(config.depth)))
 
 
-def choose_stem(config: ViTConfig) -> PatchEmbedding | ConvStem | ResNetStem:
+def build_stem(config: ViTConfig) -> PatchEmbedding | ConvStem | ResNetStem:
     """Build what turns images (B, C, H, W) into embeddings (B, N, D), by the kind of stem."""
     if config.stem.kind == "patch":
         return PatchEmbedding(config.patch_size, config.channels, config.dim)

@@ -1,7 +1,7 @@
 """Chapter 5: the whole Vision Transformer, from pixels to logits."""
 
 import dataclasses
-from typing import Any, Literal, overload
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,19 +10,23 @@ from vit_from_scratch.inputs import require_image_type, require_tensor
 from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
-from vit_from_scratch.model.variants import choose_encoder, choose_stem
+from vit_from_scratch.model.variants import build_encoder, build_stem
 
 
 class VisionTransformer(nn.Module):
-    """The model of section 3.1 and Figure 1: patches, tokens, encoder, head."""
+    """The model of section 3.1 and Figure 1: patches, tokens, encoder, head.
+
+    Args:
+        config: all sizes and options; `build_model` makes one from a name such as "B/16".
+    """
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         self.config = config
         self.image_shape = config.image_shape
-        self.patch_embedding = choose_stem(config)  # a PatchEmbedding, in the plain model
+        self.patch_embedding = build_stem(config)  # a PatchEmbedding, in the plain model
         self.tokens = TokenSequence(config)
-        self.encoder = choose_encoder(config, self.tokens)  # an Encoder of plain blocks
+        self.encoder = build_encoder(config, self.tokens)  # an Encoder of plain blocks
         pooled = config.norm == "pooled"
         self.pooled_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if pooled else nn.Identity()
         width = config.dim
@@ -65,14 +69,6 @@ class VisionTransformer(nn.Module):
                 "size for which they are learnt; resize the images."
             )
         self.image_shape = config.image_shape
-
-    @overload
-    def forward(self, images: Tensor, return_intermediates: Literal[False] = False) -> Tensor: ...
-
-    @overload
-    def forward(
-        self, images: Tensor, return_intermediates: Literal[True]
-    ) -> tuple[Tensor, dict[str, Any]]: ...
 
     def forward(
         self, images: Tensor, return_intermediates: bool = False
@@ -124,7 +120,7 @@ class VisionTransformer(nn.Module):
         if not isinstance(weight, Tensor):  # another head was put in its place
             weight = next(self.parameters())
         require_image_type(images, weight)
-        if images.device != weight.device and not weight.is_meta:  # there, while they are offloaded
+        if images.device != weight.device and not weight.is_meta:  # offloaded weights are on the meta device
             raise InputError(
                 f"images on {images.device}: expected {weight.device}, where the model's weights are; move "
                 "one with .to(device)."

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.model.checkpoints import built_around, first_three
+from vit_from_scratch.model.checkpoints import first_three, model_from_tensors
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.patches import embedding_weight_from_convolution
 from vit_from_scratch.model.vit import VisionTransformer
 
 
-def refuse(library: str, difference: str) -> InputError:
+def unsupported(library: str, difference: str) -> InputError:
     """Return the error for a model that ours cannot express."""
     return InputError(
         f"this {library} model has {difference}: expected a plain ViT as in the paper, which fits "
@@ -80,12 +80,12 @@ def converted(
         InputError: a weight is missing, left over or of another shape, or the logits differ.
     """
     if left_over := [name for name in state if name not in names]:
-        raise refuse(library, f"weights that ours has no place for ({first_three(left_over)})")
+        raise unsupported(library, f"weights that ours has no place for ({first_three(left_over)})")
     tensors = {names[name]: tensor.detach() for name, tensor in state.items()}
     kernel = "patch_embedding.projection.weight"
     tensors[kernel] = embedding_weight_from_convolution(tensors[kernel])
     try:
-        ours = built_around(config, tensors)
+        ours = model_from_tensors(config, tensors)
     except InputError as problems:
         raise InputError(
             f"the weights do not fit the model that they describe ({problems}): expected those of a plain "
@@ -105,7 +105,7 @@ def gelu_of(activation: Any, library: str) -> Literal["erf", "tanh"]:
             return "erf"
         if torch.allclose(found, nn.functional.gelu(probe, approximate="tanh"), atol=1e-12):
             return "tanh"
-    raise refuse(library, f"the activation {activation}")
+    raise unsupported(library, f"the activation {activation}")
 
 
 @torch.no_grad()
@@ -125,5 +125,7 @@ def proved(ours: VisionTransformer, theirs: nn.Module, library: str) -> VisionTr
     scale = max(1.0, expected.abs().max().item())
     difference = (found - expected).abs().max().item() / scale
     if not difference <= tolerance:
-        raise refuse(library, f"parts that look alike and work otherwise (logits differ by {difference:.1e})")
+        raise unsupported(
+            library, f"parts that look alike and work otherwise (logits differ by {difference:.1e})"
+        )
     return ours

@@ -12,7 +12,7 @@ from einops import EinopsError, rearrange
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, reason
-from vit_from_scratch.model.checkpoints import misfits
+from vit_from_scratch.model.checkpoints import tensor_mismatches
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
@@ -81,7 +81,7 @@ def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> N
     if "tokens.position" in tensors:
         tensors["tokens.position"] = _positions(tensors["tokens.position"], model.config)
     tensors |= {archive[name][1]: torch.empty(0) for name in sorted(left_over)}
-    if problems := misfits(tensors, own, theirs):
+    if problems := tensor_mismatches(tensors, own, theirs):
         raise InputError(
             f"{path} does not fit the model ({problems}): expected weights of its sizes. "
             "Build the model that the file is of; nothing was loaded."

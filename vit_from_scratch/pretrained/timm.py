@@ -11,9 +11,9 @@ from vit_from_scratch.pretrained.conversion import (
     converted,
     described,
     gelu_of,
-    refuse,
     residual_parts,
     spelt_out,
+    unsupported,
 )
 
 NAMES = {
@@ -69,7 +69,7 @@ def _stem(embed: Any) -> dict[str, Any]:
     if not hasattr(embed, "backbone"):
         side = embed.patch_size
         if side[0] != side[1]:
-            raise refuse("timm", f"patches of {side[0]} x {side[1]} pixels, which are not square")
+            raise unsupported("timm", f"patches of {side[0]} x {side[1]} pixels, which are not square")
         return {"patch_size": side[0], "channels": embed.proj.in_channels}
     backbone = embed.backbone
     first = getattr(getattr(backbone, "stem", None), "conv", embed.proj)
@@ -77,7 +77,7 @@ def _stem(embed: Any) -> dict[str, Any]:
     units = [unit for stage in stages for unit in getattr(stage, "blocks", [])]
     plain = getattr(first, "kernel_size", None) == (7, 7) and embed.proj.kernel_size == (1, 1)
     if not (plain and units and hasattr(units[0], "conv3")):
-        raise refuse(
+        raise unsupported(
             "timm", f"the stem {type(backbone).__name__}, which is not the paper's ResNet with 1 x 1 patches"
         )
     eps = {"norm_eps": backbone.stem.norm.eps, "conv_eps": first.eps, "eps_on_variance": True}
@@ -123,7 +123,7 @@ def _config(vit: Any) -> ViTConfig:
     }
     for difference, has_it in differences.items():
         if has_it:
-            raise refuse("timm", difference)
+            raise unsupported("timm", difference)
     return ViTConfig(
         **_stem(vit.patch_embed),
         **sizes,

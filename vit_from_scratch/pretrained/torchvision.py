@@ -6,7 +6,7 @@ from torch import nn
 
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.vit import VisionTransformer
-from vit_from_scratch.pretrained.conversion import converted, described, gelu_of, refuse, spelt_out
+from vit_from_scratch.pretrained.conversion import converted, described, gelu_of, spelt_out, unsupported
 
 BLOCK, OURS = "encoder.layers.encoder_layer_{}.", "encoder.blocks.{}."
 NAMES = {
@@ -44,7 +44,7 @@ def _config(vit: Any) -> ViTConfig:
     """Describe torchvision's model as one of ours, or refuse it."""
     block = vit.encoder.layers[0]
     if not isinstance(vit.conv_proj, nn.Conv2d):
-        raise refuse("torchvision", "a convolutional stem")
+        raise unsupported("torchvision", "a convolutional stem")
     *hidden, head = (part for _, part in _heads(vit))
     return ViTConfig(
         image_size=vit.image_size,
@@ -76,5 +76,5 @@ def _heads(vit: Any) -> list[tuple[str, nn.Linear]]:
     kinds = [type(part) for _, part in parts]
     if kinds not in ([nn.Linear], [nn.Linear, nn.Tanh, nn.Linear]):
         what = ", ".join(kind.__name__ for kind in kinds)
-        raise refuse("torchvision", f"a head of {what or 'nothing'} in place of one Linear")
+        raise unsupported("torchvision", f"a head of {what or 'nothing'} in place of one Linear")
     return [(name, part) for name, part in parts if isinstance(part, nn.Linear)]

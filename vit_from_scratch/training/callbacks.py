@@ -20,27 +20,21 @@ class StepMetrics(NamedTuple):
 class StepLog(Callback):
     """Keep each step's loss, learning rate and gradient norm in `steps`: a closer look than epochs give.
 
-    Numbers are read when an epoch has ended or `steps` is asked for: reading makes a GPU wait.
+    Numbers are read, all of them, when `steps` is asked for: ask once, since reading makes a GPU wait.
     """
 
     def __init__(self) -> None:
-        self._steps: list[StepMetrics] = []
-        self._unread: list[tuple[int, float, Tensor, Tensor]] = []
+        self._kept: list[tuple[int, float, Tensor, Tensor]] = []
 
     @property
     def steps(self) -> list[StepMetrics]:
         """The steps so far, in order."""
-        if self._unread:
-            steps, rates, losses, norms = zip(*self._unread, strict=True)
-            numbers = torch.stack(losses).tolist(), torch.stack(norms).tolist()
-            self._steps += map(StepMetrics, steps, rates, *numbers)
-            self._unread.clear()
-        return self._steps
+        if not self._kept:
+            return []
+        steps, rates, losses, norms = zip(*self._kept, strict=True)
+        numbers = torch.stack(losses).tolist(), torch.stack(norms).tolist()
+        return [*map(StepMetrics, steps, rates, *numbers)]
 
     def on_step(self, state: TrainingState) -> None:
         """Add the step."""
-        self._unread.append((state.step, state.learning_rate, state.loss, state.gradient_norm))
-
-    def on_epoch(self, state: TrainingState) -> None:
-        """Read the epoch's numbers, so that few tensors wait."""
-        _ = self.steps
+        self._kept.append((state.step, state.learning_rate, state.loss, state.gradient_norm))

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError, unknown_name
-from vit_from_scratch.model.checkpoints import built_around
+from vit_from_scratch.model.checkpoints import model_from_tensors
 from vit_from_scratch.model.config import ViTConfig
 from vit_from_scratch.model.patches import PatchEmbedding, embedding_weight_from_convolution
 from vit_from_scratch.model.tokens import resize_positions
 from vit_from_scratch.model.vit import VisionTransformer
 
 SHAPELESS = ("heads", "position", "position_at", "qk_norm", "stem", "layer_norm_eps")
-"""Fields of `ViTConfig` that may leave every weight its shape, and never its meaning. Others that change no
-shape, such as `dropout` or `gelu`, leave a trained model much as it is."""
+"""Fields of `ViTConfig` that may change while every weight keeps its shape, but not its meaning. Others that
+change no shape, such as `dropout` or `gelu`, leave a trained model much as it is."""
 
 
 def adapted(
@@ -92,7 +92,7 @@ def adapted(
         weights["head.weight"] = torch.zeros(num_classes, config.dim)
         weights["head.bias"] = torch.zeros(num_classes)
     try:
-        return built_around(config, weights).train()
+        return model_from_tensors(config, weights).train()
     except InputError as problems:
         others = {key: value for key, value in changes.items() if value != learnt[key]}
         raise InputError(

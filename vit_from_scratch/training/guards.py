@@ -29,7 +29,7 @@ def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
         )
     batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:
-        if (found := misfit(vit.config, data)) is not None:
+        if (found := data_mismatch(vit.config, data)) is not None:
             raise InputError(f"{found}. Build the model for the data; a recipe leaves this out.")
         side = min([side for _, side in config.curriculum] or [max(data.image_shape[1:])])
         single = side <= vit.config.patch_size and batch // config.accumulation == 1
@@ -90,7 +90,7 @@ def check_unlabelled(model: SelfSupervised, data: "DataSet", config: TrainConfig
         )
 
 
-def misfit(model: "ViTConfig", data: "DataSet") -> str | None:
+def data_mismatch(model: "ViTConfig", data: "DataSet") -> str | None:
     """Say which of a ViT's shapes is not that of the data; None if all are."""
     channels, *side = data.image_shape
     given = {"channels": model.channels, "image_size": model.image_shape, "num_classes": model.num_classes}

@@ -106,7 +106,7 @@ def colour_numbers(means: Tensor) -> Tensor:
     return LEVELS**2 * red + LEVELS * green + blue
 
 
-def target_colours(targets: Tensor) -> Tensor:
+def colours_of_numbers(targets: Tensor) -> Tensor:
     """Return the colours (..., 3) in the middle of numbered bins (...), 16 to 240: the way back, to draw."""
     bins = torch.stack([targets // LEVELS**2, targets // LEVELS % LEVELS, targets % LEVELS], dim=-1)
     return BIN * (bins + 0.5)
@@ -181,6 +181,6 @@ class MaskedPatchPrediction(SelfSupervised):
         answers = self.logits(images, corruption).argmax(dim=-1)  # (B, N)
         patches = patchify(self.levels(images) / 255, size)  # (B, N, P^2 3)
         seen = corruption.apply(patches, patches.new_full(patches.shape[-1:], GREY))
-        answer = repeat(target_colours(answers) / 255, "b n c -> b n (p c)", p=size**2)
+        answer = repeat(colours_of_numbers(answers) / 255, "b n c -> b n (p c)", p=size**2)
         drawn = (unpatchify(some, size, grid) for some in (seen, answer))
         return Prediction(corruption.chosen, *drawn, right=answers == self.targets(images))

@@ -65,9 +65,10 @@ def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_deca
         )
     top = len(blocks) + 1
     layer = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
-    below = 0
+    past_blocks = False
     for parameter in vit.parameters():  # in the order in which a model uses them
-        below = layer.setdefault(parameter, top if below else 0)
+        past_blocks |= parameter in layer
+        layer.setdefault(parameter, top if past_blocks else 0)
     layer |= {parameter: top for parameter in model.parameters() if parameter not in layer}
     split: dict[tuple[int, int], dict] = {}
     for place, group in enumerate(groups):

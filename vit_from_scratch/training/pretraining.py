@@ -13,7 +13,7 @@ from safetensors.torch import save as serialise
 from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.files import write_atomically
-from vit_from_scratch.model.checkpoints import config_of_checkpoint, misfits, read_safetensors
+from vit_from_scratch.model.checkpoints import config_of_checkpoint, read_safetensors, tensor_mismatches
 from vit_from_scratch.model.modes import shapes_only
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.training.masked_autoencoding import MaskedAutoencoder
@@ -88,7 +88,7 @@ def load_pretraining(path: str | os.PathLike[str]) -> SelfSupervised:
             module = task(VisionTransformer(config), normalise, **settings)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise InputError(f"{path} has wrong settings ({str(error)[:300]}): expected {OURS}.") from None
-    if problems := misfits(tensors, module.state_dict()):
+    if problems := tensor_mismatches(tensors, module.state_dict()):
         raise InputError(f"{path} does not fit its own settings ({problems}): expected {OURS}.")
     module.load_state_dict({name: tensor.float().clone() for name, tensor in tensors.items()}, assign=True)
     return module.eval()

@@ -87,6 +87,7 @@ class TrainingState:
     """Everything that a step changes; callbacks read it, and a checkpoint holds it.
 
     Attributes:
+        model: trained in place.
         data: on the model's device.
         average: the moving average of the model's weights; None without `config.average_decay`.
         best: the measured weights of the epoch with the lowest validation loss; None without
@@ -97,6 +98,7 @@ class TrainingState:
         loss: of the last step, a scalar.
         gradient_norm: global norm of the last step's gradient before clipping, a scalar.
         last_checkpoint: where the last finished epoch is kept, in words; None if nowhere.
+        engine: how one process works, or several.
     """
 
     model: nn.Module

@@ -11,7 +11,8 @@ from typing import Any
 from vit_from_scratch.errors import InputError, reason
 from vit_from_scratch.files import writing
 from vit_from_scratch.paths import own_path, stat_of
-from vit_from_scratch.settings import merged, parse_toml
+from vit_from_scratch.settings import merged
+from vit_lab.experiments.packaged import parse_toml
 from vit_lab.experiments.suited import DATA_NAMES
 from vit_lab.runs.trained_models import KNOWN
 

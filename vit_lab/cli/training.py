@@ -3,13 +3,14 @@
 import argparse
 import json
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_from_scratch.errors import InputError
-from vit_from_scratch.files import check_writable, write_json
+from vit_from_scratch.files import write_json, writing
 from vit_from_scratch.settings import merged
 from vit_lab.cli.options import add_shared, chosen_device, parse_assignments, refuse_file
 from vit_lab.cli.streams import complain
@@ -195,3 +196,10 @@ def test_numbers(accuracy: float, images: int, top5_accuracy: float | None, loss
     """Return what was measured on test images as commands print it."""
     five = "" if top5_accuracy is None else f"in the first five {top5_accuracy:.4f}, "
     return f"test accuracy {accuracy:.4f} on {images:,} images, {five}test loss {loss:.4f}"
+
+
+def check_writable(path: Path) -> None:
+    """Raise, before long work, the `InputError` that writing a file there would end in."""
+    with writing(path):
+        there = next(folder for folder in path.absolute().parents if folder.exists())
+        tempfile.TemporaryFile(dir=there).close()

@@ -1,13 +1,15 @@
 """Files that ship with the package: recipes, studies, and the results that runs wrote."""
 
 import json
+import stat
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from vit_from_scratch.errors import shown, unknown_name
-from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import parse_toml, read_toml
+from vit_from_scratch.errors import InputError, reason, shown, unknown_name
+from vit_from_scratch.paths import stat_of, typed_path
 
 
 def load_result(name: str) -> dict[str, Any]:
@@ -50,3 +52,37 @@ def packaged_names(folder: str, ending: str) -> list[str]:
     """Return the names of the files of a folder, in order, without their ending."""
     files = resources.files("vit_lab").joinpath(folder).iterdir()
     return sorted(file.name.removesuffix(ending) for file in files if file.name.endswith(ending))
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Read tables of TOML; messages call them by a name, such as "recipe 'mine.toml'".
+
+    Raises:
+        tomllib.TOMLDecodeError: it is not TOML.
+        InputError: it holds a number or a nesting beyond what Python reads.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise InputError(f"{name} is nested too deeply: expected lists and tables of a few levels.") from None
+    except ValueError:  # of int()
+        raise InputError(f"{name} holds a number of thousands of digits: expected fewer.") from None
+
+
+def read_toml(path: Path, name: str) -> dict[str, Any]:
+    """Read a file of TOML; a byte-order mark, which some editors write, is passed over.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or it is not TOML.
+    """
+    found = stat_of(path)
+    if found is None or not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
+        raise InputError(f"no {name}: expected a TOML file. Check its name.")
+    try:
+        return parse_toml(path.read_text("utf-8-sig"), name)
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({reason(error)}). Check its rights.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{name} is not TOML: {error}. Correct the file.") from None

@@ -12,7 +12,7 @@ from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.settings import from_table
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
-from vit_from_scratch.training.guards import misfit
+from vit_from_scratch.training.guards import data_mismatch
 from vit_lab.bars import images_with_bar
 from vit_lab.runs.run_folder import MODEL
 from vit_lab.runs.run_settings import CONFIG, differences, read_settings
@@ -68,7 +68,7 @@ def evaluate_run(
     noted = result.get("data_dir")
     there = data_folder(data_dir) or (noted if noted and os.path.isdir(noted) else None)
     data = open_dataset(from_table(DataConfig, settings["data"], "data"), there).to(device)
-    found, noted = misfit(model.config, data), settings["images"]["classes"]
+    found, noted = data_mismatch(model.config, data), settings["images"]["classes"]
     if found is None and (number := renamed_class(noted, data.class_names)) is not None:
         names = noted[number], data.class_names[number]
         found = f"class {number} was {names[0]!r} and is {names[1]!r} in {data.config.name}"
