@@ -2,8 +2,9 @@
 
 Stand-ins on the PATH take the place of what a machine of GitHub would do: `git push` and `gh` are written
 down and not done, `pip install` only looks whether such packages exist here. What takes long is not done
-again: of `make` it is proved that the target exists and that its recipe parses (`make -n`); pytest, pyright
-and Jupyter Book are written down. Steps run whatever their `if:` says.
+again: of `make` it is proved that the target exists and that its recipe parses (`make -n`); pytest, pyright,
+Jupyter Book, the rehearsal and the look at the built book are written down. Steps run whatever their `if:`
+says.
 """
 
 import os
@@ -42,7 +43,8 @@ STAND_INS = {
     "gh": RECORD,
     "make": f'{RECORD} exec {shutil.which("make")} -n "$@" > /dev/null',
 }
-PYTHON = f"""case "$1 $2 $3" in "-m pip install")
+PYTHON = f"""case "$1" in tools/rehearse.py|tools/check_book.py) {RECORD} exit 0;; esac
+case "$1 $2 $3" in "-m pip install")
 {RECORD} shift 3; exec {sys.executable} -c '{{looks}}' "$@";; esac
 exec {sys.executable} "$@"
 """
