@@ -24,7 +24,7 @@ from scipy.spatial.distance import pdist
 
 from vit_from_scratch import InputError
 from vit_from_scratch.inspection import attention_distances, class_token_maps, layer_attention, layer_tokens
-from vit_from_scratch.inspection.masking import attention_scores
+from vit_from_scratch.inspection.masking import rollout_scores
 from vit_from_scratch.model.checkpoints import save_checkpoint
 
 
@@ -109,7 +109,7 @@ def test_the_best_head_is_chosen_on_half_of_the_photos_and_compared_on_the_rest(
     contrast = away[:, :, :4, :4].sum(dim=(1, 2, 3)) / away.sum(dim=(1, 2, 3))
     rollout, before = (
         scores[:, 0, 0] / scores.sum(dim=(1, 2))
-        for scores in (attention_scores(one, images).detach() for one in (model, untrained))
+        for scores in (rollout_scores(one, images).detach() for one in (model, untrained))
     )
     less = {name: mean for name, (mean, _, _) in found["rollout_less"].items()}
     assert "rollout" not in less
