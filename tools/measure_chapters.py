@@ -23,6 +23,7 @@ import nbclient
 import nbformat
 from project_facts import chapters, minutes_file
 
+from vit_from_scratch.files import write_json
 from vit_lab.runs.environment import environment
 
 TIMEOUT = 600  # seconds for one cell
@@ -86,7 +87,7 @@ def measure(names: list[str], file: Path) -> list[str]:
         if place == "cpu" and seconds > LIMIT:
             too_long.append(name)
     kept = {"chapters": {name: recorded[name] for name in present if name in recorded}}
-    file.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    write_json(file, kept)
     print(f"wrote {file}; now run `make notebooks`")
     return too_long
 
