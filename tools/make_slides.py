@@ -1,8 +1,8 @@
 """Make a lecture of each chapter of the built book: _build/slides/NN_name.slides.html.
 
-A section becomes a slide with its key sentences and equations; pictures, open code and what it prints follow
-on slides of their own, and the text stands in the notes (press S). Exercises become one slide of titles.
-The folder is complete: a browser shows it without a network.
+A section's key sentences begin a slide; equations, pictures, open code and what it prints follow on it while
+there is room, then on the next, and the text stands in the notes (press S). Exercises become one slide of
+titles. The folder is complete: a browser shows it without a network.
 """
 
 import argparse
@@ -24,7 +24,14 @@ from nbformat import NotebookNode
 from project_facts import ROOT, chapters
 
 MOST_LINES = 26  # of code and print together on one slide, and of print on one
-TAG = re.compile(r"\\tag\{(\d+)\}")
+FRAME, HEADING, POINT, LINE, EQUATION, MOST_PICTURE = (
+    740,
+    60,
+    52,
+    25,
+    110,
+    540,
+)  # pixels of height, by slides.css
 IMPORT = re.compile(r"^(?:import|from) .*\n?", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]*\)")
 HERE = Path(__file__).parent
@@ -67,6 +74,7 @@ class SlideWriter:
         self.shown = True
         self.in_solution = False
         self.exercises: list[str] = []
+        self.room = 0  # pixels that are free on the last slide
 
     def markdown(self, source: str) -> None:
         """Sort a cell of text into slides and notes."""
@@ -78,7 +86,7 @@ class SlideWriter:
 
     def code(self, cell: NotebookNode) -> None:
         """Give code that stands open a slide, and what it printed or drew."""
-        if self.in_solution or not self.shown:
+        if self.in_solution or not self.shown or cell.source.startswith("checks."):
             return
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         outputs = [_output(output, alt) for output in cell.outputs]
@@ -89,8 +97,11 @@ class SlideWriter:
             parts.insert(0, f'<pre class="code">{_highlighted(source)}</pre>')
             if sum(map(_lines, [source, *parts[1:]])) <= MOST_LINES:
                 parts = ["".join(parts)]
-        for part in [*parts, *(part for part in outputs if part.startswith("<img"))]:
-            self._continue(part)
+        for part in parts:
+            self._continue(part, LINE * (_lines(part) + 1))
+        for part in outputs:
+            if part.startswith("<img"):
+                self._continue(part, MOST_PICTURE)
 
     def _block(self, text: str) -> None:
         """Show or note one block."""
@@ -103,23 +114,33 @@ class SlideWriter:
             if self.shown:
                 points = "\n".join(f"- {one}" for one in self.sentences[self.heading])
                 self.slides.append([_html(f"{text}\n\n{points}")])
+                self.room = (
+                    FRAME - HEADING - POINT * sum(1 + len(one) // 88 for one in self.sentences[self.heading])
+                )
         elif text.startswith("# "):
             self.slides.append([_html(text)])
         elif not self.shown or text.startswith(("<details", "**Needs**", "(", "#")):
             return
         elif text.startswith("$$"):
-            self.slides[-1].append(_html(TAG.sub(r" \\qquad (\1)", text)))
-        elif text.startswith(("|", "![", "> **Your turn")):
-            self._continue(_html(text))
+            self._continue(_html(text), EQUATION)
+        elif text.startswith("> **Your turn"):
+            self._continue(_html(text), POINT * (2 + len(text) // 88))
+            self.room = 0
+        elif text.startswith(("|", "![")):
+            self._continue(_html(text), MOST_PICTURE)
         elif text.startswith("> ") and len(self.slides) == 1 and "\n> -" in text:
             self.slides[0].append(_html(text.replace("> ", "").replace(">\n", "\n")))
         elif not text.startswith(f"> **{SIDE_NOTE}"):
             self.notes.append(text)
 
-    def _continue(self, part: str) -> None:
-        """Give something a slide of its own, under the heading of its section."""
-        self._flush_notes()
-        self.slides.append([_html(f"## {self.heading}") if self.heading else "", part])
+    def _continue(self, part: str, height: int) -> None:
+        """Add something to the last slide, or to a new one under the heading of its section."""
+        if height > self.room:
+            self._flush_notes()
+            self.slides.append([_html(f"## {self.heading}") if self.heading else ""])
+            self.room = max(FRAME - HEADING, height)
+        self.slides[-1].append(part)
+        self.room -= height
 
     def _flush_notes(self) -> None:
         if self.notes and self.slides:
@@ -156,7 +177,7 @@ def _output(output: NotebookNode, alt: str) -> str:
     if "image/png" in data:
         return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data["image/png"].strip()}">'
     text = output.get("text", "") if output.get("name") == "stdout" else data.get("text/plain", "")
-    return f"<pre>{ansi2html(text.strip())}</pre>" if text.strip() and "text/html" not in data else ""
+    return f"<pre>{ansi2html(text.strip("\n"))}</pre>" if text.strip() and "text/html" not in data else ""
 
 
 def with_outputs(chapter: Path, root: Path) -> NotebookNode:

@@ -1,12 +1,13 @@
 // One slide at a time, made as large as fits its frame. Arrows, space and page keys turn; S shows the notes.
 const slides = [...document.querySelectorAll("section")];
-const SMALLEST = 0.5;
+const LARGEST = 1.6, SMALLEST = 0.5;
 
 function fit(slide) {
   const inner = slide.firstElementChild;
   inner.style.transform = "none";
   inner.style.width = `${slide.clientWidth}px`;
-  for (let scale = 1; scale >= SMALLEST; scale -= 0.05) {
+  for (let scale = LARGEST; scale >= SMALLEST; scale -= 0.05) {
+    inner.classList.toggle("grown", scale > 1); // what is printed wraps only where it has to
     // A smaller slide has room for longer lines, so what is wide wraps less.
     inner.style.width = `${slide.clientWidth / scale}px`;
     inner.style.transform = `scale(${scale})`;
