@@ -264,6 +264,17 @@ def welch(some, others):
     return mean, mean - margin, mean + margin
 
 
+def test_error_falls_as_a_power_of_the_operations():
+    rows = load_result("scaling")["rows"]
+    x = np.log10([row["forward_flops"] for row in rows])
+    y = np.log10([1 - row["validation_accuracy_mean"] for row in rows])
+    slope = np.cov(x, y)[0, 1] / np.var(x, ddof=1)
+    rest = y - y.mean() - slope * (x - x.mean())
+    margin = stats.t.ppf(0.975, 3) * np.sqrt((rest**2).sum() / 3 / ((x - x.mean()) ** 2).sum())
+    (found,) = evidence.differences({"kind": "fit", "result": "scaling"})
+    assert (found.mean, found.low, found.high) == pytest.approx((-slope, -slope - margin, -slope + margin))
+
+
 def test_heads_are_compared_over_heads_by_welch_and_one_by_one_by_their_error_over_photos():
     looked = load_result("inspection_tiny_imagenet")
     pixels, error = (np.array(looked["distance"]["trained"][key]) for key in ("pixels", "standard_error"))
@@ -275,6 +286,10 @@ def test_heads_are_compared_over_heads_by_welch_and_one_by_one_by_their_error_ov
     for of, (far, spread), limit in (("wide", max(values), 0.9), ("local", min(values), 0.5)):
         gap = (far - limit * uniform) * (1 if of == "wide" else -1)
         wanted[of] = (gap, gap - 1.96 * spread, gap + 1.96 * spread)
+    near = [
+        np.sum(np.array(one) < 0.9 * uniform) for one in (looked["on_the_way"]["16"]["distance"][:4], stem)
+    ]
+    wanted["near"] = (near[0] - near[1],) * 3
     for of, numbers in wanted.items():
         (found,) = evidence.differences({"kind": "heads", "of": of})
         assert (found.mean, found.low, found.high) == pytest.approx(numbers), of

@@ -27,7 +27,7 @@ def _around(mean: Tensor, margin: Tensor | float) -> Tensor:
 
 @function_check(
     "(3,): mean, lower and upper end",
-    'chapter 17, "Is it luck?"',
+    'chapter 17, "Is a gain luck?"',
     _paired_interval,
     [3, 4, 7],
     gradients=False,

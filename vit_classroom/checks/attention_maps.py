@@ -93,7 +93,7 @@ def _boxes(batch: int, height: int, width: int) -> Tensor:
 
 @function_check(
     "(B,)",
-    'chapter 13, "Is it on the object?"',
+    'chapter 13, "Is attention on the object?"',
     attention_maps.object_share,
     [(1, 4, 4, 4, 4), (2, 3, 5, 6, 6), (4, 6, 3, 5, 2)],
     gradients=False,

@@ -219,7 +219,7 @@ def _adam(
 
 @function_check(
     "(n,)",
-    'chapter 8, "AdamW, Adam, SGD"',
+    'chapter 8, "Weight decay"',
     _adam,
     [
         (1, 4, 0.1, 0.3, {}),

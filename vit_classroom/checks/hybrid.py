@@ -133,7 +133,7 @@ CONFIG = StemConfig("resnet", layers=(1, 1), width=8)
 
 @function_check(
     "(B, C, H', W')",
-    'chapter 7, "A border with two sides"',
+    'chapter 7, "Build the ResNet: a border first"',
     ours.same_padding,
     [(8, 8, 3, 2), (14, 9, 7, 2), (8, 6, 3, 1), (9, 6, 1, 2), (7, 8, 5, 3)],
     exact=True,

@@ -71,7 +71,7 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
 
 @function_check(
     "(1, T', D)",
-    'chapter 15, "Smoothness that nobody learned"',
+    'chapter 15, "How much smoothness comes free?"',
     resize_positions,
     [((3, 4), (5, 7), 1, 6), ((5, 3), (7, 6), 0, 5), ((7, 5), (3, 2), 1, 4), ((2, 3), (2, 3), 1, 3)],
     call="resize_table(table, old_grid, new_grid)",

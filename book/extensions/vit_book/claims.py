@@ -103,7 +103,18 @@ def article(claim: dict[str, Any], told: int) -> str:
 
 
 def picture(found: Sequence["Difference"], paper: float | None = None) -> str:
-    """Draw differences, one below the other: a mark, its interval, zero, and what the source reports."""
+    """Draw differences, one below the other: a mark, its interval, zero, and what the source reports.
+
+    Those in one unit share a scale, the source's with those in points.
+    """
+    drawn = []
+    for unit in dict.fromkeys(one.unit for one in found):
+        rows = _rows([one for one in found if one.unit == unit], paper if unit == "points" else None)
+        drawn.append(f'<div class="differences">{rows}</div>')
+    return "".join(drawn)
+
+
+def _rows(found: Sequence["Difference"], paper: float | None) -> str:
     marks = [*(bound for one in found for bound in (one.low, one.high)), 0.0, *([paper] if paper else [])]
     low, high = min(marks), max(marks)
     margin = 0.06 * (high - low)
@@ -129,7 +140,7 @@ def picture(found: Sequence["Difference"], paper: float | None = None) -> str:
     if paper:
         drawn = f'<circle class="source" cx="{at(paper)}" cy="11" r="4.5"/>'
         rows.append(row("the source reports", drawn, f"{paper:+.1f} points"))
-    return f'<div class="differences">{"".join(rows)}</div>'
+    return "".join(rows)
 
 
 class Claims(SphinxDirective):

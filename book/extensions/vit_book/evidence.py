@@ -57,7 +57,7 @@ class Difference:
         """
         if self.said:
             return self.said
-        digits = ".2f" if self.unit in ("cosine", "correlation") else ".1f"
+        digits = ".2f" if self.unit in ("cosine", "correlation", "in the exponent") else ".1f"
         mean, low, high = (f"{value:+{digits}}" for value in (self.mean, self.low, self.high))
         return f"{mean} {self.unit} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
@@ -87,6 +87,8 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
             return [between_rows(label, *(found[evidence[side]] for side in SIDES))]
         case "runs":
             return [between_rows(label, *(_row_of(evidence[side]) for side in SIDES))]
+        case "fit":
+            return [fall_with_operations(label, read_rows(load_result(evidence["result"])))]
         case "stored":
             found = load_result(evidence["result"])
             for key in evidence["at"]:
@@ -143,6 +145,15 @@ def spread_of(label: str, some: Sequence[float], others: Sequence[float], unit: 
     """Compare the means of two samples that are not paired (Welch)."""
     interval = stats.ttest_ind(some, others, equal_var=False).confidence_interval()
     return Difference(label, fmean(some) - fmean(others), float(interval.low), float(interval.high), unit)
+
+
+def fall_with_operations(label: str, rows: Sequence[Row]) -> Difference:
+    """Fit error ~ operations^-a to the rows' means, a line on logarithmic axes: a, by its points."""
+    operations = np.log([row.facts["forward_flops"] for row in rows])
+    error = np.log([1 - fmean(row.values()) for row in rows])
+    line = stats.linregress(operations, error)
+    fall, margin = -float(line.slope), stats.t.ppf(0.975, len(rows) - 2) * float(line.stderr)
+    return Difference(label, fall, fall - margin, fall + margin, "in the exponent")
 
 
 def one_sample(label: str, values: np.ndarray, unit: str) -> Difference:
@@ -230,7 +241,7 @@ def _beside(label: str, rows: dict[str, Any], evidence: dict[str, Any]) -> Diffe
     """Compare a ViT with a ResNet: its speed, less nine tenths of that, or how many more images fit."""
     own, other = (rows[evidence[side]] for side in SIDES)
     if evidence["of"] == "speed":
-        found = one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "%")
+        found = one_sample(label, 100 * (np.array(own["over_resnet"]) - 0.9), "speed")
         ratio, low, high = (f"{0.9 + value / 100:.2f}" for value in (found.mean, found.low, found.high))
         return replace(found, said=f"{ratio} times as fast ({low} to {high})")
     more = 100 * (other["kept_bytes"] / own["kept_bytes"] - 1)  # counted, so without an interval
@@ -242,14 +253,17 @@ def _heads(label: str, of: str) -> Difference:
     found = load_result(LOOKED)["distance"]["trained"]
     distance, error = np.array(found["pixels"]), np.array(found["standard_error"])  # (L, h)
     half = len(distance) // 2
-    if of == "depth":
-        return spread_of(label, distance[half:].ravel(), distance[:half].ravel(), "px")
-    if of == "stem":
-        stem, patches = load_result("inspection_stem")["on_the_way"], load_result(LOOKED)["on_the_way"]
-        lower = (np.array(one)[:half].ravel() for one in (stem["16"]["pixels"], patches["16"]["distance"]))
-        return spread_of(label, *lower, "px")
     config = load_pretrained(MODEL).config
     uniform = float(patch_distances(config.grid, config.patch_size).mean())
+    if of == "depth":
+        return spread_of(label, distance[half:].ravel(), distance[:half].ravel(), "px")
+    if of in ("stem", "near"):
+        stem, patches = load_result("inspection_stem")["on_the_way"], load_result(LOOKED)["on_the_way"]
+        lower = [np.array(one)[:half].ravel() for one in (stem["16"]["pixels"], patches["16"]["distance"])]
+        if of == "stem":
+            return spread_of(label, *lower, "px")
+        fewer = float(np.subtract(*((one < 0.9 * uniform).sum() for one in reversed(lower))))
+        return Difference(label, fewer, fewer, fewer, "heads", said=f"{fewer:+.0f} heads, counted")
     lowest = distance[:LOWEST]
     head = np.unravel_index(lowest.argmax() if of == "wide" else lowest.argmin(), lowest.shape)
     gap = float(lowest[head] - 0.9 * uniform if of == "wide" else 0.5 * uniform - lowest[head])
@@ -261,7 +275,7 @@ def told(evidence: dict[str, Any]) -> str:
     """Say in HTML what was run for a line of evidence: file, data, model, seeds, minutes, and the command."""
     name = evidence.get("result", "")
     match evidence["kind"]:
-        case "study" | "tasks" | "lead":
+        case "study" | "tasks" | "lead" | "fit":
             return _file(name) + _ran(read_rows(load_result(name))) + _again(name)
         case "runs":
             sides = [evidence[side] for side in SIDES]
@@ -279,7 +293,7 @@ def told(evidence: dict[str, Any]) -> str:
                 f"{escape(found['hardware']['processor'])}{_again(name)}"
             )
         case "heads":
-            name = "inspection_stem" if evidence["of"] == "stem" else LOOKED
+            name = "inspection_stem" if evidence["of"] in ("stem", "near") else LOOKED
             photos = load_result(name)["images"]
             return f"{_file(name)}: {photos:,} test photos of Tiny-ImageNet, one model a side{_again(name)}"
         case _:
