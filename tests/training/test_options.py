@@ -309,8 +309,8 @@ def test_without_a_compiler_a_model_is_trained_as_it_is(make_model, few_digits, 
     assert [epoch.train_loss for epoch in found] == expected
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("train.compile")]
     assert said == [
-        "train.compile = true: no C++ compiler (g++, clang++, cl) is at hand, so the model is trained as it "
-        "is. Install one to have it compiled."
+        "train.compile = true: no C++ compiler (c++-of-nobody) is at hand, so the model is trained "
+        "as it is. Install one to have it compiled."
     ]
 
 

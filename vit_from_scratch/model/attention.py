@@ -28,7 +28,7 @@ def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The same result as :func:`explicit_attention`, from one kernel that never stores the T x T weights."""
+    """The result of :func:`explicit_attention`, by a kernel that, where it can, never stores the weights."""
     return F.scaled_dot_product_attention(q, k, v)
 
 

@@ -16,7 +16,7 @@ class ResNetConfig:
         layers: residual units in each stage.
         root_stride: 4 for the usual root, 1 for small images.
         norm_eps: added to the variance in every GroupNorm; timm has 1e-5.
-        conv_eps: added in weight standardisation; timm has 1e-8.
+        conv_eps: added in weight standardisation; timm's hybrids have 1e-8.
         eps_on_variance: whether that is added to the variance, as timm does, not to the standard deviation.
 
     Raises:

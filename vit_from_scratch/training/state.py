@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COMPILERS = ("g++", "clang++", "cl")
-"""The C++ compilers that torch.compile looks for on a CPU; CXX may name another."""
+COMPILERS = {"darwin": "clang++", "win32": "cl"}
+"""The C++ compiler that torch.compile looks for on a CPU, by system, elsewhere g++; CXX may name another."""
 
 
 @dataclass(frozen=True)
@@ -259,16 +259,16 @@ class Engine:
         return measure(model, data.batches(part, workers=workers))
 
 
-def has_compiler() -> bool:
-    """Whether this machine has a C++ compiler, which torch.compile needs on a CPU."""
-    return any(map(shutil.which, (os.environ.get("CXX") or "g++", *COMPILERS)))
+def compiler() -> str:
+    """Return the name of the C++ compiler that torch.compile looks for on a CPU."""
+    return os.environ.get("CXX") or COMPILERS.get(sys.platform, "g++")
 
 
 def compiled(network: nn.Module, device: torch.device) -> nn.Module:
     """Return a network with its operations fused, or as it is, with a sentence on stderr."""
-    if device.type == "cpu" and not has_compiler():
+    if device.type == "cpu" and not shutil.which(compiler()):
         print(
-            f"train.compile = true: no C++ compiler ({', '.join(COMPILERS)}) is at hand, so the model is "
+            f"train.compile = true: no C++ compiler ({compiler()}) is at hand, so the model is "
             "trained as it is. Install one to have it compiled.",
             file=sys.stderr,
         )
