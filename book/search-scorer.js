@@ -1,6 +1,6 @@
-// How results of the search are ordered: first the chapter that is called so, then chapters' sections of that title
-// (only titles and names of the package have an anchor), then the glossary, then chapters with these words, and the
-// reference at the end.
+// How results of the search are ordered: first the chapter that is called so, then sections of that title, of chapters
+// before those of other pages (only titles and names of the package have an anchor), then the glossary, then chapters
+// with these words, in the book's order, and the reference at the end.
 
 const ASKED = (new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase();
 
@@ -8,10 +8,11 @@ var Scorer = {
   score: ([docname, title, anchor, description, score]) => {
     const name = title.replace(/^\d+\. /, "").toLowerCase();
     if (docname.startsWith("notebooks/")) {
-      return score + (anchor ? 140 : name === ASKED ? 300 : name.startsWith(ASKED) ? 160 : 40);
+      const late = Number(docname.match(/\/(\d+)_/)?.[1] ?? 0) / 100;
+      return score - late + (anchor ? 140 : name === ASKED ? 300 : name.startsWith(ASKED) ? 160 : 40);
     }
     if (docname.startsWith("book/api/") || /index$/.test(docname)) return score - 20;
-    return score;
+    return score + (anchor && !description && docname !== "book/glossary" ? 100 : 0);
   },
   objNameMatch: 30,
   objPartialMatch: 6,

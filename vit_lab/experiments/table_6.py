@@ -70,10 +70,7 @@ TABLE_6: tuple[Pretraining, ...] = (
     Pretraining("R50x1+ViT-L/16", 7, 86.60, 89.72, 99.18, 93.64, 97.03, 99.40, 859),
     Pretraining("R50x1+ViT-L/16", 14, 87.12, 89.76, 99.31, 93.89, 97.36, 99.11, 1668),
 )
-"""The 18 rows, in the table's order.
-
-:meta hide-value:
-"""
+"""The 18 rows, in the table's order."""
 
 
 def recomputed_cost(name: str, epochs: float) -> RecomputedCost:
