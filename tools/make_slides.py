@@ -177,7 +177,9 @@ def _output(output: NotebookNode, alt: str) -> str:
     if "image/png" in data:
         return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data["image/png"].strip()}">'
     text = output.get("text", "") if output.get("name") == "stdout" else data.get("text/plain", "")
-    return f"<pre>{ansi2html(text.strip("\n"))}</pre>" if text.strip() and "text/html" not in data else ""
+    if not text.strip() or "text/html" in data:
+        return ""
+    return "<pre>{}</pre>".format(ansi2html(text.strip("\n")))
 
 
 def with_outputs(chapter: Path, root: Path) -> NotebookNode:

@@ -155,7 +155,7 @@ def _space_overlap(one: Tensor, other: Tensor) -> Tensor:
 
 @function_check(
     "(), a single number",
-    "chapter 16, \"Do filters span the photos' space?\"",
+    'chapter 16, "Do filters span the photos\' space?"',
     _space_overlap,
     [(3, 7), (2, 5), (4, 12)],
     gradients=False,

@@ -103,6 +103,8 @@ def matrix(
             ink = ink_on(shades[row, column])
             ax.text(column, row, format(value, numbers), ha="center", va="center", color=ink, fontsize=9)
     ax.grid(False)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
     if colorbar is not None and ax.figure is not None:
         ax.figure.colorbar(shown, ax=ax, label=colorbar, shrink=0.85)
