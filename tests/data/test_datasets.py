@@ -272,3 +272,12 @@ def test_tensors_are_scaled_as_their_configuration_says():
     images, _ = next(data.batches("test"))
     mean, std = ViT_B_16_Weights.DEFAULT.transforms().mean, ViT_B_16_Weights.DEFAULT.transforms().std
     assert torch.allclose(images, normalize(own_tensors()[4] / 255, mean, std), atol=1e-5)
+
+
+def test_a_folder_is_told_how_to_name_it(tmp_path):
+    with pytest.raises(InputError, match=f"^data set '{tmp_path}': expected 'folder:{tmp_path}'"):
+        DataConfig(str(tmp_path))
+
+
+def test_a_name_opens_a_data_set_as_its_usual_settings_do():
+    assert open_dataset("digits").config == DataConfig("digits")

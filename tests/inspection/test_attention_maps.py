@@ -214,3 +214,10 @@ def test_a_model_without_layers_has_no_attention():
     config = ViTConfig(8, 4, dim=8, depth=0, heads=2, mlp_dim=8, class_token=False, pool="gap")
     with pytest.raises(InputError, match=r"model\.depth = 0: expected at least one layer"):
         layer_attention(VisionTransformer(config), torch.rand(1, 3, 8, 8))
+
+
+def test_attention_that_returns_no_weights_is_said(small_model):
+    block = small_model.encoder.blocks[1]
+    block.register_forward_hook(lambda module, given, result: (result[0], None))
+    with pytest.raises(InputError, match=r"weights = None: expected those of a block's attention"):
+        layer_attention(small_model, torch.randn(1, 3, 12, 16))

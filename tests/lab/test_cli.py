@@ -84,6 +84,9 @@ def test_show_prints_the_recipe_with_its_changes_and_trains_nothing(tmp_path, ca
     shown = tomllib.loads(done(capsys, "train", "--recipe", "digits", "--show", *changes))
     assert "claim" not in shown, "that is about the recipe as it stands"
     assert (shown["train"]["learning_rate"], shown["train"]["optimiser"]) == (0.5, "sgd")
+    assert shown["seeds"] == [0, 1, 2, 3, 4]
+    alone = tomllib.loads(done(capsys, "train", "--data", "digits", "--show"))
+    assert alone["seeds"] == [0], "which is what runs without --show"
     assert os.listdir(tmp_path) == []
 
 

@@ -88,11 +88,12 @@ def test_predict_scales_a_picture_colour_by_colour_as_torchvision_does(saved, sa
     assert not all(f"{share:.1%}" in said for share in model(2 * image[None] - 1).softmax(dim=1)[0].tolist())
 
 
-def test_inspect_takes_models_of_your_own(cat, saved, tmp_path):
+def test_inspect_takes_models_of_your_own(cat, saved, tmp_path, capsys):
     bare = {"class_token": False, "pool": "gap", "position": "none", "stem": "conv"}
     own = saved(image_size=16, depth=2, **bare)
     out = tmp_path / "figures"
     assert main(["inspect", str(cat), "--weights", own, "--out", str(out)]) == 0
+    assert "no class token, so class_token_attention.png is left out" in capsys.readouterr().err
     assert sorted(os.listdir(out)) == [
         "attention_distance.png",
         "rollout.png",

@@ -142,8 +142,10 @@ def test_runs_trained_at_once_are_those_trained_one_after_the_other(page):
 
 
 def test_what_is_wrong_in_one_of_several_processes_is_told(page):
-    page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
-    with pytest.raises(InputError, match=r"has no validation images to measure on"):
+    folder = page.write(TRIED).out / page.load().variants()[0].recipe.name
+    folder.mkdir(parents=True)
+    (folder / "seed-0").write_text("no folder", encoding="utf-8")
+    with pytest.raises(InputError, match="seed-0"):
         run_study(page.load(), page.out, study_runs.Place(at_once=2))
 
 
@@ -217,8 +219,28 @@ def test_a_study_without_test_never_touches_the_test_images(page, monkeypatch):
 
 def test_rows_without_held_out_images_are_refused(page):
     page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
-    with pytest.raises(InputError, match=r"row 'as it is' holds no images out"):
+    with pytest.raises(InputError, match=r"row 'as it is': it holds no images out"):
         run_study(page.load(), page.out)
+
+
+def test_a_row_that_cannot_be_built_is_refused_before_any_is_run(page):
+    page.write(TRIED, ("dim = 16", "dim = 16\npatch_size = 3"))
+    with pytest.raises(InputError, match=r"row '\+ wider': patch_size 3 does not divide"):
+        run_study(page.load(), page.out)
+    assert not list(page.out.rglob("seed-*"))
+
+
+def test_rows_are_compared_with_the_first_seed_by_seed(page, capsys):
+    page.write(TRIED, ("cumulative = true", "cumulative = true\nseeds = [0, 1]"))
+    out = done(capsys, *page.command())
+    first, second, _ = json.loads(page.results.read_text())["rows"]
+    gaps = [
+        100 * (one["validation_accuracy"] - other["validation_accuracy"])
+        for one, other in zip(second["runs"], first["runs"], strict=True)
+    ]
+    mean, half = sum(gaps) / 2, 12.7062 * abs(gaps[0] - gaps[1]) / 2  # t for one degree of freedom
+    low, high = mean - half, mean + half
+    assert f"{mean:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}: + wider over as it is\n" in out
 
 
 def test_rows_of_a_recipe_without_labels_are_refused(page):
@@ -451,7 +473,7 @@ def test_rows_that_differ_in_precision_are_left_alone(page, capsys, monkeypatch,
         ),
         (SWEPT.replace("rates = [0.1, 0.01]", "rates = [0.1, 0.1]"), "^rates = .*each of them once"),
         (SWEPT.replace("[tasks.few]\ndata", "[tasks.few]\ndatta"), "unknown option of the file 'datta'"),
-        (SWEPT.replace('command = "vit study mine.toml"', ""), "the file has no 'command'"),
+        (SWEPT.partition("[rows")[0], "the file has no 'rows'"),
         (TRIED + "[rows.wrong]\ntrain = 5\n", r"train = 5: expected a table"),
     ],
 )

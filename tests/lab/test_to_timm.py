@@ -64,6 +64,15 @@ def test_there_and_back_again_changes_nothing(changes):
         assert torch.equal(back.state_dict()[name], tensor), name
 
 
+@pytest.mark.parametrize("position", ["sincos_2d", "learned_2d"])
+def test_whatever_is_added_once_becomes_a_table(position):
+    ours = model_of(position=position)
+    images = torch.randn(3, 3, 16, 16, dtype=torch.float64)
+    theirs = to_timm(ours)
+    torch.testing.assert_close(theirs(images), ours(images), rtol=0, atol=1e-9)
+    assert torch.equal(theirs.pos_embed, ours.tokens.position_embedding())
+
+
 def test_weights_are_copied():
     ours = model_of()
     before = ours.head.weight.clone()
@@ -91,8 +100,7 @@ def test_the_paper_s_names_give_timms_own_models():
         ({"stem": {"kind": "conv", "width": 4}}, "a 'conv' stem"),
         ({"stem": {"kind": "resnet", "width": 8, "layers": (1, 1, 1), "root_stride": 1}}, "a 'resnet' stem"),
         ({"mlp": "local"}, "local MLPs"),
-        ({"position": "learned_2d"}, "'learned_2d' positions"),
-        ({"position": "sincos_2d", "mlp": "local"}, "local MLPs and 'sincos_2d' positions"),
+        ({"position": "relative", "mlp": "local"}, "local MLPs and relative positions"),
         ({"representation_size": 9}, r"a hidden layer before the head \(representation_size\)"),
     ],
 )

@@ -1,12 +1,14 @@
 """The encoder is torch's pre-norm encoder, and knows order only through positions."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from vit_classroom.checks.report import randomise
-from vit_from_scratch import ViTConfig
+from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.model.encoder import Block, Encoder, Mlp
 
 
@@ -100,3 +102,15 @@ def test_mlp_biases_start_at_a_millionth():
     mlp = Mlp(256, 1024)
     assert mlp.hidden.bias.std().item() == pytest.approx(1e-6, rel=0.1)
     assert mlp.hidden.weight.abs().max().item() == pytest.approx((6 / 1280) ** 0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("mlp", ["dense", "local"])
+def test_attention_that_returns_no_pair_is_refused_even_for_two_images(config, mlp):
+    class Values(nn.Module):
+        def forward(self, tokens, return_weights):
+            return tokens
+
+    (block, *_) = VisionTransformer(replace(config, mlp=mlp)).encoder.blocks
+    block.attention = Values()
+    with pytest.raises(InputError, match="attention returned no pair: expected tokens"):
+        block(torch.randn(2, 9, config.dim))  # which could be taken for a pair

@@ -264,3 +264,8 @@ def test_another_head_may_be_put_in_its_place(head):
     assert torch.equal(logits, head(on_the_way["features"]))
     with pytest.raises(InputError, match=r"torch\.float64: expected torch\.float32"):
         model(torch.rand(2, 3, 8, 8).double())
+
+
+def test_a_name_in_place_of_a_configuration_is_told_what_takes_names():
+    with pytest.raises(InputError, match=r"^config = 'B/16': expected a ViTConfig; build_model"):
+        VisionTransformer("B/16")

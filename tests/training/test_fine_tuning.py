@@ -197,12 +197,11 @@ def test_a_new_head_may_read_another_pool_and_one_that_is_kept_may_not(pretraine
         adapted(pretrained, 16, 7, keep_head=True, pool="gap")
 
 
-def test_weights_for_other_channels_are_refused(pretrained, digits, tmp_path):
+def test_a_recipe_takes_weights_for_grey_images_to_colours(pretrained, digits, tmp_path):
     save_checkpoint(tmp_path / "start.safetensors", adapted(pretrained, 16, 2))
     recipe = replace(load_recipe("digits"), weights=str(tmp_path / "start.safetensors"), model={})
     coloured = replace(digits, train_images=digits.train_images.expand(-1, 3, -1, -1))
-    with pytest.raises(InputError, match=r"channels = 3 for a model of 1: expected as many"):
-        recipe.build(coloured)
+    assert recipe.build(coloured).config.channels == 3
 
 
 def test_a_run_counted_in_steps_ends_inside_an_epoch(make_model, few_digits, short):
@@ -230,10 +229,20 @@ def test_a_model_of_colours_sees_grey_images_as_photos_of_three_equal_channels()
     assert torch.allclose(grey(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
 
 
+def test_a_model_of_grey_images_sees_the_mean_of_colours():
+    torch.manual_seed(0)
+    config = ViTConfig(16, 4, channels=1, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4)
+    grey = VisionTransformer(config).eval()
+    coloured = adapted(grey, 16, 4, channels=3).eval()
+    images = torch.randn(2, 3, 16, 16)
+    expected = grey(images.mean(dim=1, keepdim=True), return_intermediates=True)[1]["encoded"]
+    assert torch.allclose(coloured(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize(("channels", "stem"), [(2, {}), (1, {"stem": StemConfig("conv", width=4)})])
 def test_other_channels_are_refused(channels, stem):
     config = ViTConfig(16, 4, channels=3, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4, **stem)
-    with pytest.raises(InputError, match=rf"channels = {channels} for a model of 3: expected as many, or 1"):
+    with pytest.raises(InputError, match=rf"channels = {channels} for a model of 3: expected as many;"):
         adapted(VisionTransformer(config), 16, 4, channels=channels)
 
 

@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -376,7 +377,7 @@ def test_away_from_a_terminal_a_line_a_minute_says_how_far_it_is(make_model, few
         ({"batch_size": 1.5}, r"batch_size = 1\.5: expected a whole number"),
         ({"epochs": True}, r"epochs = True: expected a whole number"),
         ({"betas": (0.9,)}, r"betas = \(0\.9,\): expected a list of 2, each a number"),
-        ({"augmentation": "flip"}, r"unknown train.augmentation 'flip': expected one of 'cifar'"),
+        ({"augmentation": "flip"}, r"unknown train.augmentation 'flip': expected one of 'none', 'cifar'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):
@@ -393,3 +394,23 @@ def test_a_data_loader_is_refused_in_one_sentence(make_model, short):
     loader = DataLoader(TensorDataset(torch.rand(4, 1, 8, 8), torch.zeros(4)))
     with pytest.raises(InputError, match="data of type DataLoader: expected a DataSet"):
         train(make_model(), loader, short)
+
+
+def test_a_callback_for_a_moment_that_never_comes_is_refused():
+    with pytest.raises(InputError, match=r"unknown moment of a callback 'on_epoch_end': .*mean 'on_epoch'"):
+        type("Late", (Callback,), {"on_epoch_end": print})
+
+
+def test_an_optimiser_of_ones_own_takes_the_steps(make_model, few_digits, short):
+    class Own(Callback):
+        def on_start(self, state):
+            state.optimiser = torch.optim.SGD(state.model.parameters(), lr=0.5)
+            state.optimiser.param_groups[0]["base_lr"] = short.learning_rate
+
+    before = make_model()
+    model = copy.deepcopy(before)
+    steps = replace(short, steps=1, clip_norm=0.0, warmup_steps=0, augmentation="none")
+    (epoch,) = train(model, few_digits, steps, callbacks=[Own()])
+    assert epoch.learning_rate == short.learning_rate
+    moved = (model.head.bias - before.head.bias).abs().max()
+    assert 0 < moved < short.learning_rate  # Adam's first step would be the rate itself

@@ -98,9 +98,10 @@ class Augmentation:
 
 
 PRESETS = {
+    "none": Augmentation(),
     "cifar": Augmentation(flip=True, shift=4, fill="reflection"),
     "poster": Augmentation(flip=True, crop=(0.8, 1.0)),
     "imagenette-writeup": Augmentation(flip=True, crop=(0.6, 1.0), colour_jitter=(0.4, 0.4, 0.4, 0.1)),
     "imagenet": Augmentation(flip=True, crop=(0.08, 1.0), rand_augment=(2, 9)),
 }
-"""Augmentations by name: `augmentation = "poster"` in a recipe. Those of the write-ups, and two more."""
+"""Augmentations by name: `augmentation = "poster"` in a recipe. Those of the write-ups, and three more."""

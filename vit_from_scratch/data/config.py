@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vit_from_scratch.errors import unknown_name
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.paths import typed_path
 from vit_from_scratch.settings import check_fields, require
 
@@ -61,6 +61,8 @@ class DataConfig:
         kind = _kind(self.name)
         known = [*IN_MEMORY, *STREAMED, *(kind + "PATH" for kind in OWN_SOURCES)]
         if self.name not in (*known, TENSORS) and kind is None:
+            if os.path.isdir(self.name):
+                raise InputError(f"data set {self.name!r}: expected 'folder:{self.name}' for a folder.")
             raise unknown_name("data set", self.name, known)
         if self.validation_size is None:
             object.__setattr__(self, "validation_size", (IN_MEMORY | STREAMED).get(self.name))

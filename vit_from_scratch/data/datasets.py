@@ -43,15 +43,16 @@ def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> I
     return data
 
 
-def open_dataset(config: DataConfig, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
+def open_dataset(config: DataConfig | str, data_dir: str | os.PathLike[str] | None = None) -> DataSet:
     """Open any data set: small images in memory, an `ImageData`; photos as a stream, a `PhotoData`.
 
-    The folder `data_dir` is as in `load_dataset`.
+    A name stands for its usual settings. The folder `data_dir` is as in `load_dataset`.
 
     Raises:
         InputError: fewer or more images asked for than the classes allow, a folder without the data set, a
             corrupted file, or no network.
     """
+    config = DataConfig(config) if isinstance(config, str) else config
     if config.name == TENSORS:
         raise InputError("data.name = 'tensors': expected images in memory; hand them to an ImageData.")
     folder, normalise = data_folder(data_dir), NORMALISATIONS[config.normalisation]

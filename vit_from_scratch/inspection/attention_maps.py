@@ -44,6 +44,7 @@ def layer_attention(
         tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
         for block in model.encoder.blocks:
             tokens, weights = block(tokens, return_weights=True)
+            require(weights is not None, "weights", None, "those of a block's attention, (B, h, T, T)")
             kept.append(weights if reduce is None else reduce(weights).clone())  # a view would keep all
     return kept
 

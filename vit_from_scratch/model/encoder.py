@@ -5,6 +5,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
 
@@ -48,7 +49,8 @@ class Block(nn.Module):
         z'_\\ell &= \\text{MSA}(\\text{LN}(z_{\\ell-1})) + z_{\\ell-1} \\qquad (2) \\\\
         z_\\ell &= \\text{MLP}(\\text{LN}(z'_\\ell)) + z'_\\ell \\qquad\\quad (3)
 
-    Whatever replaces `attention` returns tokens (B, T, D) and weights (B, h, T, T), or None for these.
+    Whatever replaces `attention` is called as `attention(tokens, return_weights)`, and returns tokens
+    (B, T, D) and weights (B, h, T, T), or None for these.
 
     Args:
         config: uses ``dim``, ``heads``, ``mlp_dim``, ``dropout``, ``qkv_bias``, ``layer_norm_eps`` and
@@ -65,10 +67,17 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
-        gathered, weights = self.attention(self.attention_norm(tokens), return_weights)
+        gathered, weights = both(self.attention(self.attention_norm(tokens), return_weights))
         tokens = tokens + self.dropout(gathered)  # equation 2
         tokens = tokens + self.mlp(self.mlp_norm(tokens))  # equation 3
         return tokens, weights
+
+
+def both(gathered: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
+    """Return what attention returned; refuse a single tensor, two images of which would pass for a pair."""
+    if not isinstance(gathered, tuple):
+        raise InputError("attention returned no pair: expected tokens (B, T, D), and their weights or None.")
+    return gathered
 
 
 class Encoder(nn.Module):

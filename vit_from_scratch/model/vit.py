@@ -11,6 +11,7 @@ from vit_from_scratch.model.config import ViTConfig, variant_config
 from vit_from_scratch.model.patches import lecun_normal_
 from vit_from_scratch.model.tokens import TokenSequence
 from vit_from_scratch.model.variants import build_encoder, build_stem
+from vit_from_scratch.settings import require
 
 
 class VisionTransformer(nn.Module):
@@ -22,6 +23,7 @@ class VisionTransformer(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
+        require(isinstance(config, ViTConfig), "config", config, "a ViTConfig; build_model('B/16') makes one")
         self.config = config
         self.image_shape = config.image_shape
         self.patch_embedding = build_stem(config)  # a PatchEmbedding, in the plain model

@@ -74,11 +74,11 @@ def adapted(
             f"image_size = {image_size} for a model with relative positions: expected "
             f"{model.config.image_size}, the size for which they were learnt. Resize the images."
         )
-    grey = config.channels == 1 and model.config.stem.kind == "patch"
-    if not grey and config.channels != model.config.channels:
+    summed = 1 in (config.channels, model.config.channels) and model.config.stem.kind == "patch"
+    if not summed and config.channels != model.config.channels:
         raise InputError(
-            f"channels = {config.channels} for a model of {model.config.channels}: expected as many, or 1 "
-            "for a model with plain patches. Convert the images, or begin from other weights."
+            f"channels = {config.channels} for a model of {model.config.channels}: expected as many; with "
+            "plain patches one of the two may be 1. Begin from other weights."
         )
     weights = {
         name: tensor.detach().cpu().float() if tensor.is_floating_point() else tensor.cpu()
@@ -87,6 +87,7 @@ def adapted(
     }
     if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
         kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
+        kernel = kernel.repeat(1, config.channels, 1, 1) / config.channels  # grey gives the same
         weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel).cpu().float()
     if not keep_head:
         weights["head.weight"] = torch.zeros(num_classes, config.dim)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from vit_from_scratch.errors import InputError
+from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
@@ -193,7 +193,15 @@ class TrainingState:
 
 
 class Callback:
-    """Override what you need; the loop calls each at its moment, with the state as it is then."""
+    """Override what you need; the loop calls each at its moment, with the state as it is then.
+
+    For an optimiser of your own set `state.optimiser` in `on_start`, with a "base_lr" in each of its groups.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a moment that the loop does not know, at which it would call nothing."""
+        for name in {name for name in vars(cls) if name.startswith("on_")} - {*vars(Callback)}:
+            raise unknown_name("moment of a callback", name, ("on_start", "on_step", "on_epoch", "on_end"))
 
     def on_start(self, state: TrainingState) -> None:
         """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
@@ -259,16 +267,12 @@ class Engine:
         return measure(model, data.batches(part, workers=workers))
 
 
-def compiler() -> str:
-    """Return the name of the C++ compiler that torch.compile looks for on a CPU."""
-    return os.environ.get("CXX") or COMPILERS.get(sys.platform, "g++")
-
-
 def compiled(network: nn.Module, device: torch.device) -> nn.Module:
     """Return a network with its operations fused, or as it is, with a sentence on stderr."""
-    if device.type == "cpu" and not shutil.which(compiler()):
+    compiler = os.environ.get("CXX") or COMPILERS.get(sys.platform, "g++")
+    if device.type == "cpu" and not shutil.which(compiler):
         print(
-            f"train.compile = true: no C++ compiler ({compiler()}) is at hand, so the model is "
+            f"train.compile = true: no C++ compiler ({compiler}) is at hand, so the model is "
             "trained as it is. Install one to have it compiled.",
             file=sys.stderr,
         )

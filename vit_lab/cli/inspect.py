@@ -10,6 +10,7 @@ from vit_from_scratch.files import write_atomically
 from vit_from_scratch.paths import own_path
 from vit_lab.bars import say, with_bar
 from vit_lab.cli.options import add_command, refuse_existing, refuse_file, weights_help
+from vit_lab.cli.streams import complain
 from vit_lab.runs.trained_models import KNOWN, TrainedModel, open_model
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
     if config.class_token:
         plots.attention_grid(photo, class_token_maps(attentions, config.grid)[:, 0], layers, heads)
         yield _save(folder / "class_token_attention.png")
+    else:
+        complain("this model has no class token, so class_token_attention.png is left out.")
     plots.attention_distance(attention_distances(model, images)[:, 0])
     yield _save(folder / "attention_distance.png")
     path = layer_tokens(model, images)

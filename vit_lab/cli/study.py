@@ -57,7 +57,9 @@ def run(options: argparse.Namespace) -> None:
 
     results = Results(options, study)
     place = Place(options.data_dir, device, print, at_once=options.at_once)
-    results.write(run_study(study, folder, place, report, results.rows))
+    summary = run_study(study, folder, place, report, results.rows)
+    results.write(summary)
+    compare(summary)
     print(f"summary: {folder / 'summary.json'}")
 
 
@@ -104,6 +106,21 @@ def _say_if_imitated(options: argparse.Namespace, device: str) -> None:
             "this device has no units for bfloat16, which is slow on it; rows of the study differ in "
             "train.precision, so each stays in its own."
         )
+
+
+def compare(summary: dict[str, Any]) -> None:
+    """Print by how much each further row of a task differs from its first, over the seeds that both have."""
+    from vit_lab.experiments.comparing import paired_interval, seed_by_seed
+    from vit_lab.experiments.records import read_rows
+
+    first: dict[str, Row] = {}
+    for row in read_rows(summary):
+        other = first.setdefault(row.task, row)
+        if row is not other and len({run.seed for run in row.runs} & {run.seed for run in other.runs}) > 1:
+            mean, low, high = (100 * bound for bound in paired_interval(*seed_by_seed(row, other)))
+            print(
+                f"{mean:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}: {row.label} over {other.name}"
+            )
 
 
 def report(row: "Row") -> None:

@@ -127,7 +127,8 @@ def train_recipe(
         rates: learning rates to choose from.
     """
     if options.show:
-        print((f"# {why}\n" if why else "") + recipe.to_toml(), end="")
+        shown = recipe if many else recipe.with_seed(recipe.train.seed)
+        print((f"# {why}\n" if why else "") + shown.to_toml(), end="")
         return
     latest, epochs = max(options.keep_epochs, default=0), recipe.train.epochs
     if not recipe.train.steps and latest > epochs:

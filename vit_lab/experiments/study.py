@@ -43,8 +43,7 @@ class Study:
 
     Attributes:
         name: the file's name without `.toml`.
-        claim: what is asked.
-        command: what to type.
+        claim: what is asked; told in the summary, as `command`, what to type, is.
         base: the recipe that all rows begin from; "" where `changes` hold a whole one.
         changes: nested tables laid over the base in every row.
         tasks: for each task, by name, tables laid over these; every row is run for each task.
@@ -62,8 +61,8 @@ class Study:
     """
 
     name: str
-    claim: str
-    command: str
+    claim: str = ""
+    command: str = ""
     base: str = ""
     changes: dict[str, Any] = field(default_factory=dict)
     tasks: dict[str, Any] = field(default_factory=dict)

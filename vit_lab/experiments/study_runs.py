@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
@@ -159,8 +160,9 @@ def run_study(
             tried = [rate.rate for rate in row.rates]
             return sorted(row.seeds) == sorted(study.seeds) and sorted(tried) == sorted(variant.rates)
 
+        missing = [one for one in variants if not taken_over(one)]
+        _check_rows(missing, place)
         if place.at_once > 1:
-            missing = [one for one in variants if not taken_over(one)]
             train_at_once(missing, out_dir, place.at_once, place.data_dir, place.device, place.say)
         for variant in variants:
             recipe, key, folder = variant.recipe, (variant.task, variant.name), out_dir / variant.recipe.name
@@ -169,10 +171,6 @@ def run_study(
                 rows[key] = told[key]
             else:
                 data = open_dataset(recipe.data, place.data_dir)
-                if not data.size_of("validation"):
-                    raise InputError(
-                        f"row {variant.label!r} holds no images out: expected data.validation_size above 0."
-                    )
                 row = run_row(recipe, folder, data, place, variant.rates, None, study.test, True)
                 rows[key] = replace(row, task=variant.task, name=variant.name, changes=variant.changes)
             made = rows[key].made
@@ -183,6 +181,27 @@ def run_study(
             summary = write(facts | made)
             report(rows[key])
     return summary
+
+
+def _check_rows(variants: Sequence[Variant], place: Place) -> None:
+    """Refuse a row that cannot be run before the first is, each data set opened once.
+
+    Raises:
+        InputError: a model that its data do not fit, or data without held-out images.
+    """
+    opened: dict[DataConfig, DataSet] = {}
+    for variant in variants:
+        recipe = variant.recipe
+        if recipe.data not in opened:
+            opened = {recipe.data: open_dataset(recipe.data, place.data_dir)}  # rows of a task share them
+        data = opened[recipe.data]
+        try:
+            if not data.size_of("validation"):
+                raise InputError("it holds no images out: expected data.validation_size above 0, such as 200.")
+            if not recipe.weights:
+                recipe.model_config(data)
+        except InputError as error:
+            raise InputError(f"row {variant.label!r}: {error}") from error
 
 
 def run_row(

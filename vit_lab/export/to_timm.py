@@ -22,8 +22,8 @@ def to_timm(model: VisionTransformer) -> Any:
     """Convert one of our models to a `timm.models.vision_transformer.VisionTransformer` with the same logits.
 
     Args:
-        model: any that timm's class can be: plain patches, dense MLPs, plain queries, learned positions at
-            the stem or none, a linear head; it is left as it is.
+        model: any that timm's class can be: plain patches, dense MLPs, plain queries, positions that are
+            added at the stem or none, a linear head; it is left as it is.
 
     Returns:
         timm's model in evaluation mode, its weights copied, in their type and on their device. Rates of
@@ -50,7 +50,8 @@ def timm_weights(model: VisionTransformer) -> dict[str, Tensor]:
     weights = {theirs: own[name] for theirs, name in names.items() if name in own}
     if isinstance(model.patch_embedding, PatchEmbedding):
         weights["patch_embed.proj.weight"] = model.patch_embedding.as_convolution_weight().contiguous()
-    return weights
+    position = model.tokens.position_embedding()  # a table to timm, whatever it is made of
+    return weights if position is None else weights | {"pos_embed": position.detach().contiguous()}
 
 
 def timm_arguments(config: ViTConfig) -> dict[str, Any]:
@@ -64,12 +65,12 @@ def timm_arguments(config: ViTConfig) -> dict[str, Any]:
         "local MLPs": config.mlp == "local",
         "normalised queries (qk_norm)": config.qk_norm,
         "positions in every layer": config.position_at != "stem",
-        f"{config.position!r} positions": config.position not in ("learned", "none"),
+        "relative positions": config.position == "relative",
         "a hidden layer before the head (representation_size)": config.representation_size is not None,
     }
     if found := " and ".join(name for name, has_it in differences.items() if has_it):
         raise InputError(
-            f"this model has {found}: expected plain patches, dense MLPs, plain queries, learned positions "
+            f"this model has {found}: expected plain patches, dense MLPs, plain queries, positions added "
             "at the stem or none, and a linear head, as timm's VisionTransformer has them. Export it as ONNX."
         )
     height, width = config.image_shape
