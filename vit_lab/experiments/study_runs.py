@@ -197,7 +197,7 @@ def _check_rows(variants: Sequence[Variant], place: Place) -> None:
         data = opened[recipe.data]
         try:
             if not data.size_of("validation"):
-                raise InputError("it holds no images out: expected data.validation_size above 0, such as 200.")
+                raise InputError("it holds no images out: expected data.validation_size above 0, as 200.")
             if not recipe.weights:
                 recipe.model_config(data)
         except InputError as error:
