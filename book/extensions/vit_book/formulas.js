@@ -1,3 +1,4 @@
+/*! MathJax, Apache License 2.0 (LICENSE beside this file), bundled and cut down for this book. */
 (() => {
 const parts = {
 __PARTS__

@@ -32,6 +32,7 @@ SCALE = 1.147
 
 # assistive-mml stays: it is what readers who listen to the page hear of a formula.
 TEMPLATE = Path(__file__).with_name("formulas.js").read_text(encoding="utf-8")
+LICENCE = Path(__file__).with_name("mathjax-licence.txt")
 
 
 def bundle(mathjax: Path) -> str:
@@ -51,7 +52,8 @@ def lighten_mathjax(static: Path) -> None:
     if not (mathjax / "startup.js").exists():
         return
     (mathjax / BUNDLE).write_text(bundle(mathjax), encoding="utf-8")
-    kept = [mathjax / name for name in KEPT]
+    shutil.copyfile(LICENCE, mathjax / "LICENSE")
+    kept = [mathjax / name for name in (*KEPT, "LICENSE")]
     for path in sorted(mathjax.rglob("*"), reverse=True):
         if path.is_file() and not any(path == place or place in path.parents for place in kept):
             path.unlink()
@@ -135,6 +137,7 @@ ICON_FONTS = "vendor/fontawesome/webfonts"
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 ESCAPED = re.compile(r"\\([ef][0-9a-f]{3})\b", re.IGNORECASE)  # an icon in CSS, written as a number
 DRAWN = re.compile("[\ue000-\uf8ff]")  # and written as itself, in the range that fonts have to themselves
+NOTICE = re.compile(r"/\*!.*?\*/", re.DOTALL)
 NESTED = ("media", "supports", "layer")
 
 
@@ -159,8 +162,9 @@ def _selectors(prelude: list) -> list[list]:
 
 
 def prune(css: str, words: set[str]) -> str:
-    """Drop the rules of a style sheet that need a class which is not among `words`."""
-    return _pruned(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words)
+    """Drop the rules of a style sheet that need a class which is not among `words`; keep notices."""
+    notices = "".join(f"{notice}\n" for notice in NOTICE.findall(css))
+    return notices + _pruned(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words)
 
 
 def _pruned(rules: Iterable, words: set[str]) -> str:
