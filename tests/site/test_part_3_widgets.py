@@ -345,6 +345,12 @@ def test_cosines_are_the_packages_in_all_tables(page, similarity, trained):
     assert max(abs(value(one)) for one in told) < 0.4
 
 
+def test_it_leaves_the_second_spot_to_be_found(page, similarity):
+    assert re.fullmatch(r"row 2, column 2: [−\d.]+ with the next in its row\.", similarity.said())
+    page.mouse.click(*similarity.middle(2, 2))
+    assert similarity.said().endswith("with its top-bottom one, row 7, column 2.")
+
+
 def test_it_says_how_alike_a_place_is_to_those_on_the_way_to_its_mirror_image(page, similarity, trained):
     learned = position_similarity(trained.model.tokens.position_embedding().detach(), (8, 8))
     for row, column in ((2, 2), (5, 8), (8, 4), (4, 3)):

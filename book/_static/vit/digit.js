@@ -275,7 +275,8 @@ class Digit {
         const [first, second] = likeliest(probabilities, 2);
         const named = (digit) => `${classes[digit]}, with ${percent(probabilities[digit])}`;
         const erased = this.erase.length ? ` Patches erased: ${this.erase.length}.` : "";
-        this.reads.textContent = `It reads ${named(first)}; next is ${named(second)}.${erased}`;
+        const next = probabilities[second] < 0.0005 ? "" : `; next is ${named(second)}`; // 0.0 % says nothing
+        this.reads.textContent = `It reads ${named(first)}${next}.${erased}`;
     }
 
     place(patch) {

@@ -76,14 +76,14 @@ class Similarity {
     }
 
     hold(patch) {
-        Object.assign(this, { patch, pointed: null });
+        Object.assign(this, { patch, pointed: null, touched: true });
         this.left.move(patch);
         this.draw();
     }
 
     /** Show the map under a mouse, as long as it is there. */
     point(patch) {
-        this.pointed = patch;
+        Object.assign(this, { pointed: patch, touched: true });
         this.draw();
     }
 
@@ -101,9 +101,11 @@ class Similarity {
         const at = (one) => placeOf(one, columns), value = (one) => signed(this.alike[patch][one]);
         const aside = (row + 1) * columns - 1 - column, below = (rows - 1 - row) * columns + column;
         const next = patch + Math.sign(aside - patch), half = Math.floor((patch + aside) / 2); // on the way to the mirror image
+        const way = Math.abs(aside - patch) > 3 ? `${value(half)} half-way to its left-right mirror image, ${value(aside)} with that`
+            : `${value(aside)} with its left-right mirror image`;
+        const mirrors = `, ${way}, ${at(aside)}; ${value(below)} with its top-bottom one, ${at(below)}`;
         this.status.textContent = other !== null ? `${at(patch)}, and ${at(other)}: ${value(other)}`
-            : `${at(patch)}: ${value(next)} with the next in its row, ${Math.abs(aside - patch) > 3 ? `${value(half)} half-way, ` : ""}`
-                + `${value(aside)} with its mirror image from left to right, ${at(aside)}; ${value(below)} with that from top to bottom, ${at(below)}.`;
+            : `${at(patch)}: ${value(next)} with the next in its row${this.touched ? mirrors : ""}.`; // at first the reader looks
     }
 }
 
