@@ -540,15 +540,14 @@ def playing(widget):
     return widget.whole.get_by_role("button", name="Stop").count() == 1
 
 
-@pytest.mark.parametrize("name", ["wirings", "run"])
-def test_it_plays_by_itself_once_and_can_be_stopped(name, page, book):
-    widget = come_near(page, book, name)
+def test_it_plays_by_itself_once_and_can_be_stopped(page, book):
+    widget = come_near(page, book, "wirings")
     time = widget.whole.get_by_role("slider")
     time.scroll_into_view_if_needed()
     button = widget.whole.get_by_role("button", name="Stop")
     button.wait_for()
     assert widget.whole.get_attribute("aria-busy") == "true", "not read aloud meanwhile"
-    page.wait_for_function("id => document.querySelector(id).value === '2'", arg=f"#vit-{name} input")
+    page.wait_for_function("id => document.querySelector(id).value === '2'", arg="#vit-wirings input")
     button.click()
     assert widget.whole.get_attribute("aria-busy") is None
     stopped = time.input_value()
@@ -568,15 +567,25 @@ def test_it_plays_by_itself_once_and_can_be_stopped(name, page, book):
     assert time.input_value() == time.get_attribute("max")
 
 
-@pytest.mark.parametrize("name", ["wirings", "run"])
-def test_for_readers_who_want_less_motion_it_shows_the_end(name, page, book):
+def test_for_readers_who_want_less_motion_it_shows_the_end(page, book):
     page.emulate_media(reduced_motion="reduce")
-    widget = come_near(page, book, name)
+    widget = come_near(page, book, "wirings")
     time = widget.whole.get_by_role("slider")
     time.scroll_into_view_if_needed()
     page.wait_for_timeout(900)
     assert not playing(widget)
     assert time.input_value() == time.get_attribute("max")
+
+
+def test_a_run_waits_for_a_bet(page, book):
+    widget = come_near(page, book, "run")
+    time = widget.whole.get_by_role("slider")
+    time.scroll_into_view_if_needed()
+    page.wait_for_timeout(900)
+    assert not playing(widget)
+    assert widget.said().startswith("Before training: ")
+    widget.whole.get_by_role("button", name="Play").press("Enter")
+    expect(time).to_have_value("2", timeout=SOON)
 
 
 @pytest.mark.parametrize("name", ["wirings", "run"])

@@ -102,7 +102,7 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
  * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but for readers
  * who want less motion; while it does, what changes is not read aloud.
  */
-export function player(label, { max, value }, changed) {
+export function player(label, { max, value, waits = false }, changed) {
     let timer = null;
     const stop = () => {
         clearInterval(timer);
@@ -130,7 +130,7 @@ export function player(label, { max, value }, changed) {
         seen.disconnect();
         if (!timer && !whole.contains(document.activeElement) && !matchMedia("(prefers-reduced-motion: reduce), print").matches) play();
     }, { threshold: 1 });
-    seen.observe(whole);
+    if (!waits) seen.observe(whole);
     bar.querySelector("input").addEventListener("focus", stop); // else each step would be read aloud
     return whole;
 }

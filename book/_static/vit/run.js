@@ -57,11 +57,11 @@ whenNear(".vit-run", async (place) => {
             + `validation loss ${validation_loss.toFixed(2)}, ${percent(validation_accuracy)} of the validation digits right, `
             + `${right} of these ${tiles.length}.`;
     };
-    const last = epochs.length - 1, time = player("after epoch", { max: last, value: last }, show);
+    const last = epochs.length - 1, time = player("after epoch", { max: last, value: 0, waits: true }, show); // for a bet
     place.replaceChildren(
         element("div", { class: "pictures" }, losses, rights),
         element("div", { class: "below" }, time, status,
             element("ul", { class: "vit-digits", role: "list", "aria-label": "Twelve test digits, and how likely the model holds 0 to 9" }, ...tiles)),
     );
-    show(last);
+    show(0);
 });
