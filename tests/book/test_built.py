@@ -34,6 +34,16 @@ def test_every_page_ends_with_its_licence_and_how_to_cite_it(built):
         assert f'href="{files}/CITATION.cff"' in footer, name
 
 
+def test_what_is_cut_down_keeps_its_licence_beside_it(built):
+    static = built / "_static"
+    for name, words in (
+        ("mathjax/LICENSE", "Apache License"),
+        ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Bootstrap"),
+        ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Font Awesome Free"),
+    ):
+        assert words in (static / name).read_text(encoding="utf-8")
+
+
 def test_the_landing_page_adds_up_the_hours_of_a_path(built):
     page = BeautifulSoup(read(built, "book/index"), "html.parser")
     (row,) = (row for row in page.select("tr") if "line by line" in row.get_text())

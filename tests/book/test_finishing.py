@@ -133,7 +133,6 @@ def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path
         ('@font-face{font-family:"x"}', '@font-face{font-family:"x"}'),
         (":root{--x:1.5}", ":root{--x:1.5}"),
         ("a>b,[data-x]{width:.5em}", "a>b,[data-x]{width:.5em}"),
-        ("/*! MIT */.fa-cat{a:b}/* for cards */.card{a:b}", "/*! MIT */.card{a:b}"),
     ],
 )
 def test_rules_for_classes_that_no_page_has_go(css, left):

@@ -162,9 +162,8 @@ def _selectors(prelude: list) -> list[list]:
 
 
 def prune(css: str, words: set[str]) -> str:
-    """Drop the rules of a style sheet that need a class which is not among `words`; keep notices."""
-    notices = "".join(f"{notice}\n" for notice in NOTICE.findall(css))
-    return notices + _pruned(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words)
+    """Drop the rules of a style sheet that need a class which is not among `words`."""
+    return _pruned(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words)
 
 
 def _pruned(rules: Iterable, words: set[str]) -> str:
@@ -206,7 +205,10 @@ def lighten_styles(site: Path) -> list[Path]:
     words = words_used(site)
     changed = [path for pattern in SHEETS for path in sorted(static.glob(pattern))]
     for path in changed:
-        path.write_text(prune(path.read_text(encoding="utf-8"), words), encoding="utf-8")
+        css = path.read_text(encoding="utf-8")
+        if notices := dict.fromkeys(NOTICE.findall(css)):  # of licences, which lie beside it then
+            path.with_name(f"{path.name}.LICENSE.txt").write_text("\n".join(notices) + "\n", encoding="utf-8")
+        path.write_text(prune(css, words), encoding="utf-8")
     styles = "\n".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css"))
     icons = {int(code, 16) for code in ESCAPED.findall(styles)} | {*map(ord, DRAWN.findall(styles))}
     subset_icons(static / ICON_FONTS, icons)
