@@ -24,14 +24,8 @@ from nbformat import NotebookNode
 from project_facts import ROOT, chapters
 
 MOST_LINES = 26  # of code and print together on one slide, and of print on one
-FRAME, HEADING, POINT, LINE, EQUATION, MOST_PICTURE = (
-    740,
-    60,
-    52,
-    25,
-    110,
-    540,
-)  # pixels of height, by slides.css
+FRAME, HEADING, POINT, LINE, EQUATION, PICTURE = 740, 60, 52, 25, 110, 540  # pixels of height, by slides.css
+POINT_LETTERS = 88  # on a line
 IMPORT = re.compile(r"^(?:import|from) .*\n?", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]*\)")
 HERE = Path(__file__).parent
@@ -101,7 +95,7 @@ class SlideWriter:
             self._continue(part, LINE * (_lines(part) + 1))
         for part in outputs:
             if part.startswith("<img"):
-                self._continue(part, MOST_PICTURE)
+                self._continue(part, PICTURE)
 
     def _block(self, text: str) -> None:
         """Show or note one block."""
@@ -114,9 +108,8 @@ class SlideWriter:
             if self.shown:
                 points = "\n".join(f"- {one}" for one in self.sentences[self.heading])
                 self.slides.append([_html(f"{text}\n\n{points}")])
-                self.room = (
-                    FRAME - HEADING - POINT * sum(1 + len(one) // 88 for one in self.sentences[self.heading])
-                )
+                lines = sum(1 + len(one) // POINT_LETTERS for one in self.sentences[self.heading])
+                self.room = FRAME - HEADING - POINT * lines
         elif text.startswith("# "):
             self.slides.append([_html(text)])
         elif not self.shown or text.startswith(("<details", "**Needs**", "(", "#")):
@@ -124,10 +117,10 @@ class SlideWriter:
         elif text.startswith("$$"):
             self._continue(_html(text), EQUATION)
         elif text.startswith("> **Your turn"):
-            self._continue(_html(text), POINT * (2 + len(text) // 88))
+            self._continue(_html(text), POINT * (2 + len(text) // POINT_LETTERS))
             self.room = 0
         elif text.startswith(("|", "![")):
-            self._continue(_html(text), MOST_PICTURE)
+            self._continue(_html(text), PICTURE)
         elif text.startswith("> ") and len(self.slides) == 1 and "\n> -" in text:
             self.slides[0].append(_html(text.replace("> ", "").replace(">\n", "\n")))
         elif not text.startswith(f"> **{SIDE_NOTE}"):

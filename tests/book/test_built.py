@@ -44,6 +44,13 @@ def test_what_is_cut_down_keeps_its_licence_beside_it(built):
         assert words in (static / name).read_text(encoding="utf-8")
 
 
+def test_the_reference_links_chapters_and_shows_no_words_of_an_interpreter(built):
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (built / "book/api").glob("*.html")}
+    assert "notebooks/03_attention.html" in pages["checks"].partition("<article")[2]
+    for name, page in pages.items():
+        assert not re.search("PosixPath|&lt;(factory|function|dataclasses)", page), name
+
+
 def test_the_landing_page_adds_up_the_hours_of_a_path(built):
     page = BeautifulSoup(read(built, "book/index"), "html.parser")
     (row,) = (row for row in page.select("tr") if "line by line" in row.get_text())

@@ -219,24 +219,21 @@ def test_images_in_memory_are_enlarged_on_the_way(digits):
     assert torch.allclose(next(data.batches("test"))[0][0, 0], expected[0], atol=1 / 127)
 
 
-def test_a_model_of_colours_sees_grey_images_as_photos_of_three_equal_channels():
+@pytest.mark.parametrize(
+    ("learned", "given", "seen"),
+    [
+        (3, 1, lambda grey: grey.expand(-1, 3, -1, -1)),
+        (1, 3, lambda coloured: coloured.mean(dim=1, keepdim=True)),
+    ],
+)
+def test_grey_is_three_equal_channels_and_colours_are_their_mean(learned, given, seen):
     torch.manual_seed(0)
-    config = ViTConfig(16, 4, channels=3, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4)
-    coloured = VisionTransformer(config).eval()
-    grey = adapted(coloured, 16, 4, channels=1).eval()
-    images = torch.randn(2, 1, 16, 16)
-    expected = coloured(images.expand(-1, 3, -1, -1), return_intermediates=True)[1]["encoded"]
-    assert torch.allclose(grey(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
-
-
-def test_a_model_of_grey_images_sees_the_mean_of_colours():
-    torch.manual_seed(0)
-    config = ViTConfig(16, 4, channels=1, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4)
-    grey = VisionTransformer(config).eval()
-    coloured = adapted(grey, 16, 4, channels=3).eval()
-    images = torch.randn(2, 3, 16, 16)
-    expected = grey(images.mean(dim=1, keepdim=True), return_intermediates=True)[1]["encoded"]
-    assert torch.allclose(coloured(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
+    config = ViTConfig(16, 4, channels=learned, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4)
+    before = VisionTransformer(config).eval()
+    after = adapted(before, 16, 4, channels=given).eval()
+    images = torch.randn(2, given, 16, 16)
+    expected = before(seen(images), return_intermediates=True)[1]["encoded"]
+    assert torch.allclose(after(images, return_intermediates=True)[1]["encoded"], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("channels", "stem"), [(2, {}), (1, {"stem": StemConfig("conv", width=4)})])

@@ -67,13 +67,13 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor, return_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Map tokens (B, T, D) to tokens (B, T, D); weights (B, h, T, T) only if asked for."""
-        gathered, weights = both(self.attention(self.attention_norm(tokens), return_weights))
+        gathered, weights = require_pair(self.attention(self.attention_norm(tokens), return_weights))
         tokens = tokens + self.dropout(gathered)  # equation 2
         tokens = tokens + self.mlp(self.mlp_norm(tokens))  # equation 3
         return tokens, weights
 
 
-def both(gathered: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
+def require_pair(gathered: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
     """Return what attention returned; refuse a single tensor, two images of which would pass for a pair."""
     if not isinstance(gathered, tuple):
         raise InputError("attention returned no pair: expected tokens (B, T, D), and their weights or None.")

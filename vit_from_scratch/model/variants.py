@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.model.attention import MultiHeadSelfAttention
 from vit_from_scratch.model.config import ViTConfig
-from vit_from_scratch.model.encoder import Block, Encoder, Mlp, both
+from vit_from_scratch.model.encoder import Block, Encoder, Mlp, require_pair
 from vit_from_scratch.model.hybrid import ResNetStem
 from vit_from_scratch.model.patches import PatchEmbedding, patchify
 from vit_from_scratch.model.tokens import Positions, TokenSequence, grid_of_same_shape
@@ -168,7 +168,7 @@ class VariantBlock(Block):
             position = positions.position_embedding(tokens.shape[1] - positions.first_patch)
             assert position is not None  # they are learned
             tokens = tokens + position.to(tokens.dtype)
-        gathered, weights = both(self.attention(self.attention_norm(tokens), return_weights))
+        gathered, weights = require_pair(self.attention(self.attention_norm(tokens), return_weights))
         tokens = tokens + self.skip(self.dropout(gathered))
         tokens = tokens + self.skip(self.mlp(self.mlp_norm(tokens)))
         return tokens, weights

@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from vit_from_scratch.data.config import DataConfig
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
 from vit_from_scratch.errors import DivergedError, InputError
@@ -184,24 +184,21 @@ def run_study(
 
 
 def _check_rows(variants: Sequence[Variant], place: Place) -> None:
-    """Refuse a row that cannot be run before the first is, each data set opened once.
+    """Refuse a row that cannot be run before the first is; rows that share their data follow each other.
 
     Raises:
         InputError: a model that its data do not fit, or data without held-out images.
     """
-    opened: dict[DataConfig, DataSet] = {}
-    for variant in variants:
-        recipe = variant.recipe
-        if recipe.data not in opened:
-            opened = {recipe.data: open_dataset(recipe.data, place.data_dir)}  # rows of a task share them
-        data = opened[recipe.data]
-        try:
-            if not data.size_of("validation"):
-                raise InputError("it holds no images out: expected data.validation_size above 0, as 200.")
-            if not recipe.weights:
-                recipe.model_config(data)
-        except InputError as error:
-            raise InputError(f"row {variant.label!r}: {error}") from error
+    for config, alike in groupby(variants, key=lambda variant: variant.recipe.data):
+        data = open_dataset(config, place.data_dir)
+        for variant in alike:
+            try:
+                if not data.size_of("validation"):
+                    raise InputError("it holds no images out: expected data.validation_size above 0, as 200.")
+                if not variant.recipe.weights:
+                    variant.recipe.model_config(data)
+            except InputError as error:
+                raise InputError(f"row {variant.label!r}: {error}") from error
 
 
 def run_row(

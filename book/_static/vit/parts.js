@@ -99,7 +99,7 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
 }
 
 /**
- * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but for readers
+ * A slider over time, with a button that plays it on, from the end anew. Once it is seen it plays by itself, but if it `waits`, and for readers
  * who want less motion; while it does, what changes is not read aloud.
  */
 export function player(label, { max, value, waits = false }, changed) {

@@ -8,7 +8,6 @@ import re
 import project_facts
 from docutils import nodes
 from sphinx import addnodes
-from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
@@ -66,7 +65,7 @@ def shorten_values(app: Sphinx, domain: str, kind: str, content: addnodes.desc_c
 
 
 def find_by_last_name(
-    app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
+    app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, contnode: nodes.TextElement
 ) -> nodes.reference | None:
     """Resolve `InputError` to the one object of our packages of that last name, wherever it stands."""
     if node.get("refdomain") != "py":
