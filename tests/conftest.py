@@ -13,9 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from vit_classroom.checks.report import randomise
 from vit_from_scratch import VisionTransformer, ViTConfig
 from vit_from_scratch.data import Augmentation, load_dataset
-from vit_from_scratch.training import MaskedAutoencoder, MaskedPatchPrediction, TrainConfig
-
-TASKS = {task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)}
+from vit_from_scratch.training import TrainConfig
+from vit_from_scratch.training.pretraining import TASKS
 
 matplotlib.use("Agg")
 torch.set_num_threads(1)  # on models this small several threads only wait for each other

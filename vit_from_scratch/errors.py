@@ -13,14 +13,6 @@ class DivergedError(RuntimeError):
     """The loss has become huge, or it or a weight is no longer a finite number."""
 
 
-class LostProcessError(RuntimeError):
-    """Of several processes that train together, another one is gone."""
-
-
-class ElsewhereError(RuntimeError):
-    """Of several processes that train together, the first has failed, and says why itself."""
-
-
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
     """Build the error for a name that is not known, of a kind such as "variant"; it proposes the closest."""
     names = [str(name) for name in known]

@@ -31,7 +31,8 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.umask(umask := os.umask(0))  # asking for the mask means setting it
+            umask = os.umask(0)  # asking for the mask means setting it
+            os.umask(umask)
             os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
             os.replace(temporary, path)
         except BaseException:

@@ -137,6 +137,20 @@ def test_a_photo_that_cannot_be_read_is_named_in_one_line(folder, workers):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("count", "ending"), [(2, "fetch it again."), (12, " 2 more cannot be read either.")]
+)
+def test_all_photos_that_cannot_be_read_are_told_at_once(folder, count, ending):
+    broken = sorted(folder.glob("train/*/*.png"))[:count]
+    for path in broken:
+        path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(InputError) as refused:
+        opened(folder, validation_size=0).check("train")
+    told = str(refused.value)
+    assert sum(f"{path} cannot be read" in told for path in broken) == min(count, 10)
+    assert told.endswith(ending)
+
+
 def test_of_several_processes_one_alone_opens_the_broken_photo(folder):
     (folder / "test" / "red" / "0.png").write_bytes(b"no picture")
     refused = []

@@ -12,11 +12,11 @@ from stopping import Stop, weights, without_time
 
 from vit_from_scratch import InputError
 from vit_from_scratch.data import Augmentation
-from vit_from_scratch.errors import ElsewhereError
 from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.state import TrainingState
+from vit_lab.errors import ElsewhereError
 from vit_lab.runs import distributed as together
 from vit_lab.runs import train
 from vit_lab.runs.processes import Processes

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from vit_from_scratch import VisionTransformer, ViTConfig
-from vit_from_scratch.data.normalisation import NORMALISATIONS
-from vit_from_scratch.training.pretraining import with_objective
+from vit_from_scratch.training.pretraining import TASKS
 
 SMALL_RESNET = {"kind": "resnet", "width": 8, "layers": [1, 1, 1], "root_stride": 1}
 
@@ -36,7 +35,7 @@ def test_positions_are_normal_of_two_hundredths(position, names):
 
 @pytest.mark.parametrize("objective", ["masked-patches", "masked-pixels"])
 def test_so_is_the_mask_token(objective):
-    has(with_objective(started(), objective, NORMALISATIONS["half"]).mask_token, 0.02)
+    has(TASKS[objective](started()).mask_token, 0.02)
 
 
 @pytest.mark.parametrize("qk_norm", [False, True])

@@ -15,9 +15,15 @@ from torch.overrides import TorchFunctionMode
 from vit_from_scratch import InputError, VisionTransformer, ViTConfig, build_model
 from vit_from_scratch.data import Augmentation
 from vit_from_scratch.model import StemConfig
-from vit_from_scratch.training import Callback, TrainConfig, build_optimiser, evaluate, train
+from vit_from_scratch.training import (
+    Callback,
+    MaskedAutoencoder,
+    TrainConfig,
+    build_optimiser,
+    evaluate,
+    train,
+)
 from vit_from_scratch.training.loop import shrink, train_step
-from vit_from_scratch.training.pretraining import with_objective
 from vit_from_scratch.training.state import MovingAverage, TrainingState
 from vit_lab import runs
 
@@ -374,7 +380,7 @@ def test_each_layer_below_gets_a_share_of_the_rate_above():
 
 
 def test_of_a_self_supervised_model_all_but_the_vit_has_the_whole_rate():
-    model = with_objective(build_model("Ti/4", image_size=8, num_classes=3, depth=2), "masked-pixels")
+    model = MaskedAutoencoder(build_model("Ti/4", image_size=8, num_classes=3, depth=2))
     config = TrainConfig(optimiser="adamw", learning_rate=0.1, layer_decay=0.5)
     rates = {p: group["lr"] for group in build_optimiser(model, config).param_groups for p in group["params"]}
     ours = set(model.vit.parameters())

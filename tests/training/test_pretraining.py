@@ -23,7 +23,6 @@ from vit_from_scratch.training import (
     load_pretraining,
     save_pretraining,
     train,
-    with_objective,
 )
 from vit_from_scratch.training.loop import train_step
 from vit_from_scratch.training.state import TrainingState
@@ -281,14 +280,6 @@ def test_other_files_are_refused(make_task, tmp_path):
     (tmp_path / "text").write_text("?")
     with pytest.raises(InputError, match="cannot be read as safetensors"):
         load_pretraining(tmp_path / "text")
-
-
-def test_an_objective_has_its_task_and_classes_have_none(make_task):
-    vit = make_task().vit
-    assert with_objective(vit, "classes") is vit
-    assert [with_objective(vit, name).objective for name in OBJECTIVES] == OBJECTIVES
-    with pytest.raises(InputError, match="unknown objective 'pixels': expected one of 'classes', 'masked-p"):
-        with_objective(vit, "pixels")
 
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(make_task, tmp_path):

@@ -98,7 +98,7 @@ def hold_out(labels: Tensor, config: DataConfig, at_the_end: int = 0) -> tuple[T
     trained on. They are the validation part if exactly as many are asked for, else it is drawn from the rest.
     """
     train, validation = torch.arange(len(labels)).tensor_split([len(labels) - at_the_end])
-    if not 0 < at_the_end == config.validation_size:
+    if at_the_end == 0 or at_the_end != config.validation_size:
         train, validation = _draw(train, labels, config, "validation_size")
     if config.train_size not in (None, len(train)):
         train = _draw(train, labels, config, "train_size")[1]

@@ -84,7 +84,7 @@ def read_imagenette(folder: Path | None, side: int) -> PhotoSource:
     smallest is taken that is there and at least as large as `side`, else the largest that is there.
     """
     forms = {"160px": 160, "320px": 320, "full": math.inf}
-    places = {form: f"imagenette2-{form}".removesuffix("px").removesuffix("-full") for form in forms}
+    places = {"160px": "imagenette2-160", "320px": "imagenette2-320", "full": "imagenette2"}
     there = [form for form in forms if folder is None or (folder / places[form]).is_dir()] or list(forms)
     form = next((form for form in there if forms[form] >= side), there[-1])
     train, test = (

@@ -25,6 +25,7 @@ from vit_from_scratch.data.loading import PhotoJobs, PhotoWorkers
 from vit_from_scratch.data.photos import picture_size
 from vit_from_scratch.data.random_changes import augment
 from vit_from_scratch.data.sources import Photos, PhotoSource, spread
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.progress import progress_shown
 
 LIMIT = 2 * 2**30
@@ -32,6 +33,9 @@ LIMIT = 2 * 2**30
 
 SAMPLE = 64
 """How many photos are looked at to learn how many bytes all of them take."""
+
+TOLD = 10
+"""How many photos that cannot be read are named in a message."""
 
 TEST_CROP = 224 / 256
 """Share of the short side that the central crop keeps in validation and test, as usual for ImageNet."""
@@ -191,11 +195,30 @@ class PhotoData(DataSet):
 def _decoded(
     photos: Photos, prepare: Callable[[Image.Image], Tensor], numbers: Tensor, workers: int
 ) -> Iterator[Tensor]:
-    """Yield the bytes of some photos in their order, (3, h, w) each; several threads decode."""
-    hidden = not progress_shown()
+    """Yield the bytes of some photos in their order, (3, h, w) each; several threads decode.
+
+    After one that cannot be read the others are still opened: all of those are told at once.
+    """
+    hidden, failed = not progress_shown(), []
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        decoded = pool.map(partial(opened, photos, prepare), numbers.tolist())
-        yield from tqdm(decoded, "decoding", len(numbers), unit="photo", disable=hidden, leave=False)
+        decoded = pool.map(partial(_opened_or_error, photos, prepare), numbers.tolist())
+        for pixels in tqdm(decoded, "decoding", len(numbers), unit="photo", disable=hidden, leave=False):
+            if isinstance(pixels, InputError):
+                failed.append(str(pixels))
+            elif not failed:
+                yield pixels
+    if failed:
+        more = [f"{len(failed) - TOLD:,} more cannot be read either."] if len(failed) > TOLD else []
+        raise InputError(" ".join(failed[:TOLD] + more))
+
+
+def _opened_or_error(
+    photos: Photos, prepare: Callable[[Image.Image], Tensor], number: int
+) -> Tensor | InputError:
+    try:
+        return opened(photos, prepare, number)
+    except InputError as error:
+        return error
 
 
 def opened(photos: Photos, prepare: Callable[[Image.Image], Tensor], number: int) -> Tensor:

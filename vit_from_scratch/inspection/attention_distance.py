@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vit_from_scratch.inspection.attention_maps import layer_attention
-from vit_from_scratch.inspection.inputs import check_attentions, in_float64, patch_grid
+from vit_from_scratch.inspection.inputs import check_attentions, in_float64
 from vit_from_scratch.model.tokens import count_class_tokens
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -55,5 +55,5 @@ def attention_distances(model: VisionTransformer, images: Tensor) -> Tensor:
     Raises:
         InputError: images that the model does not take.
     """
-    grid, size = patch_grid(model), model.config.patch_size
+    grid, size = model.grid, model.config.patch_size
     return torch.stack(layer_attention(model, images, lambda one: mean_attention_distance(one, grid, size)))

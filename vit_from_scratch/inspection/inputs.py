@@ -1,4 +1,4 @@
-"""What several of the inspections begin with: attention that is attention, the grid in use, float64."""
+"""What several of the inspections begin with: attention that is attention, in float64."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,6 @@ from torch import Tensor
 
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_tensor
-from vit_from_scratch.model.vit import VisionTransformer
 
 
 def check_attentions(attentions: Tensor | Sequence[Tensor], same_heads: bool = False) -> list[Tensor]:
@@ -39,15 +38,6 @@ def check_attentions(attentions: Tensor | Sequence[Tensor], same_heads: bool = F
             "images and tokens in every layer; take all layers from one call."
         )
     return layers
-
-
-def patch_grid(model: VisionTransformer) -> tuple[int, int]:
-    """Return rows and columns of the patches of the images that a model takes now.
-
-    After `resize_input` these are not those of `model.config`, which is what it was built for.
-    """
-    height, width = model.image_shape
-    return height // model.config.patch_size, width // model.config.patch_size
 
 
 def in_float64(values: Tensor) -> Tensor:

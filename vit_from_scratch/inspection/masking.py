@@ -12,7 +12,6 @@ from vit_from_scratch.inspection.attention_maps import (
     mean_head,
     rollout_maps,
 )
-from vit_from_scratch.inspection.inputs import patch_grid
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 from vit_from_scratch.settings import require
@@ -21,7 +20,7 @@ from vit_from_scratch.settings import require
 def rollout_scores(model: VisionTransformer, images: Tensor) -> Tensor:
     """Score each patch by the attention rollout of what the head reads, (B, gh, gw)."""
     rollout = attention_rollout(layer_attention(model, images, mean_head))
-    return rollout_maps(rollout, patch_grid(model), model.config.pool)
+    return rollout_maps(rollout, model.grid, model.config.pool)
 
 
 def gradient_scores(model: VisionTransformer, images: Tensor) -> Tensor:

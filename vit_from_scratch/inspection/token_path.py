@@ -6,7 +6,7 @@ from torch import Tensor
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.inputs import require_tensor
 from vit_from_scratch.inspection.embedding_filters import principal_components
-from vit_from_scratch.inspection.inputs import in_float64, patch_grid
+from vit_from_scratch.inspection.inputs import in_float64
 from vit_from_scratch.model.modes import evaluating
 from vit_from_scratch.model.vit import VisionTransformer
 
@@ -27,7 +27,7 @@ def layer_tokens(model: VisionTransformer, images: Tensor) -> list[Tensor]:
         for block in model.encoder.blocks:
             path.append(block(path[-1])[0])
     first = int(model.config.class_token)
-    return [tokens[:, first:].unflatten(1, patch_grid(model)) for tokens in path]
+    return [tokens[:, first:].unflatten(1, model.grid) for tokens in path]
 
 
 def token_colours(tokens: Tensor) -> Tensor:

@@ -145,7 +145,7 @@ def read_safetensors(path: Path, expected: str) -> tuple[dict[str, Tensor], dict
         with safe_open(path, framework="pt") as file:
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
-    except (SafetensorError, OSError, OverflowError, RuntimeError) as error:
+    except (SafetensorError, OSError, OverflowError, RuntimeError, TypeError) as error:
         raise InputError(
             f"{path} cannot be read as safetensors ({reason(error)}): expected {expected}."
         ) from None

@@ -99,7 +99,7 @@ class Positions(nn.Module):
         self.kind = config.position
         self.dim = dim = config.dim
         self.first_patch = int(config.class_token)
-        self.register_parameter("class_token", None)  # a TokenSequence has one, and before its positions
+        self.register_parameter("class_token", None)  # in a TokenSequence it comes before the positions
         rows, columns = config.grid
         if self.kind == "learned":
             self.position = nn.Parameter(torch.empty(1, config.num_tokens, dim))

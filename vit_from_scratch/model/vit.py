@@ -47,6 +47,11 @@ class VisionTransformer(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns (gh, gw) of the patches of the images that the model takes now."""
+        return self.image_shape[0] // self.config.patch_size, self.image_shape[1] // self.config.patch_size
+
     def resize_input(self, image_size: int | tuple[int, int]) -> None:
         """Take images of another size from now on, as a curriculum on the image size does (chapter 9).
 

@@ -8,7 +8,7 @@ from .loop import train
 from .masked_autoencoding import MaskedAutoencoder
 from .masked_patches import MaskedPatchPrediction, colours_of_numbers, mean_colours
 from .optimisers import build_optimiser, decay_groups
-from .pretraining import load_pretraining, save_pretraining, with_objective
+from .pretraining import load_pretraining, save_pretraining
 from .schedules import schedule_factor
 from .self_supervised import HeldOut, Outcome, SelfSupervised
 from .state import Callback, EpochMetrics
@@ -39,5 +39,4 @@ __all__ = [
     "save_pretraining",
     "schedule_factor",
     "train",
-    "with_objective",
 ]

@@ -99,7 +99,6 @@ class TrainConfig:
                 require(holds(value), f"train.{name}", value, expected)
 
         each("epochs batch_size accumulation", lambda count: count >= 1, "at least 1")
-        each("seed", lambda seed: seed <= 2**63 - 1, f"at most {2**63 - 1}")
         each("threads", lambda count: count <= 1024, "at most 1024")
         each("batch_size", lambda count: count <= 2**31, f"at most {2**31}")
         counts = "seed steps weight_decay warmup_steps clip_norm patience workers threads adamw_learning_rate"
@@ -107,12 +106,13 @@ class TrainConfig:
         each("learning_rate", lambda rate: rate > 0, "a number above 0")
         each("layer_decay", lambda share: 0 < share <= 1, "above 0, at most 1")
         alike = self.optimiser != "muon" or self.layer_decay == 1
-        each("layer_decay", lambda _: alike, '1 beside optimiser = "muon"')
+        require(alike, "train.layer_decay", self.layer_decay, '1 beside optimiser = "muon"')
         shares = "momentum label_smoothing average_decay"
         each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
         each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")
         each("mix_until augment_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1")
         starts = [share for share, _ in self.curriculum]
         grows = not starts or (starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < 1)
-        each("curriculum", lambda _: grows, "shares of the run that begin at 0 and grow, below 1")
+        expected = "shares of the run that begin at 0 and grow, below 1"
+        require(grows, "train.curriculum", self.curriculum, expected)
         each("curriculum", lambda pairs: all(side >= 1 for _, side in pairs), "sides of 1 or more")

@@ -50,7 +50,7 @@ def predict(
         batch_size: images at a time; it bounds the memory.
 
     Raises:
-        InputError: images that are no tensor, or floats from 0 to 1 to normalise, or do not fit.
+        InputError: images that are not a tensor, or floats from 0 to 1 to normalise, or do not fit.
     """
     require_tensor(images, "images", "(N, C, H, W)")
     device = next(model.parameters(), images).device

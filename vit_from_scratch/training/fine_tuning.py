@@ -55,8 +55,9 @@ def adapted(
             "pre-trained head has. Leave keep_head out for a new head."
         )
     decided: dict[str, Any] = {"image_size": image_size, "num_classes": num_classes}
-    decided |= {"channels": channels or model.config.channels}
-    decided |= {} if keep_head else {"representation_size": None}
+    decided["channels"] = channels or model.config.channels
+    if not keep_head:
+        decided["representation_size"] = None
     kept = (*SHAPELESS, "pool") if keep_head else SHAPELESS  # a new head learns to read another pool
     for key, value in changes.items():
         if key not in learnt:

@@ -21,7 +21,7 @@ from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.guards import check_finite, check_fit, check_outcome, reading_interval
 from vit_from_scratch.training.schedules import schedule_factor
 from vit_from_scratch.training.self_supervised import Outcome, batch_loss, joined, share_right
-from vit_from_scratch.training.state import Callback, Engine, EpochMetrics, TrainingState, as_vit
+from vit_from_scratch.training.state import Callback, Engine, EpochMetrics, TrainingState
 
 if TYPE_CHECKING:
     from vit_from_scratch.data.dataset import DataSet
@@ -109,8 +109,7 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     check_finite(state, losses[read:])
 
     state.epoch += 1
-    if config.curriculum:
-        as_vit(state.model, "a curriculum").resize_input(data.image_shape[1:])
+    state.resize()
     held_out = None
     if data.size_of("validation"):
         with precision(state):
@@ -170,7 +169,7 @@ def shrink(state: TrainingState, images: Tensor) -> Tensor:
     side = state.side
     if side is None:
         return images
-    as_vit(state.model, "a curriculum").resize_input(side)
+    state.resize(side)
     if images.shape[-2:] == (side, side):
         return images
     return F.interpolate(images, (side, side), mode="bilinear", antialias=True)
@@ -188,8 +187,7 @@ def at_full_size(state: TrainingState) -> Iterator[None]:
     try:
         yield
     finally:
-        if state.config.curriculum:
-            as_vit(state.model, "a curriculum").resize_input(state.data.image_shape[1:])
+        state.resize()
 
 
 @contextlib.contextmanager

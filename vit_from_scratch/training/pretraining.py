@@ -1,4 +1,4 @@
-"""What a model may be trained for, by name; and pre-training's whole module in a file, never pickle.
+"""What learns without labels, by name; and pre-training's whole module in a file, never pickle.
 
 A run's model.safetensors is the ViT alone, which is what fine-tuning takes; this file also holds the parts
 that only the task needs, such as a decoder.
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from safetensors.torch import save as serialise
 
-from vit_from_scratch.data.normalisation import NORMALISATIONS, Normalisation
-from vit_from_scratch.errors import InputError, unknown_name
+from vit_from_scratch.data.normalisation import Normalisation
+from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 from vit_from_scratch.model.checkpoints import config_of_checkpoint, read_safetensors, tensor_mismatches
 from vit_from_scratch.model.modes import shapes_only
@@ -26,24 +26,7 @@ PRETRAINING = "pretraining.safetensors"
 OURS = "a file that save_pretraining wrote; copy or train it again"
 
 TASKS = {task.objective: task for task in (MaskedPatchPrediction, MaskedAutoencoder)}
-"""The objectives that need no labels."""
-
-
-def with_objective(
-    vit: VisionTransformer, objective: str, normalise: Normalisation = NORMALISATIONS["half"]
-) -> VisionTransformer | SelfSupervised:
-    """Return what to train so that a ViT learns by an objective: for "classes" the ViT itself.
-
-    The others are "masked-patches" and "masked-pixels", for images scaled by `normalise`.
-
-    Raises:
-        InputError: an unknown objective, or a ViT that does not fit it.
-    """
-    if objective == "classes":
-        return vit
-    if objective not in TASKS:
-        raise unknown_name("objective", objective, ["classes", *TASKS])
-    return TASKS[objective](vit, normalise)
+"""What learns by each objective that needs no labels."""
 
 
 def save_pretraining(path: str | os.PathLike[str], module: SelfSupervised) -> None:

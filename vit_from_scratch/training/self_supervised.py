@@ -149,7 +149,7 @@ class SelfSupervised(nn.Module, ABC):
     def grid(self, images: Tensor) -> tuple[int, int]:
         """Return the rows and columns (gh, gw) of the patches of images, which must fit the model."""
         self.vit.check_images(images)
-        return images.shape[2] // self.patch_size, images.shape[3] // self.patch_size
+        return self.vit.grid
 
 
 def hidden_count(share: float, num_patches: int) -> int:

@@ -137,8 +137,10 @@ class TrainingState:
 
         With a curriculum these are epochs of its last stage: before, full-sized images are still to come.
         """
-        if self.epoch >= self.epochs or not self.config.patience or not self.history:
-            return self.epoch >= self.epochs
+        if self.epoch >= self.epochs:
+            return True
+        if not self.config.patience or not self.history:
+            return False
         last_stage = self.config.curriculum[-1][0] * self.total_steps if self.config.curriculum else 0
         at_full_size = sum(epoch.step > last_stage for epoch in self.history)
         waited = len(self.history) - 1 - best_epoch(self.history)
@@ -154,6 +156,11 @@ class TrainingState:
     def progress(self) -> float:
         """Steps taken, as a share of the whole run."""
         return self.step / self.total_steps
+
+    def resize(self, side: int | None = None) -> None:
+        """Bring the model to a side that the curriculum has; without one, back to the size of the data."""
+        if self.config.curriculum:
+            as_vit(self.model, "a curriculum").resize_input(side or self.data.image_shape[1:])
 
     def remember_best(self) -> None:
         """Keep the measured weights if the epoch that just ended is the best so far."""

@@ -9,9 +9,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
-from vit_from_scratch.errors import ElsewhereError, InputError
+from vit_from_scratch.errors import InputError
 from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
+from vit_lab.errors import ElsewhereError
 
 RUNS = ("train", "finetune", "recipes", "study", "evaluate")
 MODELS = ("predict", "inspect", "probe", "export", "cost")

@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from vit_from_scratch.errors import DivergedError, InputError, LostProcessError, reason, shown
+from vit_from_scratch.errors import DivergedError, InputError, reason, shown
+from vit_lab.errors import LostProcessError
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 

@@ -147,14 +147,14 @@ class Recipe:
         import torch
 
         from vit_from_scratch.model.variants import whiten_
-        from vit_from_scratch.training.pretraining import with_objective
+        from vit_from_scratch.training.pretraining import TASKS
 
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.train.seed)  # a GPU's own is left alone
             model = self.build(data)
             if self.whiten:
                 whiten_(plain_patches(model), first_images(data, 5000, self.train.workers))
-            return with_objective(model, self.objective, data.normalise)
+            return model if self.objective == "classes" else TASKS[self.objective](model, data.normalise)
 
     def start(self) -> dict[str, Any]:
         """Return a table [start] with the checksum of the checkpoint that the run begins from."""
