@@ -3,8 +3,8 @@
     python tools/run_experiments.py --data-dir DEST [--only transfer_scans patch_size] [--show]
 
 Each study is run as `vit study` runs it: what its result holds is kept, the rest is trained, and the result
-is written anew after it. A stopped run goes on with the same command. The minutes are those that each study
-was planned with, on two CPU cores with bfloat16 units.
+is written anew after it. A stopped run goes on with the same command. The minutes are what each study took,
+or was planned with, on two CPU cores with bfloat16 units, two runs at a time.
 """
 
 import argparse
@@ -19,27 +19,34 @@ from vit_lab.experiments.study import Study, load_study
 RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 
 PLANNED = {
-    "depth_width_rates": 45,
+    "depth_width_rates": 65,
     "depth_width": 50,
     "small_data_rates": 15,
     "small_data": 110,
-    "small_data_without": 110,
-    "transfer_scans": 12,
-    "transfer_photos": 130,
-    "transfer_adamw": 110,
-    "cifar10_resolution": 25,
+    "small_data_without": 100,
+    "transfer_scans": 16,
+    "transfer_photos": 92,
+    "cifar10_resolution": 21,
     "positions": 95,
     "class_token": 30,
-    "patch_size": 40,
-    "label_smoothing": 20,
-    "resnet_optimiser": 35,
+    "patch_size": 48,
+    "label_smoothing": 42,
+    "resnet_optimiser": 95,
     "scaling": 60,
+    "hybrids_by_cost": 55,
 }
-"""The studies, in the order in which they are run, and how many minutes each was to take.
+"""The studies, in the order in which they are run, and their minutes."""
 
-`fold_causes` and `transfer_longer`, with hours on Tiny-ImageNet, `data_hunger`, `data_hunger_tiny` and
-`hybrids_by_cost`, with some fifty runs each, and `imagenette_resolution`, whose photos have up to 128 pixels,
-need a GPU and are not among them.
+LONGER = {
+    "imagenette_resolution": 220,
+    "transfer_adamw": 320,
+    "data_hunger": 340,
+    "scratch_regularised": 380,
+    "data_hunger_tiny": 600,
+}
+"""Studies that are run where they are named, and their minutes.
+
+`fold_causes` and `transfer_longer`, with many hours on Tiny-ImageNet, want a GPU and `vit study`.
 """
 
 
@@ -72,16 +79,17 @@ def main() -> None:
     )
     parser.add_argument("--data-dir", help="folder that holds the data sets")
     parser.add_argument(
-        "--only", nargs="*", action="extend", default=[], metavar="NAME", help="these studies alone"
+        "--only", nargs="*", action="extend", default=[], metavar="NAME", help="these alone, long ones too"
     )
     parser.add_argument("--show", action="store_true", help="say what is left, and run nothing")
     given = parser.parse_args()
-    unknown = sorted(set(given.only) - set(PLANNED))
+    minutes = PLANNED | LONGER
+    unknown = sorted(set(given.only) - set(minutes))
     if unknown:
-        parser.error(f"no experiment {', '.join(unknown)}: expected some of {', '.join(PLANNED)}")
+        parser.error(f"no experiment {', '.join(unknown)}: expected some of {', '.join(minutes)}")
     chosen = given.only or list(PLANNED)
     shares = {name: done(load_study(name), known_rows(name)) for name in chosen}
-    left = {name: round(PLANNED[name] * (1 - share)) for name, share in shares.items()}
+    left = {name: round(minutes[name] * (1 - share)) for name, share in shares.items()}
     for name in chosen:
         print(f"{name:22} {shares[name]:4.0%} done, about {left[name]} minutes left")
     print(f"{'together':22} about {sum(left.values())} minutes left")
@@ -89,7 +97,7 @@ def main() -> None:
         if shares[name] < 1 and not given.show:
             where = ["--data-dir", given.data_dir] if given.data_dir else []
             into = ["--results", str(RESULTS / f"{name}.json"), "--add-to-results"]
-            command = [sys.executable, "-m", "vit_lab", "study", name, *where, *into]
+            command = [sys.executable, "-m", "vit_lab", "study", name, "--at-once", "2", *where, *into]
             if subprocess.run(command, check=False).returncode:
                 sys.exit(f"{name} stopped; the same command goes on with it.")
 

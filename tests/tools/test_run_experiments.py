@@ -39,8 +39,18 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
     run_experiments.main()
     assert "about 30 minutes left" in capsys.readouterr().out
     ((_, *words),) = commands
-    assert words[:6] == ["-m", "vit_lab", "study", "class_token", "--data-dir", "somewhere"]
+    assert words[:6] == ["-m", "vit_lab", "study", "class_token", "--at-once", "2"]
+    assert words[6:8] == ["--data-dir", "somewhere"]
     assert words[-1] == "--add-to-results"
+
+
+def test_a_long_one_is_run_where_it_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(run_experiments, "known_rows", lambda name: [])
+    monkeypatch.setattr("sys.argv", ["run_experiments.py", "--only", "data_hunger", "--show"])
+    run_experiments.main()
+    told = capsys.readouterr().out
+    assert "data_hunger" in told
+    assert f"about {run_experiments.LONGER['data_hunger']} minutes left" in told
 
 
 def test_a_name_that_is_none_of_them_is_refused(monkeypatch, capsys):

@@ -33,7 +33,10 @@ MARGIN = 1.0
 
 @dataclass(frozen=True)
 class Difference:
-    """What a claim says is above zero, or `alike`: its mean and the interval, in `unit` or as `said`."""
+    """What a claim says is above zero, or `alike`: its mean and the interval, in `unit` or as `said`.
+
+    Of two rows `reached` are the mean accuracies, in per cent.
+    """
 
     label: str
     mean: float
@@ -42,6 +45,7 @@ class Difference:
     unit: str = "points"
     alike: bool = False
     said: str = ""
+    reached: tuple[float, float] | None = None
 
     @property
     def seen(self) -> bool:
@@ -74,6 +78,7 @@ def differences(evidence: dict[str, Any]) -> list[Difference]:
                     *(_named(rows, task, evidence[side]) for side in SIDES),
                 )
                 for task in dict.fromkeys(row.task for row in rows)
+                if task != evidence.get("but")
             ]
         case "lead":
             rows = read_rows(load_result(evidence["result"]))
@@ -128,7 +133,7 @@ def between_rows(label: str, better: Row, worse: Row) -> Difference:
     rows = (better, worse)
     if min(len(row.runs) for row in rows) > 1:
         ours, others = ([100 * value for value in values] for values in seed_by_seed(*rows))
-        return Difference(label, *paired_interval(ours, others))
+        return Difference(label, *paired_interval(ours, others), reached=(fmean(ours), fmean(others)))
     shared = set.intersection(*({run.seed for run in row.runs} for row in rows))
     if not shared:
         raise ExtensionError(f"claims.toml, {label!r}: its two sides have no seed in common: expected one.")
@@ -138,7 +143,7 @@ def between_rows(label: str, better: Row, worse: Row) -> Difference:
     gap = reached[0] - reached[1]
     images = [row.facts[row.measure.replace("accuracy", "images")] for row in rows]
     error = sqrt(sum(p * (100 - p) / n for p, n in zip(reached, images, strict=True)))
-    return Difference(label, gap, gap - 1.96 * error, gap + 1.96 * error)
+    return Difference(label, gap, gap - 1.96 * error, gap + 1.96 * error, reached=(reached[0], reached[1]))
 
 
 def spread_of(label: str, some: Sequence[float], others: Sequence[float], unit: str) -> Difference:
