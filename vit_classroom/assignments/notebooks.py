@@ -197,7 +197,7 @@ def content_of(path: Path) -> bytes:
     """
     try:
         if path.is_symlink() or not path.is_file():
-            raise InputError(f"{path} is no file: expected an .ipynb, and not a link to one.")
+            raise InputError(f"{path} is not a file: expected an .ipynb, and not a link to one.")
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has more than {LARGEST // 1_000_000} MB: expected a notebook.")
         return path.read_bytes()
@@ -269,7 +269,7 @@ def _text(given: Any) -> str:
 
 
 def _printed(outputs: Any) -> str:
-    """Return what a cell has printed; what is no output of Jupyter's is left out."""
+    """Return what a cell has printed; what is not an output of Jupyter's is left out."""
     found = []
     for one in outputs if isinstance(outputs, list) else []:
         shown = one.get("data") if isinstance(one, dict) else None

@@ -26,7 +26,7 @@ HEADS = {
 SPECIAL = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+_?(?P<file>.*)")
-CANVAS = re.compile(  # the 03 of a chapter is no number of a try
+CANVAS = re.compile(  # the 03 of a chapter does not number a try
     rf"(?P<name>[^\d_][^_]*)(?P<late>_LATE)?_(?P<number>\d+)_(?!{'|'.join(chapter_names())})(?P<try>\d+)_(?P<file>.+)"
 )
 # What Drive and Jupyter put around a copy's name, and browsers behind the name of a second file.

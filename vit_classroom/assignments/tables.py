@@ -47,7 +47,7 @@ def read_csv(path: Path, is_head: Callable[[list[str]], bool], expected: str) ->
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no file: expected one with a table. Name another.")
+            raise InputError(f"{path} is not a file: expected one with a table. Name another.")
         content = path.read_bytes()
     except FileNotFoundError:
         raise

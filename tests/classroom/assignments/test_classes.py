@@ -362,7 +362,7 @@ def test_what_is_no_file_is_named_and_no_name_is_too_odd(tmp_path, hand_in, caps
         assert main([*grade, "--seconds", "5"]) == 0
         said = [line for line in capsys.readouterr().out.splitlines() if "not graded" in line]
         assert [line.split(": ")[1] for line in said] == ["a", "b", "c", "d", "e", "g"]
-        assert all("is no file: expected an .ipynb" in line for line in said)
+        assert all("is not a file: expected an .ipynb" in line for line in said)
         assert len(read_table(tmp_path / "marks.csv").rows) == len(odd) + 6
         pages = [path for path in (tmp_path / "marks_feedback").rglob("*.html") if path.is_file()]
         assert len(pages) == len(odd) + 6
@@ -488,8 +488,8 @@ def test_the_worksheet_of_another_chapter_is_named_and_not_graded(tmp_path, hand
         ([".", "--memory", "-1"], "--memory -1: expected more than 0"),
         (["in", "--csv", "in/ada.ipynb"], "in/ada.ipynb has no column called notebook"),
         (["in", "--csv", "notes.txt"], "notes.txt has no column called notebook"),
-        (["in", "--csv", "/dev/null"], "/dev/null is no file"),
-        (["in", "--csv", "/dev/zero"], "/dev/zero is no file"),
+        (["in", "--csv", "/dev/null"], "/dev/null is not a file"),
+        (["in", "--csv", "/dev/zero"], "/dev/zero is not a file"),
     ],
 )
 def test_wrong_input_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):

@@ -134,7 +134,7 @@ def test_earlier_answers_are_code_that_runs():
         (b'{"cells": 3}', "is not a Jupyter notebook"),
         (b'{"cells": [{}]}', "is not a Jupyter notebook"),
         (b"\xff\xfe", "is not a Jupyter notebook"),
-        (None, "is no file: expected an .ipynb"),
+        (None, "is not a file: expected an .ipynb"),
     ],
 )
 def test_what_is_no_notebook_is_one_sentence(content, message, tmp_path):
