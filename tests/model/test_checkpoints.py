@@ -45,7 +45,14 @@ def test_a_missing_file_is_named(tmp_path):
         load_checkpoint(tmp_path / "absent.safetensors")
 
 
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x80\x04\x95pickle"])
+HUGE = b'{"w":{"dtype":"F32","shape":[9223372036854775808,0],"data_offsets":[0,0]}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a checkpoint", b"\x80\x04\x95pickle", len(HUGE).to_bytes(8, "little") + HUGE],
+    ids=["empty", "text", "pickle", "no tensor can be so large"],
+)
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(InputError, match="cannot be read as safetensors"):

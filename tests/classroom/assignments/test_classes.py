@@ -333,13 +333,13 @@ def test_one_notebook_never_stops_the_class(name, tmp_path, hand_in, handed_in):
     assert (tmp_path / "marks_feedback" / "bob.html").exists()
 
 
-@pytest.mark.parametrize("damage", ["{", "[1]", "\0", '{"notebook": "../../../x.ipynb"}'])
+@pytest.mark.parametrize("damage", ["{", "[1]", "\0", '{"marks": null}', '{"notebook": "../../../x.ipynb"}'])
 def test_a_damaged_record_is_made_anew(damage, tmp_path, hand_in, handed_in):
     folder, table = hand_in({"in/ada.ipynb": handed_in()}), tmp_path / "marks.csv"
     (first,) = grade_class(folder, table, limits=Limits(seconds=5))
     for path in [path for path in (tmp_path / "marks_records").rglob("*") if path.is_file()]:
         kept = json.loads(path.read_text())
-        path.write_text(json.dumps(kept | json.loads(damage)) if "notebook" in damage else damage)
+        path.write_text(json.dumps(kept | json.loads(damage)) if damage.endswith("}") else damage)
     assert grade_class(folder, table, limits=Limits(seconds=5)) == [first]
     assert [path.name for path in tmp_path.rglob("x.*")] == []
 
