@@ -48,9 +48,9 @@ def photos() -> tuple[dict[str, Any], str, str]:
     }
     return (
         told,
-        f"Accuracy of a ResNet against 1,000 to 45,000 training photos; it climbs from {known[0]:.0f} to "
+        f"Accuracy of a ResNet against 500 to 45,000 training photos; it climbs from {known[0]:.0f} to "
         f"{known[-1]:.0f} percent. There is room for a second curve.",
-        "What a ResNet reaches with 1,000 to 45,000 photos (dashed). Where does the ViT's curve lie? "
+        "What a ResNet reaches with 500 to 45,000 photos (dashed). Where does the ViT's curve lie? "
         "Drawing it needs JavaScript.",
     )
 

@@ -16,7 +16,7 @@ from vit_from_scratch.model.checkpoints import load_checkpoint
 from vit_from_scratch.training import StepLog, TrainConfig, evaluate_hidden
 from vit_from_scratch.training.evaluation import Evaluation, evaluate_batches
 from vit_from_scratch.training.state import TrainingState
-from vit_lab.errors import ElsewhereError
+from vit_lab.failures import ElsewhereError
 from vit_lab.runs import distributed as together
 from vit_lab.runs import train
 from vit_lab.runs.processes import Processes

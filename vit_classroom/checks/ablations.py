@@ -57,6 +57,12 @@ def paired_interval(count: int) -> Case:
         ),
         "the variance is taken; take its root": _around(mean, times * spread.square() / sqrt(count)),
         "the order is mean, lower end, upper end": right[[1, 0, 2]],
+        "lower and upper end are exchanged; with the quantile of 0.975 subtract for the lower": right[
+            [0, 2, 1]
+        ],
+        "the ends are counted from 0; they lie around the mean": torch.stack([mean, *(right[1:] - mean)]),
+        "the standard deviation has its S - 1 already, and is divided by the root of S - 1; divide by that "
+        "of S": _around(mean, times * spread / sqrt(count - 1)),
         "the ends are returned; the mean comes first": right[1:],
     }
     return Case((ours, theirs), right, mistakes)
@@ -97,6 +103,12 @@ def inner_best(shape: tuple[int, ...]) -> Case:
         "a best rate at an end is given; return 0 there": best,
         "the first rate is given where it is best; return 0 there": torch.where(place < count - 1, best, 0.0),
         "the last rate is given where it is best; return 0 at both ends": torch.where(place > 0, best, 0.0),
+        "this is the best of the inner rates; return 0 where an end is best": rates[1:-1][
+            accuracies[..., 1:-1].argmax(-1)
+        ],
+        "K is taken from the first axis of the accuracies, which may be models; take len(rates)": torch.where(
+            (place > 0) & (place < len(accuracies) - 1), best, 0.0
+        ),
         "the rates next to the ends are refused as well; only the ends are": torch.where(
             (place > 1) & (place < count - 2), best, 0.0
         ),
@@ -131,6 +143,10 @@ def interaction(shape: tuple[int, ...]) -> Case:
         "this is what the first brings beside the other; take away what it brings alone": both - other,
         "this is what the other brings beside the first; what it brings alone goes away from it": both - one,
         "the two parts are compared with each other; ask what they bring together": one - other,
+        "the second part is compared with the first; ask what they bring together": other - one,
+        "what the second part brings is added; take it away as well: mind the minus before the bracket": (
+            both - one + other - neither
+        ),
         "it is divided by two": right / 2,
         "the two that have one part are taken for none and both": one - neither - both + other,
     }
@@ -171,14 +187,23 @@ def average_worth(count: int) -> Case:
     top, bottom = accuracy[whole], accuracy[none]
     alone = torch.stack([accuracy[tuple(int(p == part) for p in parts)] - bottom for part in parts])
     beside = torch.stack([top - accuracy[tuple(int(p != part) for p in parts)] for part in parts])
+    orders = list(itertools.permutations(parts))
+    ladders = torch.stack([_on_a_ladder(accuracy, order) for order in orders])  # (n!, n)
+    by_turn = ladders.gather(1, torch.tensor(orders))
+    over_nothing = torch.zeros_like(ladders).scatter(1, torch.tensor(orders), by_turn.cumsum(1))
     along = torch.stack([accuracy.select(p, 1).mean() - accuracy.select(p, 0).mean() for p in parts])
     mistakes = {
         "the ingredients are added in one order alone; take all orders": _on_a_ladder(accuracy, tuple(parts)),
         "they are added in one order, the last first": _on_a_ladder(accuracy, tuple(reversed(parts))),
         "each is added to nothing; it also comes after others": alone,
         "each is left out of all; it also comes before others": beside,
-        "the worth is summed over orders; take the mean": right * len(list(itertools.permutations(parts))),
+        "the worth is summed over orders; take the mean": right * len(orders),
+        "the sum over orders is divided by n; there are n! orders": right * len(orders) / count,
+        "only the first order brings gains; set `state` back to zeros before each": ladders[0] / len(orders),
+        "each gain is kept by its turn; keep it by the ingredient that has the turn": by_turn.mean(0),
+        "each gain is that over the empty model; take the one over the step before": over_nothing.mean(0),
         "the ingredients come in the other order": right.flip(0),
+        "the sign is turned: take what was there before from what is there after": -right,
     }
     if count > 2:  # of two the three are the same
         mistakes["all sets count alike; a set counts as often as orders pass through it"] = along
@@ -189,10 +214,12 @@ def _seeds_needed(spread: Tensor, margin: float) -> Tensor:
     return _first_enough(spread, margin)
 
 
-def _first_enough(spread: Tensor, margin: float, quantile: float = 0.975, spare: float = 1) -> Tensor:
+def _first_enough(
+    spread: Tensor, margin: float, quantile: float = 0.975, spare: float = 1, power: float = 0.5
+) -> Tensor:
     counts = torch.arange(2, 1001).double()
     times = torch.tensor(stats.t.ppf(quantile, (counts - spare).numpy()))
-    enough = spread.double()[:, None] * times / counts.sqrt() <= margin
+    enough = spread.double()[:, None] * times / counts**power <= margin
     return counts[enough.int().argmax(1)]
 
 
@@ -228,6 +255,8 @@ def seeds_needed(count: int, few: bool) -> Case:
         "5 % are left out on one side; leave out 2.5 % on each": _first_enough(spread, margin, quantile=0.95),
         "the whole width is held to the margin; it is that to each side": _first_enough(2 * spread, margin),
         "half the margin is enough here; the margin is to each side": _first_enough(spread / 2, margin),
+        "S stands without its root; divide by the root of S": _first_enough(spread, margin, power=1),
+        "the search goes on where it ended for the spread before; begin each with 2": right.cummax(0).values,
         "the spread is squared": _first_enough(spread.square(), margin),
         "this is one seed too few: the first for which it is enough": right - 1,
         "this is one seed too many: the first for which it is enough": right + 1,

@@ -81,9 +81,16 @@ def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[st
     right, each = _mean_of(weights, distances), (weights * distances).sum(-1)
     others = weights.masked_fill(torch.eye(len(distances), dtype=torch.bool), 0)
     others = others / others.sum(-1, keepdim=True)
+    products = weights @ distances
+    as_matrices = "weights and distances are multiplied as matrices, `@`; take `*`, entry by entry"
     strongest = distances.expand_as(weights).gather(-1, weights.argmax(-1, keepdim=True))[..., 0]
     mistakes = {
         IN_PATCHES: right / size,
+        "the patch size is multiplied in twice; the distances have it already": right * size,
+        as_matrices: products,
+        f"{as_matrices} (and all are averaged)": products.mean((-2, -1)),
+        f"{as_matrices} (and all are added up)": products.sum((-2, -1)),
+        f"{as_matrices} (and the rows are added up)": products.sum(-1).mean(-1),
         MANHATTAN: _mean_of(weights, size * step.sum(-1)),
         BY_COLUMN: _mean_of(weights, size * _steps(grid, by_column=True).norm(dim=-1)),
         "the distances are squared": _mean_of(weights, distances**2),
@@ -107,12 +114,17 @@ def _mean_mistakes(weights: Tensor, grid: tuple[int, int], size: int) -> dict[st
     "(...), one number for each image and head",
     'chapter 14, "A weighted mean"',
     _of_weights,
-    [((2, 3), (3, 4)), ((), (4, 4)), ((2,), (5, 2)), ((2, 1, 2), (2, 3))],
+    [
+        ((2, 3), (3, 4), torch.float32),
+        ((), (4, 4), torch.float32),
+        ((2,), (5, 2), torch.float64),
+        ((2, 1, 2), (2, 3), torch.float32),
+    ],
     answers=[inspected.mean_attention_distance],
     gradients=False,
     call="mean_distance(A, grid, patch_size)",
 )
-def mean_distance(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
+def mean_distance(shape: tuple[int, ...], grid: tuple[int, int], dtype: torch.dtype) -> Case:
     """Check a function that computes the chapter's equation for the mean distance.
 
     It is called as ``function(A, grid, patch_size)``: A (..., N, N) with rows that sum to 1, any axes in
@@ -120,9 +132,9 @@ def mean_distance(shape: tuple[int, ...], grid: tuple[int, int]) -> Case:
     """
     size = int(torch.randint(2, 33, ()))
     count = grid[0] * grid[1]
-    weights = attention_like(*shape, count, count)
+    weights = attention_like(*shape, count, count).to(dtype)
     mistakes = _mean_mistakes(weights, grid, size)
-    return Case((weights, grid, size), _of_weights(weights, grid, size), mistakes)
+    return Case((weights, grid, size), _of_weights(weights, grid, size), mistakes, f"A is {dtype}")
 
 
 def _scaled(weights: Tensor, axis: int = -1) -> Tensor:
@@ -136,10 +148,8 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     wrong = {
         UNSCALED: cut,
         "the class token counts as one more patch at distance 0; it lies nowhere": cut * of_patches,
-        "the columns are scaled; rows must sum to 1, so take dim=-1": _scaled(cut, -2),
         "the last token is cut; the class token is the first": _scaled(first),
         "the last token is cut, and the rows are not scaled back; the class token is the first": first,
-        "a second softmax scales the rows; divide them by their sums": cut.softmax(-1),
     }
     return {sentence: _of_weights(weights, grid, size) for sentence, weights in wrong.items()} | {
         "all rows are scaled by one sum; each has its own": unscaled / cut.double().sum(-1).mean(-1)
@@ -150,11 +160,11 @@ def _class_token_mistakes(attention: Tensor, grid: tuple[int, int], size: int) -
     "(...), one number for each image and head",
     'chapter 14, "The class token lies nowhere"',
     inspected.mean_attention_distance,
-    [((2, 3), (3, 4), 1), ((2, 2), (3, 3), 1), ((3, 2), (3, 5), 0), ((1, 4), (3, 2), 1)],
+    [((2, 3), (3, 4), 1), ((2,), (3, 3), 1), ((3, 2), (3, 5), 0), ((1, 4), (3, 2), 1)],
     gradients=False,
     call="attention_distance(A, grid, patch_size)",
 )
-def attention_distance(shape: tuple[int, int], grid: tuple[int, int], extra: int) -> Case:
+def attention_distance(shape: tuple[int, ...], grid: tuple[int, int], extra: int) -> Case:
     """Check a function like :func:`vit_from_scratch.inspection.mean_attention_distance`, for one layer.
 
     It is called as ``function(A, grid, patch_size)``: A (..., T, T), T = N or, with a class token in front,
@@ -166,11 +176,16 @@ def attention_distance(shape: tuple[int, int], grid: tuple[int, int], extra: int
     if extra:  # a class token that many look at, each patch in its own measure
         attention[..., 0] = 2 * torch.rand(*shape, count)
         attention = _scaled(attention)
-    mistakes = _mean_mistakes(_scaled(attention[..., extra:, extra:]), grid, size)
+    cut = attention[..., extra:, extra:]
+    other = {
+        "the columns are scaled; rows must sum to 1, so take dim=-1": _scaled(cut, -2),
+        "a second softmax scales the rows; divide them by their sums": cut.softmax(-1),
+    }
+    mistakes = _mean_mistakes(_scaled(cut), grid, size)
+    mistakes |= {sentence: _of_weights(weights, grid, size) for sentence, weights in other.items()}
     if extra:
         mistakes |= _class_token_mistakes(attention, grid, size)
-    right = inspected.mean_attention_distance(attention, grid, size)
-    return Case((attention, grid, size), right, mistakes)
+    return Case((attention, grid, size), _distance(attention, grid, size), mistakes)
 
 
 def _by_ring(weights: Tensor, ring: Tensor, count: int) -> Tensor:
@@ -261,7 +276,7 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         attentions = _scaled(attentions)
     fused, skip = attentions.mean(2), torch.eye(count)
     steps = (fused + skip) / 2
-    right = _reach(attentions, grid, size)
+    right, each = _reach(attentions, grid, size), (attentions + skip) / 2
     single = _distance(attentions, grid, size).mean(-1)  # (L, B)
     of_layer = _distance(fused, grid, size)
 
@@ -269,6 +284,8 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         return torch.stack([_distance(rolled(steps[part]), grid, size) for part in parts])
 
     up_to, from_on = [slice(n + 1) for n in range(depth)], [slice(n, None) for n in range(depth)]
+    of_heads = [_distance(rolled(each[part]).mean(1), grid, size) for part in up_to]
+    by_itself = "every head is rolled out by itself; take the mean of the heads first, layer by layer"
     late = "the rollout begins with the last layer"
     backwards = [_distance(rolled(steps[part].flip(0)), grid, size) for part in up_to]
     mistakes = {
@@ -277,6 +294,8 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
         "each layer is measured by itself, with its residual path; multiply it with those before": _distance(
             steps, grid, size
         ),
+        by_itself: torch.stack(of_heads),
+        f"{by_itself} (their distances are averaged)": reached(each, up_to).mean(-1),
         "the distances of the layers are added up; multiply the layers, then measure": of_layer.cumsum(0),
         "the heads' distances are added up layer by layer; multiply layers, then measure": single.cumsum(0),
         "the layers stand in the wrong order: the later one belongs on the left": torch.stack(backwards),
@@ -291,4 +310,12 @@ def reach(depth: int, batch: int, heads: int, grid: tuple[int, int], extra: int)
     if extra:
         cut = [_of_weights(rolled(steps[part])[:, extra:, extra:], grid, size) for part in up_to]
         mistakes[UNSCALED] = torch.stack(cut)
+        within = attentions[..., extra:, extra:]
+        both, own = within.mean(2), torch.eye(count - extra)
+        early = "the class token is cut before the rollout, and what it passes on is lost; cut it afterwards"
+        mistakes |= {
+            early: reached((both + own) / 2, up_to),
+            f"{early} (rows scaled with the identity)": reached(_scaled(both + own), up_to),
+            f"{early} (rows scaled without it)": reached((_scaled(within).mean(2) + own) / 2, up_to),
+        }
     return Case((attentions, grid, size), right, mistakes)

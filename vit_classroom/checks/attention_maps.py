@@ -129,6 +129,12 @@ def share_on_object(batch: int, rows: int, columns: int, height: int, width: int
         "this is the mean attention on the object; the share divides by all attention, not by the "
         "object's size": on_it / covered.sum((1, 2)),
         "the share is divided by the part of the photo that the object covers": right / area,
+        "the attention on the object is averaged over the patches; add it up, and divide by all attention": (
+            on_it / (rows * columns)
+        ),
+        "a patch takes every gh-th row of pixels, not neighbours; in einops gh comes first, (gh p)": share(
+            reduce(mask, "b (p r) (q c) -> b r c", "mean", r=rows, c=columns)
+        ),
         "the mask is added up in a patch; take the mean, a full one counts 1": share(
             covered * height * width
         ),
@@ -193,9 +199,15 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         is_there = (torch.arange(rows)[:, None, None] == down) & (torch.arange(columns)[:, None] == across)
         return is_there.any(-1)
 
-    def paint(hidden: Tensor, colour: Tensor = mean) -> Tensor:
+    def paint(hidden: Tensor, colour: Tensor = mean, onto: Tensor = images) -> Tensor:
         pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)
-        return torch.where(pixels[:, None], colour, images)
+        return torch.where(pixels[:, None], colour, onto)
+
+    def one_by_one(numbers: Tensor) -> Tensor:
+        result = images
+        for number in numbers.split(1, 1):
+            result = paint(patches(number), result.mean((2, 3), keepdim=True), result)
+        return result
 
     every = scores.flatten().argsort(descending=True)
     chosen, first = patches(order[:, :count]), patches(order[:1, :count]).expand(batch, -1, -1)
@@ -212,14 +224,27 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
         "all photos get one colour, the mean of the batch; each has its own": of_batch,
         "all photos get one value, the mean of everything; each photo and channel has its own": images.mean(),
         "each patch gets its own mean colour, which leaves its tone to be seen; take the photo's": own,
+        "the mean is taken after the hidden patches are set to 0; take it before": paint(
+            chosen, torch.zeros(())
+        ).mean((2, 3), keepdim=True),
     }
+    turns = order[:, :count]
+    painted = "the mean is taken when painting has begun; take it once, before"
+    in_turns = {
+        painted: turns,
+        f"{painted} (lowest first)": turns.flip(1),
+        f"{painted} (row by row)": turns.sort().values,
+    }
+    kept = "the chosen patches are kept, and all others hidden"
+    if not count:
+        kept = "where `count` is 0 every patch is hidden; hide none ([-0:] takes all)"
     least = scores.flatten(1).gather(1, order[:, max(count, 1) - 1, None])[..., None] if count else torch.inf
     hidden = {
         f"{TIES}: `scores >= least` takes both": scores >= least,
         f"{TIES}: `scores > next` takes neither": scores
         > scores.flatten(1).gather(1, order[:, count, None])[..., None],
         "the patches of lowest score are hidden; hide those of the highest": last,
-        "the chosen patches are kept, and all others hidden": ~chosen,
+        kept: ~chosen,
         axes: swapped,
         "every photo loses the patches that the first one's scores name; each has its own scores": first,
         "so many patches are hidden in the batch as a whole; hide so many in each photo": together,
@@ -228,6 +253,10 @@ def _hidden(images: Tensor, scores: Tensor, order: Tensor, count: int, size: int
     }
     mistakes = {sentence: paint(chosen, colour) for sentence, colour in colours.items()}
     mistakes |= {sentence: paint(which) for sentence, which in hidden.items()}
+    mistakes |= {sentence: one_by_one(numbers) for sentence, numbers in in_turns.items()}
+    tiled = "the table of patches is repeated as a whole; each entry has to become one block of pixels: "
+    tiled += "repeat_interleave, or (gh p) in einops"
+    mistakes[tiled] = torch.where(chosen.repeat(1, size, size)[:, None], mean, images)
     mistakes["nothing is hidden: is the changed copy what you return?"] = images
     return Case((images, scores, count, size), paint(chosen), mistakes)
 
@@ -267,6 +296,7 @@ def centre_of_mass(batch: int, rows: int, columns: int, size: int) -> Case:
         f"the place is counted in patches, and {half}": right / size - 0.5,
         "the column comes first; the order is row, column": right.flip(1),
         "the weights are not divided by their sum": right * total,
+        "all maps are divided by one sum; divide each by its own": right * total / maps.sum(),
         "the weights are divided by their largest; divide by their sum": right
         * total
         / maps.amax((1, 2))[:, None],
@@ -302,7 +332,9 @@ def best_head(photos: int, heads: int) -> Case:
         even, odd, everything = shares[::2].mean(0), shares[1::2].mean(0), shares.mean(0)
         early, late = shares[: photos // 2].mean(0), shares[photos // 2 :].mean(0)
         best, of_all, of_odd = even.argmax(), everything.argmax(), odd.argmax()
-        if len({int(best), int(of_all), int(of_odd), int(early.argmax())}) == 4:
+        photo = shares[::2].mean(1).argmax()
+        apart = len({int(best), int(of_all), int(of_odd), int(early.argmax())}) == 4
+        if apart and photo < photos // 2:
             break
 
     right = _best_head(shares)
@@ -318,6 +350,17 @@ def best_head(photos: int, heads: int) -> Case:
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
         "each photo chooses its own best head; choose one by its mean": (each[::2].mean(), each[1::2].mean()),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
+        "the axes are swapped: halves of the heads choose a photo; halves of the photos choose a head": (
+            *_best_head(shares.mT),
+        ),
+        "photos are compared by the mean of their heads; compare heads by the mean of their photos": (
+            shares[::2].mean(1)[photo],
+            shares[1::2].mean(1)[photo],
+        ),
+        "the shares are added up over the photos; take their mean": (
+            shares[::2].sum(0)[best],
+            shares[1::2].sum(0)[best],
+        ),
         "all heads are averaged; only the chosen one counts": (even.mean(), odd.mean()),
         "the worst head is chosen": (even.min(), odd[even.argmin()]),
         "the second number counts all photos; those of the choice may not judge": (

@@ -27,16 +27,21 @@ def _clear_order(sizes: Tensor, count: int) -> bool:
     return bool(((sizes[:count] - sizes[1 : count + 1]) / sizes[0]).min() > 0.05)
 
 
-def _filters(count: int, channels: int, side: int, k: int) -> Tensor:
-    """Draw filters (D, C, P, P) whose first k components are well defined, signs and variations as well."""
+def _filters(count: int, channels: int, side: int, k: int, sizes: Tensor) -> Tensor:
+    """Draw filters (D, C, P, P) with components of these sizes.
+
+    The first k are well defined, signs and variations as well.
+    """
     values = channels * side * side
     while True:
-        sizes = 0.7 ** torch.arange(min(count, values))
         patterns = _rows_at_right_angles(len(sizes), values)
         scale = 10 ** (2 * torch.rand(()) - 1)
-        flat = torch.randn(count, len(sizes)) * sizes @ patterns + 0.5 * torch.randn(values)
-        unit = flat / flat.norm(dim=1, keepdim=True)
-        if all(map(partial(_well_defined, k), (flat - flat.mean(0), flat, unit - unit.mean(0), unit))):
+        with_mean = torch.cat([torch.ones(count, 1), torch.randn(count, len(sizes))], 1)
+        coordinates = count**0.5 * torch.linalg.qr(with_mean)[0][:, 1:]  # of mean 0
+        flat = coordinates * sizes @ patterns + 0.5 * torch.randn(values)
+        centred, unit = flat - flat.mean(0), flat / flat.norm(dim=1, keepdim=True)
+        variations = (centred, flat, unit - unit.mean(0), unit, centred / centred.std(0))
+        if all(map(partial(_well_defined, k), variations)):
             return (scale * flat).unflatten(1, (channels, side, side))
 
 
@@ -59,7 +64,7 @@ def _principal_components(filters: Tensor, k: int) -> Tensor:
     "(k, C, P, P)",
     'chapter 16, "Principal components, by hand"',
     _principal_components,
-    [(14, 2, 2, 3), (11, 1, 3, 2), (40, 3, 3, 2)],
+    [(14, 2, 2, 3), (11, 1, 3, 2), (40, 3, 2, 2)],
     answers=[embedding_filter_components],
     gradients=False,
 )
@@ -69,7 +74,8 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
     It is called as ``function(filters, k)`` with (D, C, P, P); it returns the first k components,
     (k, C, P, P), of length 1, strongest first, the entry of largest size in each positive.
     """
-    filters = _filters(count, channels, side, k)
+    apart = torch.linspace(1, 0.2, channels * side**2)  # at the weak end, too, which eigh puts first
+    filters = _filters(count, channels, side, k, apart)
     shape = filters.shape[1:]
     flat = filters.double().flatten(1)
     right = _principal_components(filters, k)
@@ -83,13 +89,17 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
         return right * factors[:, None, None, None]
 
     largest = right.flatten(1).amax(1)
-    spread, columns = flat / flat.std(0), torch.linalg.svd(flat - flat.mean(0)).Vh[:, :k].mT
+    spread = flat / flat.std(0)
+
+    def columns(rows: Tensor) -> dict[str, Tensor]:
+        found = _with_signs(torch.linalg.svd(rows - rows.mean(0), full_matrices=False).Vh[:, :k].mT)
+        return {"the patterns are the columns of V^T; take its rows": found.double().unflatten(1, shape)}
+
     mistakes = {
         "the mean filter is not taken away": of(flat),
         "each filter's own mean is taken away (dim=1); take dim=0": of(flat - flat.mean(1, keepdim=True)),
         "one number is taken away, the mean of everything; take away the mean filter": of(flat - flat.mean()),
         "the values are divided by their spread; only take the mean filter away": of(spread - spread.mean(0)),
-        "the patterns are the columns of V^T; take its rows": _with_signs(columns).unflatten(1, shape),
         "the weakest components come first: eigh sorts upwards": rows.flip(0)[:k].unflatten(1, shape),
         "the strongest component comes last: eigh sorts upwards": right.flip(0),
         "the components are multiplied by their sizes; they have length 1": scaled(sizes[:k]),
@@ -103,7 +113,8 @@ def principal_components(count: int, channels: int, side: int, k: int) -> Case:
             name = ("component " if len(turned) == 1 else "components ") + " and ".join(turned)
             sentence = f"{name}: the sign is to be turned, so that the entry of largest size is positive"
             mistakes[sentence] = scaled(torch.tensor(signs))
-    return Case((filters, k), right, mistakes)
+    in_float64 = Case((filters, k), right, columns(flat))  # where signs may be others
+    return Case((filters, k), right, mistakes | columns(flat.float()), others=[in_float64])
 
 
 def _effective(variance: Tensor) -> Tensor:
@@ -154,7 +165,7 @@ def _space_overlap(one: Tensor, other: Tensor) -> Tensor:
 
 
 @function_check(
-    "(), a single number",
+    "a single number",
     'chapter 16, "Do filters span the photos\' space?"',
     _space_overlap,
     [(3, 7), (2, 5), (4, 12)],
@@ -236,7 +247,7 @@ def principal_angles(k: int, width: int, meet: bool) -> Case:
         "only the best partner of each pattern counts; the angles lie between the spaces": partners.rad2deg(),
         "these are the angles of all pairs; k lie between the spaces": products.acos().rad2deg(),
         "the lengths of the rows stand for cosines; singular values do": lengths.rad2deg(),
-        "where the spaces share a direction rounding takes its cosine above 1, which is no angle's: clamp "
+        "where the spaces share a direction rounding takes its cosine above 1, which no angle has: clamp "
         "them to 1": cosines.acos().rad2deg(),
     }
     clamped = [cosines.clamp(max=1 - least).acos().rad2deg() for least in (1e-7, 1e-6) if meet]
@@ -302,7 +313,7 @@ def _is_clear(flat: Tensor, k: int) -> bool:
 
 
 @function_check(
-    "(), a single number",
+    "a single number",
     'chapter 16, exercise "Would other filters give the same components?"',
     _half_overlap,
     [(20, 2, 2, 2), (17, 1, 4, 3), (24, 3, 2, 2)],
@@ -314,8 +325,9 @@ def half_overlap(count: int, channels: int, side: int, k: int) -> Case:
     It is called as ``function(filters, k)`` with (D, C, P, P); it returns a single number, the overlap of the
     first k components of filters 0, 2, 4, ... with those of filters 1, 3, 5, ...
     """
+    sizes = 0.7 ** torch.arange(min(count - 1, channels * side**2))
     while True:
-        filters = _filters(count, channels, side, k)
+        filters = _filters(count, channels, side, k, sizes)
         flat = filters.double().flatten(1)
         if _is_clear(flat, k):
             break

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_classroom.checks.attention import without_weights
 from vit_classroom.checks.judging import class_check, function_check, judge_function
 from vit_classroom.checks.report import Case, Piece, normalised, randomise, same
 from vit_classroom.checks.starts import spread_like_linear
@@ -52,7 +53,6 @@ def with_eps(module: nn.Module, eps: float) -> nn.Module:
     lambda *sizes: randomise(ours.Mlp(*sizes)),
     (6, 10),
     [3.0, 0.3],
-    may_drop=True,
     starts=[spread_like_linear("hidden.weight", "output.weight")],
 )
 def mlp(reference: ours.Mlp, scale: float) -> Case:
@@ -92,7 +92,7 @@ def _block(dim: int, heads: int, mlp_dim: int, *_: object) -> ours.Block:
     with torch.no_grad():
         for parameter in reference.attention.projection.parameters():
             parameter.mul_(1e-3 if dim == 16 else 1.0)
-    return reference
+    return without_weights(reference)
 
 
 @class_check(
@@ -102,19 +102,17 @@ def _block(dim: int, heads: int, mlp_dim: int, *_: object) -> ours.Block:
     _block,
     [(12, 3, 20), (16, 2, 10)],
     [(1.0, 1, 5), (1e-3, 2, 7)],  # small tokens show the eps of the norms
-    may_drop=True,
-    pair=True,
 )
 def block(reference: ours.Block, scale: float, batch: int, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Block`.
 
     It is called as ``cls(dim, heads, mlp_dim)``; submodules ``attention_norm``, ``attention``,
-    ``mlp_norm`` and ``mlp``; it returns (B, T, D), or a pair that begins with it.
+    ``mlp_norm`` and ``mlp``; it returns (B, T, D) alone.
     """
     tokens = scale * torch.randn(batch, count, reference.attention.qkv.in_features)
     note = f"values of about {scale:g}"
     mistakes = functools.partial(_block_mistakes, reference, tokens)
-    return Case((tokens,), reference(tokens)[0], mistakes, note)
+    return Case((tokens,), reference(tokens), mistakes, note)
 
 
 def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
@@ -123,7 +121,7 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
 
     norm_1, norm_2, feed = reference.attention_norm, reference.mlp_norm, reference.mlp
     bare = attend(norm_1(tokens))
-    middle = tokens + bare
+    middle, picked = tokens + bare, tokens + bare[:1]
 
     def fed(start: Tensor, read: Tensor | None = None) -> Tensor:
         """Add what the MLP makes of these tokens, or of others."""
@@ -161,14 +159,16 @@ def _block_mistakes(reference: ours.Block, tokens: Tensor) -> dict[str, Tensor]:
         "the MLP is missing": middle,
         "the attention is missing": fed_first,
         "a further norm follows; the final one belongs to the encoder": norm_2(right),
+        "what the attention returns for image 0 is added to every image; a [0] takes the result out of the "
+        "package's pair, and image 0 out of a plain tensor": fed(picked, norm_2(picked)),
         "the attention is called twice": twice + feed(norm_2(twice)),
     }
     for eps, sentence in EPS.items():
-        mistakes[sentence] = with_eps(reference, eps)(tokens)[0]
+        mistakes[sentence] = with_eps(reference, eps)(tokens)
         for name in ("attention_norm", "mlp_norm"):
             one = copy.deepcopy(reference)
             setattr(one, name, with_eps(one.get_submodule(name), eps))
-            mistakes[sentence.replace("LayerNorm", name)] = one(tokens)[0]
+            mistakes[sentence.replace("LayerNorm", name)] = one(tokens)
     return mistakes
 
 
@@ -190,7 +190,6 @@ def _encoder(dim: int, depth: int, heads: int, mlp_dim: int) -> ours.Encoder:
     _encoder,
     [(12, 3, 2, 20), (16, 2, 4, 10)],
     [(1.0, 1, 5), (0.03, 2, 7)],
-    may_drop=True,
 )
 def encoder(reference: ours.Encoder, scale: float, batch: int, count: int) -> Case:
     """Check a class like :class:`vit_from_scratch.model.encoder.Encoder`.
@@ -256,7 +255,12 @@ def _encoder_mistakes(reference: ours.Encoder, tokens: Tensor) -> dict[str, Tens
     "(..., D)",
     'chapter 4, exercise "LayerNorm from scratch"',
     lambda x, weight, bias, eps: F.layer_norm(x, x.shape[-1:], weight, bias, eps),
-    [((3, 8), 1.0, 0.1), ((2, 5, 6), 3.0, 1e-5), ((2, 3, 4, 7), 1e-3, 1e-6)],  # small values show an eps
+    [  # small values show an eps
+        ((3, 8), 1.0, 0.1),
+        ((2, 5, 6), 3.0, 1e-5),
+        ((2, 3, 4, 7), 1e-3, 1e-6),
+        ((4, 6), 1e-3, 1e-5),
+    ],
 )
 def layer_norm(shape: tuple[int, ...], scale: float, eps: float) -> Case:
     """Check a function ``(x, weight, bias, eps)`` that normalises the last axis of x, (..., D).
@@ -279,6 +283,11 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "the variance divides by D - 1; take unbiased=False": normalised(x, -1, eps, correction=1),
         "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps),
         "eps stands outside the root, and the variance divides by D - 1": (centred / (unbiased.sqrt() + eps)),
+        "eps is added to the quotient; it stands with the variance under the root, in parentheses": centred
+        / variance.sqrt()
+        + eps,
+        "the mean alone is divided, not the difference: put it in parentheses, (x - mean)": x
+        - (x - centred) / (variance + eps).sqrt(),
         "eps is missing": centred / variance.sqrt(),
         "the root is missing: the standard deviation divides, not the variance": centred / (variance + eps),
         "the mean is not taken off (that is another layer, RMSNorm)": x / (mean_square + eps).sqrt(),
@@ -296,6 +305,7 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         / (centred.abs().mean(-1, keepdim=True) + eps),
         "the values are scaled to length 1, as F.normalize does": F.normalize(centred, dim=-1),
         f"{taken} axis 1, which is another one for each number of axes; take dim=-1": normalised(x, 1, eps),
+        f"{taken} the last two axes; take the last alone, dim=-1": normalised(x, (-2, -1), eps),
         f"{taken} all values; each token has its own": normalised(x, everywhere, eps),
         f"{taken} the first axis; take the last, dim=-1": normalised(x, 0, eps),
         f"{taken} the tokens; take the last axis, dim=-1": normalised(x, -2, eps),
@@ -305,6 +315,8 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "the bias is not added": normal * weight,
         "the weight is not used": normal + bias,
         "the bias is added before the weight multiplies": (normal + bias) * weight,
+        "the sum of weight and bias multiplies; multiply by the weight, then add the bias": normal
+        * (weight + bias),
         "weight and bias have changed places": normal * bias + weight,
         "the weight is added to 1; it multiplies as it is": normal * (1 + weight) + bias,
         "weight and bias come before the norm; they follow it": normalised(x * weight + bias, -1, eps),
@@ -313,11 +325,14 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
 
 DROPPED = 0.25
 """Not a half: what is dropped and what is kept have to differ."""
+NEARLY_ALL = 1 - 1e-8
+"""Not 1, for readers who divide by 1 - dropout."""
 
 
 def _judge_in_training(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
-    piece = dataclasses.replace(piece, gradients=False)
-    everything = _in_training(cls, reference, 1 - 1e-8)  # not 1, for readers who divide by 1 - dropout
+    piece = dataclasses.replace(piece, gradients=False, call=f"{piece.name}(z)")
+    _judge_share_used(piece, cls, reference)
+    everything = _in_training(cls, reference, NEARLY_ALL)
     z = torch.randn(2, 5, 12)
     case = Case((z,), z, _dropout_mistakes(reference, z), "in training, dropout nearly 1: nothing to add")
     judge_function(piece, everything, lambda z: z, [case], [])
@@ -337,6 +352,20 @@ def _silenced(reference: ours.Block, attended: float | None, fed: float) -> ours
             layer.weight.zero_()
             layer.bias.fill_(value)
     return quiet
+
+
+def _judge_share_used(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
+    """See that more of the attention's result is dropped where `dropout` is larger."""
+    ones, z = _silenced(reference, 1.0, 0.0), torch.zeros(4, 60, 12)
+    few, all_ = ((_added(cls, ones, z, p) == 0).float().mean().item() for p in (DROPPED, NEARLY_ALL))
+    if few > 0.02 and abs(few - all_) < 0.04:
+        told = f"with dropout={DROPPED} {few:.0%} of the attention's results go, and with nearly 1 no more"
+        raise piece.failed(f"{told}: `dropout` is not used; hand it to nn.Dropout, or to F.dropout as its p")
+    if all_ < 0.02 and abs(few - (1 - DROPPED)) < 0.06:
+        told = f"with dropout={DROPPED} {few:.0%} of the attention's results go, and with nearly 1 none"
+        raise piece.failed(
+            f"{told}: p of nn.Dropout is the share that is dropped, `dropout` and not 1 - dropout"
+        )
 
 
 def _judge_results_dropped(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
@@ -411,8 +440,7 @@ def _added(
 ) -> Tensor:
     """What a reader's block adds to z in training."""
     with torch.no_grad():
-        result = _in_training(cls, reference, dropout)(z)
-    return (result[0] if isinstance(result, tuple) else result) - z
+        return _in_training(cls, reference, dropout)(z) - z
 
 
 def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float | None) -> nn.Module:
@@ -431,7 +459,6 @@ def _in_training(cls: Callable[..., Any], reference: nn.Module, dropout: float |
     [5, 7],
     may_drop=True,
     also=_judge_in_training,
-    pair=True,
 )
 def block_with_dropout(reference: ours.Block, count: int) -> Case:
     """Check a class like that of :func:`block` that drops values in three places while it trains.
@@ -441,7 +468,7 @@ def block_with_dropout(reference: ours.Block, count: int) -> Case:
     """
     z = torch.randn(2, count, 12)
     mistakes = functools.partial(_block_mistakes, reference, z)
-    return Case((z,), reference(z)[0], mistakes, "in evaluation")
+    return Case((z,), reference(z), mistakes, "in evaluation")
 
 
 def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
@@ -450,7 +477,7 @@ def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
     bias = reference.mlp.output.bias
     feed = reference.mlp(reference.mlp_norm(z))
     both = z + attended
-    of_zeros = reference.attention(torch.zeros_like(z))[0] + reference.mlp(torch.zeros_like(z))
+    of_zeros, mlp_of_zeros = reference.attention(torch.zeros_like(z))[0], reference.mlp(torch.zeros_like(z))
     no_attention, no_output = "the attention's result is not dropped", "the MLP's result is not dropped"
     return {
         no_attention: both,
@@ -459,5 +486,6 @@ def _dropout_mistakes(reference: ours.Block, z: Tensor) -> dict[str, Tensor]:
         f"{no_attention}, and {no_output}": both + bias,
         "nothing is dropped in training": both + reference.mlp(reference.mlp_norm(both)),
         "the stream itself is dropped; drop what is added to it, z + dropout(...)": torch.zeros_like(z),
-        "the normalised tokens are dropped; drop what the layers return": z + of_zeros,
+        "the normalised tokens are dropped; drop what the layers return": z + of_zeros + mlp_of_zeros,
+        "what the attention reads is dropped, and its result is not; drop the result": z + of_zeros,
     }

@@ -60,8 +60,8 @@ def _least_squares(features: Tensor, targets: Tensor, penalty: float) -> Tensor:
 def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
     """Check a function ``(features, targets, penalty)``: regularised least squares in closed form.
 
-    Features X are (N, D), targets Y (N, K), float64; the result W (D, K) has the least
-    ``((X W - Y)**2).sum() + penalty * (W**2).sum()``.
+    Features X are (N, D), targets Y (N, K), float64; to centre them again does no harm. The result W (D, K)
+    has the least ``((X W - Y)**2).sum() + penalty * (W**2).sum()``.
     """
     features = torch.randn(count, width, dtype=torch.float64)
     targets = torch.randn(count, classes, dtype=torch.float64)
@@ -90,10 +90,10 @@ def least_squares(count: int, width: int, classes: int, penalty: float) -> Case:
         "only the diagonal of the matrix is inverted; features are correlated": mixed
         / (gram + diagonal).diagonal()[:, None],
         "these are the predictions X W; return W": features @ right,
-        "the features are centred first; leave that to the caller": of_features,
-        "the targets are centred first; leave that to the caller": of_targets,
     }
-    return Case((features, targets, penalty), right, mistakes)
+    inputs = (features, targets, penalty)
+    centred_again = [Case(inputs, of_features), Case(inputs, of_targets)]
+    return Case(inputs, right, mistakes, others=centred_again)
 
 
 def _means(features: Tensor, labels: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ def _polyak(weights: Tensor, decay: float) -> Tensor:
     "(...), one set of weights",
     'chapter 10, exercise "Averages of weights"',
     _polyak,
-    [((5, 3, 4), 0.9), ((7, 6), 0.6), ((4, 2, 3, 2), 0.9)],
+    [((5, 3, 4), 0.9), ((7, 6), 0.6), ((4, 2, 3, 2), 0.9), ((1, 5), 0.9)],
     gradients=False,
 )
 def polyak(shape: tuple[int, ...], decay: float) -> Case:
@@ -180,13 +180,16 @@ def polyak(shape: tuple[int, ...], decay: float) -> Case:
         "all weights count alike; later ones count more": weights.mean(0),
         "these are the last weights": weights[-1],
         "these are the first weights": weights[0],
-        "the last weights are left out": _polyak(weights[:-1], decay),
-        "the first weights are left out": _polyak(weights[1:], decay),
         "only the last two are mixed; the mean goes on from step to step": two,
         "the steps are walked through backwards": _polyak(weights.flip(0), decay),
         "the new weights come in whole; they bring 1 - decay": whole,
         "the means after all steps are returned; the last one is wanted": torch.stack(each),
     }
+    if steps > 1:
+        mistakes |= {
+            "the last weights are left out": _polyak(weights[:-1], decay),
+            "the first weights are left out": _polyak(weights[1:], decay),
+        }
     return Case((weights, decay), _polyak(weights, decay), mistakes)
 
 

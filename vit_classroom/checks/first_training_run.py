@@ -15,16 +15,22 @@ from vit_from_scratch.training.schedules import Decay, schedule_factor
     "(), one number",
     'chapter 8, "One step by hand"',
     F.cross_entropy,
-    [((5, 4), 1.0), ((7, 10), 3.0), ((3, 6), 300.0)],
+    [((5, 4), 1.0), ((7, 10), 3.0), ((3, 6), 300.0), ((4, 5), 1.0, 80.0)],
     call="cross_entropy(logits, labels)",
 )
-def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
+def cross_entropy(shape: tuple[int, int], scale: float, apart: float = 0.0) -> Case:
     """Check a function ``(logits, labels)`` that gives the mean cross-entropy of a batch, in nats.
 
     Logits are (B, K), labels (B,) class numbers; some logits are too large for `exp`.
     """
     batch, classes = shape
     logits, labels = scale * torch.randn(batch, classes), torch.randint(classes, (batch,))
+    if scale > 100:  # too large for `exp`, and no row is below another
+        logits += scale - logits.amax(1, keepdim=True)
+        labels[0], labels[1] = logits[0].argmin(), logits[1].argmax()
+    if apart:  # small enough for `exp`, and some rows are far below others
+        logits += apart * (-1) ** torch.arange(batch)[:, None]
+        labels = torch.arange(batch) % (classes - 1)
     losses = F.cross_entropy(logits, labels, reduction="none")
     shares = logits.softmax(1)
     logs, picked = logits.log_softmax(1), (torch.arange(batch), labels)
@@ -35,6 +41,9 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
     mistakes = {
         "the losses are added; take their mean": losses.sum(),
         "there is a loss for each image, and no mean over the batch": losses,
+        "each row gives the values of all labels; take one from each row, that of its own label": (
+            -logs[:, labels].mean()
+        ),
         "the mean runs over all B x K values; there are B losses": right / classes,
         "the logits go through a softmax twice; log_softmax takes logits": F.cross_entropy(shares, labels),
         "the logarithm is missing: minus the mean probability is left": -shares[picked].mean(),
@@ -60,6 +69,14 @@ def cross_entropy(shape: tuple[int, int], scale: float) -> Case:
             "large logits end in an infinite loss: exp overflows, or a probability rounds to 0; "
             "log_softmax takes both at once": torch.tensor(torch.inf),
         }
+    if apart:
+        far = "one maximum is taken from all rows, and a row far below it loses all its shares"
+        mistakes |= {
+            f"{far}, which ends in NaN; each row needs its own maximum": torch.tensor(torch.nan),
+            f"{far}, which ends in an infinite loss; each row needs its own maximum": torch.tensor(
+                -torch.inf
+            ),
+        }
     return Case((logits, labels), right, mistakes)
 
 
@@ -71,15 +88,17 @@ def _smoothed(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     "(), one number",
     'chapter 8, "Label smoothing"',
     _smoothed,
-    [((5, 4), 0.1, 2.0), ((6, 10), 0.3, 200.0), ((4, 7), 0.0, 2.0)],
+    [((5, 4), 0.1, 2.0, True), ((6, 10), 0.3, 200.0, False), ((4, 7), 0.0, 2.0, False)],
 )
-def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: float) -> Case:
+def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: float, absent: bool) -> Case:
     """Check a function ``(logits, labels, smoothing)`` that gives the mean loss of smoothed labels.
 
     Some logits are too large for `exp`.
     """
     batch, classes = shape
     logits, labels = scale * torch.randn(batch, classes), torch.randint(classes, (batch,))
+    if absent:
+        labels = torch.arange(batch) % (classes - 1)
     hot = F.one_hot(labels, classes).float()
     logs = logits.log_softmax(1)
     right = _smoothed(logits, labels, smoothing)
@@ -90,6 +109,9 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
         "the labels are not smoothed": hot,
         "every class gets the whole smoothing; each gets smoothing / K": kept + smoothing,
         "the right class keeps its full 1; it gives away the smoothing": hot + smoothing / classes,
+        "the right class has 1 - smoothing alone; it gets smoothing / K as well, as each class does": (
+            kept + smoothing / classes * (1 - hot)
+        ),
         "the wrong classes get nothing; each class gets smoothing / K": kept,
         "the smoothing and what is left have changed places": smoothing * hot + (1 - smoothing) / classes,
         "the smoothing is always 0.1; take the one that is handed in": 0.9 * hot + 0.1 / classes,
@@ -108,7 +130,8 @@ def smoothed_cross_entropy(shape: tuple[int, int], smoothing: float, scale: floa
             "large logits end in an infinite loss: shares round to 0; take log_softmax": logits.sum()
             + torch.inf,
         }
-    return Case((logits, labels, smoothing), right, mistakes)
+    note = "and no label of the highest class" if absent else ""
+    return Case((logits, labels, smoothing), right, mistakes, note)
 
 
 def _schedule(steps: Tensor, total: int, warmup: int, decay: Decay = "cosine") -> Tensor:
@@ -320,7 +343,7 @@ def clipped(length: float, limit: float) -> Case:
     }
     if not length:  # a mistake that divides by 0 as well is known by the other inputs
         mistakes = {said: wrong for said, wrong in mistakes.items() if wrong.isfinite().all()} | {
-            "0 / 0 for a gradient of zeros, which is no number: shorten it only where it is longer than "
+            "0 / 0 for a gradient of zeros, which is not a number: shorten it only where it is longer than "
             "the limit": gradient / norm
         }
     return Case((gradient, limit), _clipped(gradient, limit), mistakes)
@@ -341,7 +364,7 @@ def _weighted(distances: Tensor, labels: Tensor, k: int, classes: int) -> Tensor
     "(B, classes)",
     'chapter 8, exercise "The vote of the neighbours"',
     _votes,
-    [(30, 4, 3, 3), (40, 1, 6, 5), (25, 3, 1, 4)],
+    [(30, 9, 3, 3), (40, 1, 6, 5), (25, 8, 1, 4)],
     gradients=False,
 )
 def votes(count: int, batch: int, k: int, classes: int) -> Case:

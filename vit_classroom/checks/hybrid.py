@@ -81,7 +81,7 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
     }
 
 
-def _standardise(weight: Tensor, eps: float) -> Tensor:
+def _standardise(weight: Tensor, eps: float = 1e-5) -> Tensor:
     centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
     return centred / (centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + eps)
 
@@ -90,18 +90,29 @@ def _standardise(weight: Tensor, eps: float) -> Tensor:
     "(features, channels, kernel, kernel)",
     'chapter 7, "Standardised weights"',
     _standardise,
-    [((4, 3, 3, 3), 1e-3, 1e-5), ((5, 2, 5, 5), 0.02, 1e-3), ((6, 4, 2, 2), 0.3, 1e-2)],
+    [
+        ((4, 3, 3, 3), 1e-3, 1e-5),
+        ((5, 2, 5, 5), 0.02, 1e-3),
+        ((6, 4, 2, 2), 0.3, 1e-2),
+        ((3, 2, 3, 3), 1e-3, None),
+    ],
 )
-def standardised(shape: tuple[int, int, int, int], scale: float, eps: float) -> Case:
-    """Check a function ``(weight, eps)`` that brings each filter to mean 0 and standard deviation 1.
+def standardised(shape: tuple[int, int, int, int], scale: float, eps: float | None) -> Case:
+    """Check a function ``(weight, eps=1e-5)`` that brings each filter to mean 0 and standard deviation 1.
 
     The filters are (features, channels, kernel, kernel).
     """
     weight = scale * (torch.randn(shape[0], 1, 1, 1) + torch.randn(shape))
-    mistakes = {"the filters come back as they are": weight, **_wrong_filters(weight, eps)}
+    mistakes = {"the filters come back as they are": weight, **_wrong_filters(weight, eps or 1e-5)}
+    if eps is None:
+        mistakes |= {
+            f"eps is {other:g} where none is handed in; here its default is 1e-5": _standardise(weight, other)
+            for other in (1e-3, 1e-4, 1e-6)
+        }
+        return Case((weight,), _standardise(weight), mistakes, "no eps")
     if eps != 1e-5:
-        mistakes["eps is always 1e-5; take the one that is handed in"] = _standardise(weight, 1e-5)
-    return Case((weight, eps), _standardise(weight, eps), mistakes)
+        mistakes["eps is always 1e-5; take the one that is handed in"] = _standardise(weight)
+    return Case((weight, eps), _standardise(weight, eps), mistakes, f"eps {eps:g}")
 
 
 def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
@@ -145,10 +156,13 @@ def same_padding(height: int, width: int, kernel: int, stride: int) -> Case:
     before = ours.same_padding(images.flip(2, 3), kernel, stride).flip(2, 3)
     down, across = (new - old for new, old in zip(right.shape[2:], images.shape[2:], strict=True))
     sides = (across // 2, across - across // 2, down // 2, down - down // 2)
+    more = [max(kernel - size % stride, 0) for size in (width, height)]
     mistakes = {
         "it pads both sides alike; SAME pads as little as it can, and puts the odd row and column "
         "after the image": F.pad(images, [(kernel - 1) // 2] * 4),
         "it pads as for stride 1; with a larger stride SAME needs less": ours.same_padding(images, kernel, 1),
+        "where the stride divides the size, `kernel - size % stride` is too much; SAME needs kernel - stride "
+        "there": F.pad(images, [half for total in more for half in (total // 2, total - total // 2)]),
         "it pads kernel // 2 on each side; SAME pads as little as it can": F.pad(images, [kernel // 2] * 4),
         "it does not pad": images,
         "the odd row and column stand before the image; SAME puts them after it": before,
@@ -223,7 +237,7 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
     short = reference.shortcut_norm(past)
     linear_1 = norm_3(third(F.relu(norm_2(second(norm_1(first(features)))))))
     linear_2 = norm_3(third(norm_2(second(start))))
-    return {
+    mistakes = {
         "the last ReLU is missing; it follows the sum": short + inner,
         "the last ReLU stands before the sum; it follows it": short + F.relu(inner),
         "there is a ReLU before the sum as well": F.relu(short + F.relu(inner)),
@@ -234,6 +248,11 @@ def _bottleneck_mistakes(reference: ours.Bottleneck, features: Tensor) -> dict[s
         "the last norm is missing": F.relu(short + third(F.relu(norm_2(second(start))))),
         "a GELU stands in place of the last ReLU": F.gelu(short + inner),
     }
+    if isinstance(reference.shortcut, nn.Identity):
+        mistakes["the branch has overwritten the features; the shortcut reads them as they came"] = F.relu(
+            inner + inner
+        )
+    return mistakes
 
 
 @class_check(
@@ -326,7 +345,7 @@ def window(layers: tuple[tuple[int, int, int], ...]) -> Case:
     Places are (K,) row numbers of the last map, layers (kernel, stride, padding before), the first one next
     to the photo; the result is (K, 2), int64.
     """
-    places = torch.randint(0, 20, (len(layers) + 2,))
+    places = torch.cat([torch.zeros(1, dtype=torch.int64), torch.randint(1, 20, (len(layers) + 1,))])
 
     def changed(change: Callable[[int, int, int], tuple[int, int, int]]) -> Tensor:
         return _window(places, [change(*layer) for layer in layers])
@@ -384,10 +403,10 @@ def _read_off(
     "(K,)",
     'chapter 7, exercise "Two to four times cheaper"',
     _crossings,
-    [False, True, True],
+    ["rises", "dips", "dips", "exact"],
     gradients=False,
 )
-def first_cost(dips: bool) -> Case:
+def first_cost(kind: str) -> Case:
     """Check a function ``(costs, accuracies, wanted)``: where a line through runs first reaches an accuracy.
 
     Costs (n,) rise, accuracies (n,) need not always; the line is straight on a logarithmic axis of costs; of
@@ -396,13 +415,17 @@ def first_cost(dips: bool) -> Case:
     count = 6
     costs = (0.3 + torch.rand(count)).cumsum(0).mul(1.2).exp()
     accuracies = 70 + (1 + 2 * torch.rand(count)).cumsum(0)
-    if dips:
+    if kind == "dips":
         accuracies[2] = accuracies[3] + 0.3 + 0.5 * torch.rand(())  # as ViT-L/32 and B/16 in Table 6
     top = accuracies.max()
     wanted = accuracies[0] + (top - accuracies[0]) * (0.05 + 0.9 * torch.rand(7))
-    if dips:
+    if kind == "dips":
         wanted[0] = (accuracies[4] + accuracies[5]) / 2
         wanted[1] = (accuracies[2] + accuracies[3]) / 2  # the line has it three times
+        wanted[2] = (accuracies[2] + accuracies[4]) / 2  # above the best before run 3, and so above run 3
+    if kind == "exact":  # a run has just what is wanted, and the next ones have less
+        costs = 10.0 ** torch.arange(5)
+        accuracies, wanted = torch.tensor([50.0, 60.0, 52.0, 55.0, 70.0]), torch.tensor([60.0, 57.0])
     right = _crossings(costs, accuracies, wanted)
     logs, rank = costs.log(), accuracies.argsort()
 
@@ -415,6 +438,8 @@ def first_cost(dips: bool) -> Case:
 
     straight = _read_off(costs, accuracies, wanted)
     misread, ranked = interpolated(accuracies, logs), interpolated(accuracies[rank], logs[rank])
+    best, better = accuracies.cummax(0).values, (accuracies > wanted[:, None]).int().argmax(1)
+    share = (wanted - accuracies[better - 1]) / (accuracies[better] - accuracies[better - 1])
     of_first = "that is the cost of the first run that is good enough; the line reaches the accuracy before"
     nearest = (accuracies - wanted[:, None]).abs().argmin(1)
     mistakes = {
@@ -428,6 +453,12 @@ def first_cost(dips: bool) -> Case:
         "that is the last place at which the line has this accuracy; take the first": read(lambda s: s, -1),
         "np.interp needs accuracies that rise from run to run, and these do not": misread,
         "the runs are put in order of accuracy, which makes another line; they stay in order of cost": ranked,
+        "a piece of line begins at the best accuracy so far; it begins at that of the run before": (
+            interpolated(best, logs)
+        ),
+        "a run that has just the accuracy wanted is passed by; it is good enough: >=, not >": (
+            (1 - share) * logs[better - 1] + share * logs[better]
+        ).exp(),
     }
     return Case((costs, accuracies, wanted), right, mistakes)
 
@@ -487,6 +518,10 @@ def pre_activation(reference: _PreActivation) -> Case:
         "the first ReLU stands before its norm; norm, ReLU, convolution is the order": past + late,
         "the filters are used as they are; take StandardisedConv": plain(features),
     }
+    if reference.conv2.stride != (1, 1):
+        early = copy.deepcopy(reference)
+        early.conv1.stride, early.conv2.stride = reference.conv2.stride, (1, 1)
+        mistakes["the stride stands at conv1; it belongs to conv2, the 3 x 3"] = early(features)
     if reference.changes:
         mistakes |= {
             "the shortcut's convolution reads the features as they came; it reads them after the first norm "

@@ -29,9 +29,19 @@ from vit_classroom.checks.starts import Start
 # What is said before an error: the first whose pattern fits it.
 TROUBLES = {
     "^RecursionError": "it calls itself without an end",
-    "^NotImplementedError": "it is not written yet",
-    "^(NameError|UnboundLocalError)": (
+    "^NotImplementedError.*not implemented for '": (
+        "it cannot be done with this type of number: look at .dtype there, and put brackets round a "
+        "comparison beside & or |"
+    ),
+    "^NotImplementedError.*missing the required .forward": "forward is not there: mistyped, or not indented",
+    "^NameError": (
         "a name is not known there: mistyped, from a cell that was not run, or self is missing before it"
+    ),
+    "^UnboundLocalError": (
+        "a name has no value there yet: it gets one further down, or in a loop or an `if` that is passed by"
+    ),
+    "^AttributeError: '(int|float)' object|expected Tensor .* but got (int|float)": (
+        "a plain number stands there in place of a tensor: hand in torch.tensor([5]), not 5"
     ),
     "^AttributeError.*NoneType": "something is None there: a return is missing, or a layer was not made",
     "^AttributeError": "what it asks for is not there: it is mistyped, or not made in __init__",
@@ -47,6 +57,8 @@ TROUBLES = {
     "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "": "it cannot be computed for this input",
 }
+UNWRITTEN = re.compile(r"^NotImplementedError.* \(in line \d+(\)$|: .*\braise\b)", re.DOTALL)
+"""An error that a line of the reader's own raises."""
 COPIED = "that is the package's own 🙂 It agrees with itself. Now write yours"
 UNCHANGED = "that is the book's answer as it stands, and something else is asked."
 Check = Callable[..., None]
@@ -173,12 +185,11 @@ def class_check(
     starts: Sequence[Start] = (),
     may_drop: bool = False,
     also: Callable[[Piece, Any, Any], None] | None = None,
-    pair: bool = False,
 ) -> Callable[[Draw], Check]:
     """Make a check of a class of layers; the decorated function draws an input for our module.
 
     Args:
-        call, result, where, pair: see `Piece`.
+        call, result, where: see `Piece`.
         reference: makes ours of the arguments, with random weights.
         arguments: what the class is called with; of a list each is tried.
         settings: what an input is drawn for.
@@ -186,7 +197,7 @@ def class_check(
         may_drop: whether it may drop values while it trains.
         also: judges further, given the piece, the class and our module.
     """
-    piece = Piece(call, result, where, pair=pair)
+    piece = Piece(call, result, where)
 
     def decorated(draw: Draw) -> Check:
         def judge(cls: object, instead: Instead | None = None) -> None:
@@ -286,7 +297,9 @@ def judge_module(
         raise piece.failed(f"{lazy[0]} has no shape yet, as in a Lazy layer: give the layer its sizes")
     with _judged(piece, "parameters") as right:
         try:
-            _require_parameters(piece, theirs, reference)
+            made = (named or dict(zip(piece.arguments, positional, strict=False))).items()
+            label = ", ".join(f"{name} {value}" for name, value in made)
+            _require_parameters(piece, theirs, reference, label)
             for start in starts:
                 start(piece, theirs)
         except CheckFailed:
@@ -314,12 +327,17 @@ def _judge_calls(
     theirs.eval()
     known = reference.state_dict()
     before = {name: value.clone() for name, value in theirs.state_dict().items() if name in known}
+
+    def require_still() -> None:
+        now = theirs.state_dict()
+        moved = [name for name, old in before.items() if name not in now or not torch.equal(now[name], old)]
+        if moved:
+            told = "only the optimiser may; keep what is made of them under another name"
+            raise piece.failed(f"a call changes its own weights ({moved[0]}): {told}")
+
     names = list(inspect.signature(reference.forward).parameters)
-    _judge_values(piece, box, theirs, tried, names, right, True, hint)
-    now = theirs.state_dict()
-    moved = [name for name, old in before.items() if name not in now or not torch.equal(now[name], old)]
-    if moved:
-        raise piece.failed(f"a call changes its own weights ({moved[0]}): only the optimiser may")
+    _judge_values(piece, box, theirs, tried, names, right, require_still, hint)
+    require_still()
     _judge_training(piece, box, theirs.train(), tried[0], may_drop, names)
     theirs.eval()
     of_theirs, of_ours = (dict(module.named_parameters()) for module in (theirs, reference))
@@ -400,10 +418,11 @@ def _value_of(
         raise piece.failed(f"it cannot be called as {piece.call} ({error})") from None
     if "before Module.__init__" in str(error):
         raise piece.failed("__init__ must call super().__init__() first, before it keeps any layer") from None
-    raised = f"{type(error).__name__}: {error}"
+    raised, place = f"{type(error).__name__}: {error}", place_of(error)
     why = next(said for pattern, said in TROUBLES.items() if re.search(pattern, raised))
-    told = f"{why}. It stopped with {raised}{place_of(error)}"
-    raise piece.failed(told, label=label) from None
+    if UNWRITTEN.match(raised + place):
+        why = "it is not written yet"
+    raise piece.failed(f"{why}. It stopped with {raised}{place}", label=label) from None
 
 
 def _copies(inputs: Sequence[object]) -> list[Any]:
@@ -424,10 +443,13 @@ def _judge_values(
     cases: Sequence[Case],
     names: Sequence[str],
     right: Parts,
-    twice: bool = False,
+    require_still: Callable[[], None] | None = None,
     hint: str = "",
 ) -> None:
-    """Hold the results for all inputs against ours, and see that inputs stay what they were."""
+    """Hold the results for all inputs against ours, and see that inputs stay what they were.
+
+    What has weights is called twice, and `require_still` sees that they stay what they were.
+    """
     found: list[tuple[Case, Verdict]] = []
     failures: list[CheckFailed] = []
     changed = False
@@ -451,10 +473,11 @@ def _judge_values(
         if "shape" in right and (seen is None or _is_tried(got, case)):
             right["shape"] += 1 / len(cases)
         right["values"] += (seen is None) / len(cases)
-        if twice:
+        if require_still is not None:
             again = _copies(case.inputs)
             second = first_of(piece, box.call(function, *again).value)
             if _differ(got, second):
+                require_still()
                 raise piece.failed(
                     "two calls in evaluation differ: is dropout still on? nn.Dropout is off after eval(), "
                     "and F.dropout needs training=self.training",
@@ -465,14 +488,15 @@ def _judge_values(
     in_place = "it changes its input, which belongs to the caller: make something new (`z = z + x`, not +=)"
     if changed:
         right["values"] /= 2
-    if failures:
+    fitting = set.intersection(*(seen.sentences for _, seen in found)) if found else set()
+    told = fitting and "with IndexError" in str(failures[:1])  # it may come of a mistake that is known
+    if failures and not told:
         raise failures[0]
     if not found:
         if changed:
             raise piece.failed(in_place)
         return
     case, first = found[0]
-    fitting = set.intersection(*(seen.sentences for _, seen in found))
     wrong = [case for case, _ in found]
     if not fitting:
         plain = [pair for pair in found if pair[1].plain]
@@ -486,7 +510,7 @@ def _judge_values(
     if changed:
         named = f": {sentences[0]}" if first.sentences else ""
         sentences = [f"{in_place}. The result is wrong as well{named}"]
-    count = len(cases) - len(found)
+    count = len(cases) - len(found) - len(failures)
     label = case.label(names) + (f"; {count} of {len(cases)} inputs came out right" if count else "")
     raise piece.failed(*sentences, label=label, numbers=first.numbers)
 
@@ -582,11 +606,12 @@ def _judge_gradients(
             raise piece.failed(f"{said}: on a part of the way {cut}")
 
 
-def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -> None:
+def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module, label: str) -> None:
     """See that a reader's module has our parameters, all of them trained; buffers of its own are free."""
     expected = {key: tuple(value.shape) for key, value in reference.state_dict().items()}
     own = {name for name, _ in theirs.named_buffers(remove_duplicate=False)} - set(expected)
     got = {key: tuple(value.shape) for key, value in theirs.state_dict().items() if key not in own}
+    trained = dict(theirs.named_parameters(remove_duplicate=False))
     if got != expected:
         lines = _first([f"  missing    {key} {expected[key]}" for key in expected if key not in got])
         lines += _first([f"  unexpected {key} {got[key]}" for key in got if key not in expected])
@@ -597,9 +622,10 @@ def _require_parameters(piece: Piece, theirs: nn.Module, reference: nn.Module) -
                 if key in got and got[key] != expected[key]
             ]
         )
-        why = sorted({_why_missing(theirs, key) for key in expected if key not in got} - {""})
-        raise piece.failed("\n".join(["it has other parameters than it must:", *lines, *why]))
-    trained = dict(theirs.named_parameters(remove_duplicate=False))
+        why = {_why_missing(theirs, key) for key in expected if key not in got}
+        why |= {_why_unexpected(trained, key, expected) for key in got if key not in expected}
+        told = ["it has other parameters than it must:", *lines, *_first(sorted(why - {""}), 2)]
+        raise piece.failed("\n".join(told), label=label)
     owners: dict[int, str] = {}
     for key, parameter in reference.named_parameters():
         if key not in trained:
@@ -629,4 +655,16 @@ def _why_missing(module: object, key: str) -> str:
         module = getattr(module, name, None)
     if isinstance(module, Tensor):
         return f"  ({key} is a plain tensor: wrap it in nn.Parameter, or it is neither trained nor saved)"
+    return ""
+
+
+def _why_unexpected(trained: Mapping[str, nn.Parameter], key: str, expected: Iterable[str]) -> str:
+    """Say which layer that is asked for a layer repeats: the same object, or one of its name further in."""
+    layer = key.rpartition(".")[0] or key
+    for other in expected:
+        asked = other.rpartition(".")[0] or other
+        if key in trained and trained[key] is trained.get(other):
+            return f"  ({layer} and {asked} are one layer under two names: keep {asked} alone)"
+        if other in trained and other.endswith(f".{key}"):
+            return f"  (there is {asked} already: leave {layer} out)"
     return ""

@@ -54,6 +54,7 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
     pixels = _pixels(images, size)
     means, levels = pixels.mean(2), _levels(pixels.mean(2))
     right = _numbered(levels)
+    white = "so that white is level 8, and a number up to 584"
     by_column = rearrange(right, "b (i j) -> b (j i)", i=rows)
     as_tens = levels.long() * torch.tensor([100, 10, 1])
     mistakes = {
@@ -63,6 +64,8 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "the 255 is spread over 0 to 7 and rounded; a bin is 32 wide": _numbered((means / 255 * 7).round()),
         "a bin is 32 wide, not 255 / 8": _cut(means * (256 / 255)),
+        f"a bin is 32 wide, not 255 / 8, {white}": _numbered((means / 255 * 8).floor()),
+        f"the mean is rounded to a level, {white}; cut it: floor(mean / 32)": _numbered((means / 32).round()),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),
         "the brightest value of each channel is taken; take the mean": _cut(pixels.amax(2)),
@@ -106,6 +109,12 @@ def corrupted(batch: int, count: int, dim: int) -> Case:
     stays = "no patch is left as it is"
     kinds = {  # of patches: masked, and replaced by another
         "patches that were not chosen are corrupted, too": (low, middle),
+        "the other patch also stands where nothing was chosen; its condition needs `chosen`, too": (
+            (chosen & low, middle)
+        ),
+        "the mask token also stands where nothing was chosen; its condition needs `chosen`, too": (
+            (low, chosen & middle)
+        ),
         "the patches that were not chosen are corrupted, not the chosen": ((~chosen & low, ~chosen & middle)),
         "every chosen patch is masked; one in ten is replaced and one in ten left": (chosen, never),
         "no patch is replaced by another": (chosen & low, never),
@@ -182,7 +191,7 @@ def _visible_only(tokens: Tensor, hidden: Tensor) -> Tensor:
     "(B, visible, D)",
     'chapter 11, "Pixels instead of colours"',
     _visible_only,
-    [(2, 8, 3, 0.75), (3, 12, 2, 0.5), (4, 9, 5, 0.3)],
+    [(2, 8, 3, 0.75), (3, 12, 2, 0.5), (4, 9, 5, 0.3), (2, 196, 3, 0.75)],
 )
 def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     """Check a function ``(tokens, hidden)`` that keeps the visible patches of each image, in their order.
@@ -194,6 +203,9 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
     hidden = torch.rand(batch, count).argsort(1) < round(share * count)
     right, visible = _visible_only(tokens, hidden), count - round(share * count)
     first = torch.stack([tokens[i, ~hidden[0]] for i in range(batch)])
+    by_sorting = hidden.int().argsort(dim=1)[:, :visible]
+    by_topk = (~hidden).int().topk(visible).indices
+    order = "the patches have changed places, and must keep their order"
     mistakes = {
         "these are the hidden patches; keep the others": tokens[hidden].view(batch, -1, dim),
         "hidden patches are set to zero; they have to be left out": tokens * ~hidden[..., None],
@@ -201,6 +213,8 @@ def visible_only(batch: int, count: int, dim: int, share: float) -> Case:
         "the last patches of each image are kept, whichever they are": tokens[:, count - visible :],
         "all images lose the patches of the first": first,
         "nothing is left out": tokens.clone(),
+        f"{order}: sort with stable=True": tokens.take_along_dim(by_sorting[..., None], 1),
+        f"{order}: sort the places that topk gives": tokens.take_along_dim(by_topk[..., None], 1),
     }
     return Case((tokens, hidden), right, mistakes)
 

@@ -72,7 +72,8 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
     places = torch.arange(new)
     corners = places * (old - 1) / (new - 1)
     areas = ((places + 0.5) * old / new - 0.5).clamp(0, old - 1)
-    left = corners.long()
+    left, inverted = corners.long(), places * (new - 1) / (old - 1)
+    upside_down = "the step is upside down, (count - 1) / (n - 1)"
     between, take = "between the corners it is (n - 1) / (count - 1)", "mix the two beside it"
     short = places * (old - 1) / new
     steps = {
@@ -80,22 +81,42 @@ def stretch_positions(old: int, new: int, width: int) -> Case:
         f"a step is n / count long; {between}": places * old / new,
         "a step is (n - 1) / count long and never reaches the last place; take (n - 1) / (count - 1)": short,
         f"a step is n / (count - 1) long; {between}": places * old / (new - 1),
+        f"{upside_down}; {between}": inverted,
+    }
+    shares = {
+        "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
+            lambda share: 1 - share
+        ),
+        "both neighbours have a half; the nearer one has the larger share": lambda share: 0 * share + 0.5,
     }
     mistakes = {said: _between(table, step.clamp(max=old - 1)) for said, step in steps.items()} | {
         f"each place takes its nearest neighbour; {take}": table[corners.round().long()],
         f"each place takes its nearest neighbour, area on area (PyTorch's default mode); {take}, corner on "
         "corner": table[places * old // new],
         f"each place takes its left neighbour alone; {take}": table[left],
-        "the two shares have changed places: of the two neighbours the nearer one has the larger share": (
-            _between(table, corners, swapped=True, last=old - 2)
+        f"{upside_down}, and what lies beyond the table goes on in a line; {between}": _between(
+            table, inverted
         ),
+        **{
+            f"{said}{where}": (1 - share(at)) * table[one] + share(at) * table[other]
+            for said, share in shares.items()
+            for where, (one, other, at) in _neighbours(corners, old).items()
+        },
     }
     return Case((table, new), _stretched(table, new), mistakes)
 
 
-def _between(table: Tensor, places: Tensor, swapped: bool = False, last: int | None = None) -> Tensor:
-    left = places.long().clamp(max=len(table) - 1 if last is None else last)
-    right = (left + 1).clamp(max=len(table) - 1)
-    share = (places - left)[:, None]
-    share = 1 - share if swapped else share
-    return (1 - share) * table[left] + share * table[right]
+def _neighbours(places: Tensor, count: int) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+    """Left and right neighbours and the right one's share, in three ways; in two of them ends have one."""
+    left, inner, last = places.long(), places.long().clamp(max=count - 2), count - 1
+    ways = {
+        "": (inner, inner + 1),
+        " (the last place, with one neighbour, does not show it)": (left, (left + 1).clamp(max=last)),
+        " (the two ends, with one neighbour, do not show it)": (left, places.ceil().long()),
+    }
+    return {where: (one, other, (places - one)[:, None]) for where, (one, other) in ways.items()}
+
+
+def _between(table: Tensor, places: Tensor) -> Tensor:
+    one, other, share = _neighbours(places, len(table))[""]
+    return (1 - share) * table[one] + share * table[other]

@@ -67,7 +67,10 @@ def patchify(batch: int, channels: int, rows: int, columns: int, size: int) -> C
     images = _scale() * torch.randn(batch, channels, rows * size, columns * size)
     right = patches.patchify(images, size)
     swapped = "the last two axes are swapped: one row for each patch, (B, N, P P C)"
+    so_many = rearrange(images, "b c (gh p1) (gw p2) -> b (gh gw) (p1 p2 c)", gh=size, gw=size)
     mistakes = _wrong_cuts(images, size) | {
+        "patch_size is taken for the number of patches along a side; it is the number of pixels: p1 and p2, "
+        "not gh and gw": so_many,
         swapped: right.mT,
         f"{swapped}. F.unfold puts channels first besides": F.unfold(images, size, stride=size),
     }

@@ -29,10 +29,12 @@ def _likeness_mistakes(vectors: Tensor) -> dict[str, Tensor]:
         f"these are the dot products: {both}": dots,
         f"{divided} D; {both}": dots / dim,
         f"{divided} sqrt(D), as in attention; {both}": dots / dim**0.5,
-        f"{divided} one of the two lengths; divide by both": dots / lengths,
+        f"{divided} one of the two lengths, the second's; {both}": dots / lengths,
+        f"{divided} one of the two lengths, the first's; {both}": dots / lengths[:, None],
         f"{divided} the square of one length; {both}": dots / lengths**2,
         "the lengths are taken over the places; each vector has its own: dim=-1": (by_column @ by_column.T),
         "all vectors are divided by the whole table's length; each has its own": dots / vectors.norm() ** 2,
+        "the signs of the cosines are lost; keep them": cosines.abs(),
         "the cosines are squared": cosines.square(),
         "this is 1 less the cosine, a distance; like vectors must get 1": 1 - cosines,
         "these are the distances between the vectors; like vectors must get 1": torch.cdist(vectors, vectors),
@@ -73,7 +75,13 @@ def similarity_maps(grid: tuple[int, int], dim: int) -> Case:
     "(1, T', D)",
     'chapter 15, "How much smoothness comes free?"',
     resize_positions,
-    [((3, 4), (5, 7), 1, 6), ((5, 3), (7, 6), 0, 5), ((7, 5), (3, 2), 1, 4), ((2, 3), (2, 3), 1, 3)],
+    [
+        ((3, 4), (5, 7), 1, 6),
+        ((5, 3), (7, 6), 0, 5),
+        ((7, 5), (3, 2), 1, 4),
+        ((2, 3), (2, 3), 1, 3),
+        ((11, 2), (15, 3), 0, 2),  # 11 (15 / 11) is 14 in floats, rounded down
+    ],
     call="resize_table(table, old_grid, new_grid)",
 )
 def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: int) -> Case:
@@ -93,16 +101,24 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         patches: Tensor = patches,
         mode: str = "bilinear",
         corners: bool | None = True,
+        antialias: bool = False,
     ) -> Tensor:
         square = patches.mT.unflatten(-1, grid)
-        found = F.interpolate(square, to, mode=mode, align_corners=corners)
+        found = F.interpolate(square, to, mode=mode, align_corners=corners, antialias=antialias)
         return torch.cat([first, found.flatten(2).mT], 1)
 
     line = F.interpolate(table.mT, right.shape[1], mode="linear", align_corners=True).mT
     cubic, nearest = resized(mode="bicubic", corners=False), resized(mode="nearest", corners=None)
     inner = resized(first=first[:, :0])
     by_column = inner.unflatten(1, new).transpose(1, 2).flatten(1, 2)
+    mixed = resized(first=first[:, :0], patches=patches.reshape(1, dim, -1).mT)
+    rounded = (int(old[0] * (new[0] / old[0])), int(old[1] * (new[1] / old[1])))
+
+    def not_swapped_back(inner: Tensor) -> Tensor:
+        return torch.cat([first, inner.mT.reshape(1, -1, dim)], 1)
+
     corner = "the corners do not stay where they are: take align_corners=True"
+    as_values = "the D values are read as places; swap axes before reshaping"
     as_line = "the table is stretched as one long row; interpolate over rows and columns of the grid"
     mistakes = {
         corner: resized(corners=False),
@@ -112,7 +128,16 @@ def resize_table(old: tuple[int, int], new: tuple[int, int], extra: int, dim: in
         "rows and columns of the old grid swap: patches come row by row": resized(grid=(old[1], old[0])),
         "the new patches come column by column; they come row by row": torch.cat([first, by_column], 1),
         as_line: line,
+        as_values: torch.cat([first, mixed], 1),
+        f"{as_values}, and back after it": not_swapped_back(mixed),
+        "the places are read as D values in the end; swap axes back before reshaping": not_swapped_back(
+            inner
+        ),
+        "antialias=True takes in more than the nearest neighbours; leave it out": resized(antialias=True),
     }
+    if rounded != new:
+        scaled = "a scale factor is rounded, and the size comes out too small; hand in the new grid itself"
+        mistakes[scaled] = resized(to=rounded)
     if extra:
         mistakes |= {
             "the class token's row is lost: hand it through, in front": inner,
@@ -140,16 +165,25 @@ def centred_similarity(count: int, dim: int) -> Case:
     """
     vectors = _vectors(count, dim)
     cosines, unit = _cosines(vectors), F.normalize(vectors, dim=-1)
+    centred, lengths = vectors - vectors.mean(0), vectors.norm(dim=-1)
+    half = F.normalize(centred, dim=-1) @ unit.T
     moved, rows = unit - unit.mean(0), cosines - cosines.mean(1, keepdim=True)
     by_row, by_all = (_cosines(vectors - mean) for mean in (vectors.mean(1, keepdim=True), vectors.mean()))
-    spread = (vectors - vectors.mean(0)) / vectors.std(0)
-    mistakes = _likeness_mistakes(vectors - vectors.mean(0)) | {
+    spread = centred / vectors.std(0)
+    mistakes = _likeness_mistakes(centred) | {
         "the mean vector is not taken away": cosines,
         "each vector's own mean is taken away (dim=1); take away the mean of all vectors (dim=0)": by_row,
         "one number is taken away, the mean of the whole table; each value has its own mean (dim=0)": by_all,
         "the cosines are centred; the vectors are what moves": cosines - cosines.mean(),
         "the rows of the cosines are centred; the vectors are what moves": rows,
         "the vectors are brought to length 1 first and centred then; centre first": _cosines(moved),
+        "the vectors are brought to length 1 first and centred then, and have other lengths again; centre "
+        "first": moved @ moved.T,
+        "only the first of the two vectors is centred; centre both": half,
+        "only the second of the two vectors is centred; centre both": half.T,
+        "the lengths are those before the mean was taken away; take those after it": centred
+        @ centred.T
+        / torch.outer(lengths, lengths),
         "the values are divided by their spread as well; only the mean is taken away": _cosines(spread),
         "the median is taken away; take the mean": _cosines(vectors - vectors.median(0).values),
         "these are the correlations of the D values; compare the N vectors": torch.corrcoef(vectors.T),
@@ -166,7 +200,7 @@ def _additive_share(vectors: Tensor, grid: tuple[int, int]) -> Tensor:
 
 
 @function_check(
-    "(), a single number",
+    "a single number",
     'chapter 15, exercise "How much is row plus column?"',
     _additive_share,
     [((3, 4), 6), ((4, 4), 5), ((5, 2), 7)],
@@ -200,5 +234,11 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
         "rows and columns are swapped: patches go row by row": _additive_share(vectors, (grid[1], grid[0])),
         "each vector's own mean is taken away; take away the mean of all vectors": _additive_share(own, grid),
         "the squared length is not divided by that of the whole": both.square().sum(),
+        "it is divided by the squared length of the vectors as they came; centre them there as well": (
+            both.square().sum() / whole
+        ),
+        "each row's mean counts once, and each column's; it stands in every place of it": (
+            (rows.square().sum() + columns.square().sum()) / length
+        ),
     }
     return Case((vectors, grid), right, mistakes)

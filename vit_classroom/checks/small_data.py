@@ -38,6 +38,9 @@ def mixup(shape: tuple[int, ...]) -> Case:
         partners = torch.randperm(count)
     kept, theirs = share.view(-1, *[1] * (len(shape) - 1)), values[partners]
     one, mean = share[:1].expand(count), share.mean().expand(count)
+    mixed = values.clone()
+    for i, partner in enumerate(partners):
+        mixed[i] = share[i] * mixed[i] + (1 - share[i]) * mixed[partner]
     turned, rolled = torch.arange(count).flip(0), torch.arange(count).roll(1)
     mistakes = {
         "the shares have changed places: a value keeps `share`": _mixup(values, partners, 1 - share),
@@ -53,6 +56,7 @@ def mixup(shape: tuple[int, ...]) -> Case:
         "the partner comes in with its own share; the two shares of a pair add up to 1": kept * values
         + kept[partners] * theirs,
         "both are multiplied by the same share; the partner gives 1 - share": kept * (values + theirs),
+        "some partners are read when they are blended already; read them from `values`, as they came": mixed,
         "these are the partners; blend them with the values": theirs,
     }
     return Case((values, partners, share), _mixup(values, partners, share), mistakes)
@@ -244,6 +248,8 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
     tall, whole = (max(1.0, height / columns) ** 0.5 for height in (rows, parts * rows))
     made = torch.cat([_rounds(part, ROUNDS) for part in gradient.chunk(parts)])
     fused = _rounds(gradient, ROUNDS)
+    low = torch.cat([_rounds(part, ROUNDS) for part in gradient.split(parts)])
+    split = "split(parts) makes pieces of so many rows; its argument is the height of a part"
     decomposed = [torch.linalg.svd(part, full_matrices=False) for part in gradient.chunk(parts)]
     exact = torch.cat([u @ v for u, _, v in decomposed])
     interleaved = torch.empty_like(made)
@@ -251,6 +257,8 @@ def muon_step(parts: int, rows: int, columns: int, rate: float) -> Case:
         interleaved[first::parts] = _rounds(gradient[first::parts], ROUNDS)
     as_one, wide = "the matrix is made orthogonal as one", max(1.0, columns / rows) ** 0.5
     steps = {
+        split: tall * low,
+        f"{split}, which the factor needs as well": max(1.0, parts / columns) ** 0.5 * low,
         f"{as_one}; take its parts one by one": whole * fused,
         f"{as_one}, without the factor sqrt(rows / columns); take its parts one by one": fused,
         f"{as_one}, with a part's factor; take its parts one by one": tall * fused,

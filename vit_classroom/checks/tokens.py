@@ -1,12 +1,14 @@
 """Checks of chapter 2: class token and positions."""
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
 from vit_classroom.checks.judging import class_check, function_check
-from vit_classroom.checks.report import Case, randomise
+from vit_classroom.checks.report import Case, Piece, randomise
 from vit_classroom.checks.starts import starts_at_zero, starts_normal
 from vit_from_scratch.model import tokens
 from vit_from_scratch.model.config import ViTConfig
@@ -89,6 +91,21 @@ class _GridPosition(nn.Module):
         return rearrange(self.row[:, None] + self.column, "gh gw d -> 1 (gh gw) d")
 
 
+def _made_in_forward(piece: Piece, module: nn.Module) -> None:
+    """See that other parameters give other positions."""
+    kept = False
+    with contextlib.suppress(Exception), torch.no_grad():  # whatever else is wrong is said later
+        before = module().clone()
+        for parameter in module.parameters():
+            parameter.add_(1)
+        kept = torch.equal(before, module())
+    if kept:
+        raise piece.failed(
+            "new values of row and column change nothing, nor would training: add the two in forward, not in "
+            "__init__"
+        )
+
+
 @class_check(
     "GridPosition(rows, columns, dim)",
     "(1, N, D)",
@@ -96,7 +113,7 @@ class _GridPosition(nn.Module):
     lambda *sizes: randomise(_GridPosition(*sizes)),
     [(12, 9, 256), (3, 4, 8)],
     [()],
-    starts=[starts_normal("row", "column")],
+    starts=[starts_normal("row", "column"), _made_in_forward],
 )
 def grid_position(reference: _GridPosition) -> Case:
     """Check a class of positions that are the sum of a row's vector and a column's.
@@ -119,7 +136,7 @@ def grid_position(reference: _GridPosition) -> Case:
 
 
 def _read_places(tokens: Tensor, position: Tensor) -> Tensor:
-    return (tokens @ position.mT).argmax(-1).float()  # so that what is no whole number is compared, too
+    return (tokens @ position.mT).argmax(-1)
 
 
 @function_check(
@@ -167,5 +184,5 @@ def read_places(batch: int, count: int, dim: int) -> Case:
         "these are all dot products; return the place of the largest": scores,
         "these are the weights of a softmax; return the place of the largest": scores.softmax(-1),
     }
-    mistakes = {sentence: wrong.float() for sentence, wrong in places.items()}
+    mistakes = {sentence: wrong.long() for sentence, wrong in places.items()}
     return Case((tokens, position), right, mistakes)

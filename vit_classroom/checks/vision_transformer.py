@@ -51,7 +51,6 @@ def _quiet_vit(**fields: Any) -> ours.VisionTransformer:
     _quiet_vit,
     FIELDS,
     [(1.0, 2), (0.3, 1), (0.0, 2)],
-    may_drop=True,
     starts=[
         starts_at_zero("head.weight", "head.bias", why=WHY_ZERO),
         starts_at_zero("tokens.class_token", why="the reference code begins it at 0"),
@@ -75,7 +74,8 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
     encoder, head = reference.encoder, reference.head
     assert head is not None
     norm, blocks = encoder.norm, list(encoder.blocks)
-    tokens = reference.tokens(reference.patch_embedding(images))
+    embedded = reference.patch_embedding(images)
+    tokens = reference.tokens(embedded)
     through = functools.partial(run_through, tokens)
     last, early = through(blocks), run_through(norm(tokens), blocks)
     encoded = norm(last)
@@ -105,6 +105,9 @@ def _mistakes(reference: ours.VisionTransformer, images: Tensor) -> dict[str, Te
         "the blocks are not called: the head reads the first tokens": norm(tokens),
         "the final norm follows every block; equation 4 comes once, at the end": through(blocks, norm),
         "the final norm comes before the blocks; equation 4 comes at the end": early,
+        "the final norm is applied twice; the encoder's own is that of equation 4 already": norm(encoded),
+        "`tokens` is not called: class token and positions are missing, equation 1": encoder(embedded),
+        "`encoder` is not called: the head reads the class token as it began": tokens,
     }
     read |= {sentence: each[:, 0] for sentence, each in ways.items()}
     return {sentence: head(each) for sentence, each in read.items()} | {
@@ -203,14 +206,24 @@ def predicted_operations() -> Case:
     mistakes = {sentence: right + 2 * off for sentence, off in _left_out(*sizes).items()} | {
         "a multiply-add counts once; here it counts as 2 operations": right // 2,
         "a multiply-add counts as 2 operations, and here they count twice": 2 * right,
+        "biases are counted, an operation for each addition; count matrix products alone": right
+        + _biases(*sizes),
     }
     return Case(sizes, number(right), numbers(mistakes))
+
+
+def _biases(
+    image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
+) -> int:
+    patches = (image_size // patch_size) ** 2
+    return patches * dim + depth * (patches + 1) * (5 * dim + mlp_dim) + num_classes
 
 
 def _left_out(
     image_size: int, patch_size: int, channels: int, dim: int, depth: int, mlp_dim: int, num_classes: int
 ) -> dict[str, int]:
-    patches = (image_size // patch_size) ** 2
+    side = image_size // patch_size
+    patches = side**2
     tokens, values = patches + 1, patch_size**2 * channels
     dense = 4 * dim * dim + 2 * dim * mlp_dim
 
@@ -219,16 +232,21 @@ def _left_out(
 
     block, square, embedding = layers(tokens) // depth, tokens * dim * dim * depth, patches * values * dim
     pairs = tokens**2 * dim * depth
+    one_row = (side - patches) * values * dim + layers(side + 1) - layers(tokens)
     one_token = -(patches - 1) * values * dim - (tokens - 1) * dense * depth
     return {
         "the class token is missing: T = N + 1 in every block": layers(patches) - layers(tokens),
         "the class token is cut and embedded like a patch; E meets the N patches only": values * dim,
         "both products with the T x T weights are missing, q k^T and A v": -2 * pairs,
+        "the two products with the T x T weights cost T^2 here; each costs T^2 D": 2 * pairs // dim
+        - 2 * pairs,
         "one of the two products with the T x T weights is missing: q k^T, and A v": -pairs,
         "queries, keys and values are one product with D x D; they are three": -2 * square,
         "the output projection of the attention is missing": -square,
         "the MLP has one product here; it has two": -tokens * dim * mlp_dim * depth,
+        "the MLP is taken to be 4 D wide; it is mlp_dim wide": 2 * tokens * dim * (4 * dim - mlp_dim) * depth,
         "the MLP is missing": -2 * tokens * dim * mlp_dim * depth,
+        "image_size / patch_size is taken for the number of patches; so many lie along each side": one_row,
         "there is one block only: multiply by the depth": -block * (depth - 1),
         "the head is missing": -dim * num_classes,
         "the head reads every token; it reads the class token alone": (tokens - 1) * dim * num_classes,
@@ -258,7 +276,6 @@ def _config(
     lambda **fields: _vit(**fields, pool="gap"),
     FIELDS,
     [(1.0, 2), (0.3, 1)],
-    may_drop=True,
 )
 def mean_vit(reference: ours.VisionTransformer, scale: float, batch: int) -> Case:
     """Check a class like that of :func:`vision_transformer` whose head reads the mean of the patch tokens.

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from vit_from_scratch.errors import InputError
 from vit_lab.cli.launch import Launch
 from vit_lab.cli.streams import FAILED, INTERRUPTED, complain, explained, lost_output, safe_streams
-from vit_lab.errors import ElsewhereError
+from vit_lab.failures import ElsewhereError
 
 RUNS = ("train", "finetune", "recipes", "study", "evaluate")
 MODELS = ("predict", "inspect", "probe", "export", "cost")

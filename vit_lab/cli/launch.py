@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from vit_from_scratch.errors import InputError, shown
 from vit_lab.cli.streams import TRAINS, is_out_of_memory
-from vit_lab.errors import ElsewhereError, LostProcessError
+from vit_lab.failures import ElsewhereError, LostProcessError
 from vit_lab.runs.allocator import keeping_freed_memory
 
 NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")

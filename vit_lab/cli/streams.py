@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from vit_from_scratch.errors import DivergedError, InputError, reason, shown
-from vit_lab.errors import LostProcessError
+from vit_lab.failures import LostProcessError
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 

@@ -18,7 +18,7 @@ from vit_from_scratch.data.sharing import Share
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.settings import as_table
 from vit_from_scratch.training.config import TrainConfig
-from vit_lab.errors import ElsewhereError
+from vit_lab.failures import ElsewhereError
 from vit_lab.runs.run_settings import differences
 
 T = TypeVar("T")

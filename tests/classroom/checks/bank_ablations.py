@@ -122,6 +122,12 @@ def seeds_by_table(spread, margin, quantile=0.975, first=2, spare=1):
     return counts[enough.int().argmax(1)]
 
 
+def seeds_without_root(spread, margin):
+    counts = torch.arange(2, 1001).double()
+    enough = spread[:, None] * torch.tensor(stats.t.ppf(0.975, counts - 1)) / counts <= margin
+    return counts[enough.int().argmax(1)]
+
+
 def seeds_in_one_step(spread, margin):
     first = (1.96 * spread / margin).square().ceil().clamp(min=2)
     quantiles = torch.tensor(stats.t.ppf(0.975, first - 1))
@@ -150,6 +156,46 @@ def seeds_by_halving(spread, margin):
     return torch.tensor(found).float()
 
 
+def worth_with(keep, reset=True, over=lambda n: math.factorial(n)):
+    """Return the average over orders, of which each step is open to mistakes."""
+
+    def average(accuracy):
+        n = accuracy.ndim
+        state, worth = [0] * n, torch.zeros(n, dtype=accuracy.dtype)
+        for order in itertools.permutations(range(n)):
+            state = [0] * n if reset else state
+            for turn, part in enumerate(order):
+                before = accuracy[tuple(state)]
+                state[part] = 1
+                at, gain = keep(turn, part, accuracy[tuple(state)], before, accuracy[(0,) * n])
+                worth[at] += gain
+        return worth / over(n)
+
+    return average
+
+
+def by_part(turn, part, now, before, nothing):
+    return part, now - before
+
+
+def seeds_going_on(spread, margin):
+    count, found = 2, []
+    for sigma in spread.tolist():
+        while stats.t.ppf(0.975, count - 1) * sigma / math.sqrt(count) > margin:
+            count += 1
+        found.append(float(count))
+    return torch.tensor(found)
+
+
+def best_inside(rates, accuracies):
+    return rates[1:-1][accuracies[..., 1:-1].argmax(-1)]
+
+
+def inner_of_models(rates, accuracies):
+    place = accuracies.argmax(-1)
+    return torch.where((place > 0) & (place < accuracies.shape[0] - 1), rates[place], 0.0)
+
+
 RIGHT = {
     checks.paired_interval: [interval, interval_by_scipy, interval_by_sums],
     checks.inner_best: [inner, inner_by_loop, inner_by_mask],
@@ -170,6 +216,13 @@ WRONG = {
         (variant(interval, spread=lambda d: d.std(correction=0)), "divides by S; it divides"),
         (variant(interval, spread=torch.var), "take its root"),
         (then(interval, lambda three: three[[1, 0, 2]]), "the order is mean"),
+        (then(interval, lambda three: three[[0, 2, 1]]), "lower and upper end are exchanged"),
+        (lambda a, b: interval(a, b, quantile=0.025), "lower and upper end are exchanged"),
+        (
+            then(interval, lambda three: torch.stack([three[0], *(three[1:] - three[0])])),
+            "they lie around the mean",
+        ),
+        (variant(interval, root=lambda n: math.sqrt(n - 1)), "the root of S - 1; divide"),
         (then(interval, lambda three: three[1:]), "the mean comes first"),
         (then(interval, lambda three: three[0]), "expected"),
         (lambda a, b: tuple(interval(a, b)), "a tuple of 3"),
@@ -180,6 +233,8 @@ WRONG = {
         (variant(inner, highest=1), "the last rate is given"),
         (variant(inner, lowest=2, highest=3), "refused as well"),
         (variant(inner, choose=torch.argmin), "the lowest accuracy is taken; "),
+        (best_inside, "the best of the inner rates"),
+        (inner_of_models, r"take len\(rates\)"),
         (lambda r, a: a.argmax(-1), "these are places, also at an end"),
         (lambda r, a: a.amax(-1), "these are the highest accuracies"),
         (lambda r, a: inner(r, a)[..., None], "its values are right: reshape them"),
@@ -192,6 +247,8 @@ WRONG = {
         (lambda n, a, b, ab: ab - n, "this is what both bring"),
         (lambda n, a, b, ab: ab - b, "the first brings beside the other"),
         (lambda n, a, b, ab: ab - a, "the other brings beside the first"),
+        (lambda n, a, b, ab: (ab - n) - ((a - n) - (b - n)), "minus before the bracket"),
+        (lambda n, a, b, ab: -((a - n) - (b - n)), "compared with the first"),
         (lambda n, a, b, ab: a - b, "compared with each other"),
         (lambda n, a, b, ab: both_gains(n, a, b, ab) / 2, "divided by two"),
         (lambda n, a, b, ab: both_gains(n, a, b, ab).mean(), "it is the mean over axis 0"),
@@ -203,6 +260,10 @@ WRONG = {
         (variant(worth_by_sets, weight=lambda size, n: float(size == n - 1)), "left out of all"),
         (variant(worth_by_sets, weight=lambda size, n: 0.5 ** (n - 1)), "all sets count alike"),
         (lambda a: math.factorial(a.ndim) * worth_by_orders(a), "summed over orders|all are"),
+        (worth_with(by_part, reset=False), "back to zeros"),
+        (worth_with(lambda turn, part, now, before, nothing: (turn, now - before)), "kept by its turn"),
+        (worth_with(lambda turn, part, now, before, nothing: (part, now - nothing)), "over the empty model"),
+        (worth_with(by_part, over=lambda n: n), "divided by n; "),
         (lambda a: -worth_by_orders(a), "the sign is turned"),
         (lambda a: worth_by_orders(a).sum(), "it is the sum over axis 0"),
         (lambda a: worth_by_orders(a).flip(0), "in the other order"),
@@ -215,6 +276,8 @@ WRONG = {
         (variant(seeds_by_table, spare=-math.inf), "1.96 is for very many seeds; take"),
         (variant(seeds_by_table, first=3), "begins with 3 seeds"),
         (seeds_in_one_step, "t is looked up once"),
+        (seeds_going_on, "goes on where it ended"),
+        (lambda s, m: seeds_without_root(s, m), "without its root"),
         (lambda s, m: seeds_by_table(2 * s, m), "the whole width"),
         (lambda s, m: seeds_by_table(s, 2 * m), "half the margin"),
         (lambda s, m: seeds_by_table(s.square(), m), "squared"),

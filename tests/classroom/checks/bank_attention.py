@@ -43,7 +43,7 @@ class AttentionHeadByHead(Attention):
         q, k, v = self.qkv(tokens).chunk(3, dim=-1)
         width = tokens.shape[-1] // self.heads
         parts = zip(q.split(width, -1), k.split(width, -1), v.split(width, -1), strict=True)
-        return self.projection(torch.cat([attention_by_einsum(*part) for part in parts], dim=-1)), None
+        return self.projection(torch.cat([attention_by_einsum(*part) for part in parts], dim=-1))
 
 
 class AttentionOfTorch(Attention):
@@ -147,9 +147,24 @@ def on_queries(value):
     return attention
 
 
-def on_both(q, k, v, real):
-    pairs = real[:, None, :, None] & real[:, None, None, :]
-    return (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~pairs, -math.inf).softmax(-1) @ v
+def on_both(value):
+    def attention(q, k, v, real):
+        pairs = real[:, None, :, None] & real[:, None, None, :]
+        return (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~pairs, value).softmax(-1) @ v
+
+    return attention
+
+
+def zeroed(x, real):
+    return x * real[:, None, :, None]
+
+
+def cut_after(count):
+    def attention(q, k, v, real):
+        kept = slice(int(count(real.sum(1))))
+        return attention_by_einsum(q, k[:, :, kept], v[:, :, kept])
+
+    return attention
 
 
 def streamed(q, k, v):
@@ -191,7 +206,14 @@ def streamed_query_by_query(q, k, v):
 
 
 def streaming(
-    shrink_total=True, shrink_gathered=True, start=-math.inf, divide=True, scaled=True, over=False, first=0
+    shrink_total=True,
+    shrink_gathered=True,
+    start=-math.inf,
+    divide=True,
+    scaled=True,
+    over_from=math.inf,
+    first=0,
+    renewed=True,
 ):
     def attention(q, k, v):
         highest = torch.full((*q.shape[:-1], 1), start)
@@ -201,13 +223,23 @@ def streaming(
             score = score / math.sqrt(q.shape[-1]) if scaled else score
             higher = torch.maximum(highest, score)
             shrink, share = torch.exp(highest - higher), torch.exp(score - higher)
-            shrink = 1 / shrink if over and j else shrink
+            shrink = 1 / shrink if j >= over_from else shrink
             total = total * (shrink if shrink_total else 1) + share
             gathered = gathered * (shrink if shrink_gathered else 1) + share * v[..., j : j + 1, :]
-            highest = higher
+            highest = higher if renewed else highest
         return gathered / total if divide else gathered
 
     return attention
+
+
+def streamed_with_the_first_maximum(q, k, v):
+    highest, total, gathered = scores(q, k[..., :1, :]), 1.0, v[..., :1, :]
+    for j in range(1, k.shape[-2]):
+        score = scores(q, k[..., j : j + 1, :])
+        higher = torch.maximum(highest, score)  # and is forgotten
+        shrink, share = (highest - higher).exp(), (score - higher).exp()
+        total, gathered = total * shrink + share, gathered * shrink + share * v[..., j : j + 1, :]
+    return gathered / total
 
 
 def streamed_without_maximum(q, k, v):
@@ -368,7 +400,6 @@ RIGHT = {
         masked_by_filling,
         masked_by_torch,
         masked_image_by_image,
-        masked_by_renormalising,
         masked_by_adding,
     ),
     checks.streamed_attention: (
@@ -461,15 +492,26 @@ WRONG = {
                 masking(lambda s, real, v, n=n: s.masked_fill(~real, n).softmax(-1) @ v),
                 "become a number.*put -inf",
             )
-            for n in (-10.0, -20.0, -50.0, -100.0)
+            for n in (-10.0, -20.0, -50.0, -100.0, -1000.0)
         ],
         *[
             (
                 masking(lambda s, real, v, n=n: (s - n * ~real).softmax(-1) @ v),
                 "a number is taken from the padding's scores.*put -inf",
             )
-            for n in (10, 30, 50)
+            for n in (10, 30, 50, 1000)
         ],
+        (masked_by_renormalising, "the rest is divided by its sum, 0 where all real scores lie far below"),
+        (cut_after(torch.max), "end after as many places as the longest image"),
+        (cut_after(lambda counts: counts[0]), "end after as many places as the first image"),
+        (
+            lambda q, k, v, real: attention_by_einsum(q, zeroed(k, real), zeroed(v, real)),
+            "the padding's keys and values are set to 0",
+        ),
+        (
+            lambda q, k, v, real: attention_by_einsum(*(zeroed(part, real) for part in (q, k, v))),
+            "the padding's queries, keys and values are set to 0",
+        ),
         (
             lambda q, k, v, real: masked_by_filling(
                 q, k, v, torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
@@ -503,7 +545,8 @@ WRONG = {
         ),
         (on_queries(-1e9), "the mask falls on the queries"),
         (on_queries(-math.inf), "the mask falls on the queries.*nothing but -inf"),
-        (on_both, "falls on queries and keys"),
+        (on_both(-math.inf), "falls on queries and keys.*nothing but -inf"),
+        (on_both(-1e9), "falls on queries and keys; hide the keys alone"),
         (
             lambda q, k, v, real: masked_by_filling(q, k, v, real) * real[:, None, :, None],
             "padding's own rows are set to 0",
@@ -524,6 +567,42 @@ WRONG = {
         (lambda q, k, v, real: model.attention.explicit_attention(q, k, v), "the package's own"),
     ],
     checks.multi_head_attention: [
+        *[
+            (
+                attention_class(lambda self, x, more=more: (Attention.forward(self, x), *more)),
+                "a tuple of [23]",
+            )
+            for more in ([None], ["A"], [None, None])
+        ],
+        (
+            attention_class(
+                lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x, "qkv dh h")))
+            ),
+            "a head takes every h-th value, and they are joined as if",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(self, attention_by_einsum(*heads_of(self, x, "h dh qkv")))
+            ),
+            "interleaved value by value",
+        ),
+        (
+            attention_class(
+                lambda self, x: joined(
+                    self, attention_by_einsum(*heads_of(self, x, heads=x.shape[-1] // self.heads))
+                )
+            ),
+            "D / h heads of h values each",
+        ),
+        *[
+            (
+                attention_class(
+                    lambda self, x, order=order: joined(self, attention_by_einsum(*heads_of(self, x)[order]))
+                ),
+                f"the parts are taken to be {said}; they are q, k, v",
+            )
+            for order, said in (([1, 2, 0], "v, q, k"), ([2, 0, 1], "k, v, q"), ([2, 1, 0], "v, k, q"))
+        ],
         (attention_class(batch_first_forgotten), "runs over the batch"),
         (
             attention_class(
@@ -664,7 +743,10 @@ WRONG = {
         ),
         (streaming(shrink_total=False), "the sum of weights is not rescaled"),
         (streaming(shrink_gathered=False), "the gathered values are not rescaled"),
-        (streaming(over=True), "upside down"),
+        (streaming(over_from=1), "when a larger score arrives is upside down"),
+        (streaming(over_from=0), "every value is NaN, as where the rescaling is upside down"),
+        (streaming(renewed=False), "the last value is all that is left, as where the running maximum stays"),
+        (streamed_with_the_first_maximum, "the running maximum stays the first score"),
         (streaming(start=0.0), "running maximum begins at 0"),
         (streaming(divide=False), "are not divided by the sum"),
         (streaming(scaled=False), r"not divided by sqrt\(Dh\)"),

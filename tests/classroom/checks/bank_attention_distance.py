@@ -45,11 +45,12 @@ def mean_by_sums(weights, grid, size):
 
 
 def mean_by_einsum(weights, grid, size):
-    return torch.einsum("...ij,ij->...", weights, distances_by_meshgrid(grid, size)) / math.prod(grid)
+    distances = distances_by_meshgrid(grid, size).to(weights)
+    return torch.einsum("...ij,ij->...", weights, distances) / math.prod(grid)
 
 
 def mean_by_trace(weights, grid, size):
-    product = weights @ distances_by_norm(grid, size)  # the distances are symmetric
+    product = weights.double() @ distances_by_cdist(grid, size)  # the distances are symmetric
     return product.diagonal(dim1=-2, dim2=-1).mean(-1)
 
 
@@ -175,6 +176,39 @@ def reach_by(change):
     )
 
 
+def mean_in_float32(weights, grid, size):
+    return torch.einsum("...ij,ij->...", weights, distances_by_norm(grid, size)) / math.prod(grid)
+
+
+def distance_of_four_axes(weights, grid, size):
+    first = weights.shape[-1] - math.prod(grid)
+    return mean_by_sums(scaled(weights[:, :, first:, first:]), grid, size)
+
+
+def distance_of_batches(weights, grid, size):
+    _, _, count, _ = weights.shape
+    first = count - math.prod(grid)
+    return mean_by_sums(scaled(weights[..., first:, first:]), grid, size)
+
+
+def products(weights, grid, size):
+    return weights.double() @ distances_by_cdist(grid, size)
+
+
+def reach_by_head(attentions, grid, size):
+    heads = [reach_by_rollout(one[:, :, None], grid, size) for one in attentions.unbind(2)]
+    return torch.stack(heads).mean(0)
+
+
+def reach_of_heads(attentions, grid, size):
+    """Measures the mean of the heads' rollouts."""
+    rolled = [
+        torch.stack([rollout(a[: n + 1, :, None]) for a in attentions.unbind(2)]).mean(0)
+        for n in range(len(attentions))
+    ]
+    return torch.stack([distance_by_sums(one, grid, size) for one in rolled])
+
+
 RIGHT = {
     checks.patch_distances: [
         distances_by_norm,
@@ -222,6 +256,14 @@ WRONG = {
             lambda a, g, p: mean_by_sums(cut(a, g).softmax(-1) if a.shape[-1] > math.prod(g) else a, g, p),
             "second softmax",
         ),
+        (distance_of_four_axes, "stopped with IndexError"),
+        (distance_of_batches, "more or fewer parts than names"),
+        (
+            lambda a, g, p: mean_by_sums(cut(a, g) / cut(a, g).sum(-2, keepdim=True), g, p),
+            "the columns are scaled",
+        ),
+        (lambda a, g, p: mean_by_sums(cut(a, g).softmax(-1), g, p), "second softmax"),
+        (lambda a, g, p: p * distance_by_sums(a, g, p), "patch size is multiplied in twice"),
         (lambda a, g, p: distance_by_sums(a, g, 1), "counted in patches"),
         (lambda a, g, p: distance_by_sums(a, g, p).mean(-1), "the heads are averaged"),
         (lambda a, g, p: without_own(scaled(cut(a, g)), g, p), "itself is left out"),
@@ -229,6 +271,12 @@ WRONG = {
     ],
     checks.mean_distance: [
         (lambda a, g, p: mean_attention_distance(a[None, None], g, p), "the package's own"),
+        (mean_in_float32, "stopped with RuntimeError"),
+        (products, r"multiplied as matrices, `@`; take `\*`, entry by entry\."),
+        (lambda a, g, p: products(a, g, p).mean((-2, -1)), "as matrices.*all are averaged"),
+        (lambda a, g, p: products(a, g, p).sum(-1).mean(-1), "as matrices.*the rows are added up"),
+        (lambda a, g, p: products(a, g, p).sum((-2, -1)), "as matrices.*all are added up"),
+        (lambda a, g, p: p * mean_by_sums(a, g, p), "patch size is multiplied in twice"),
         (lambda a, g, p: mean_by_sums(a, g, 1), "counted in patches"),
         (lambda a, g, p: (a * distances_by_norm(g, p)).sum((-1, -2)), "are added up; average"),
         (lambda a, g, p: (a * distances_by_norm(g, p)).mean((-1, -2)), "runs over both axes"),
@@ -295,6 +343,11 @@ WRONG = {
             ),
             "do not sum to 1 any more",
         ),
+        (reach_by_head, "every head is rolled out by itself"),
+        (reach_of_heads, "every head is rolled out by itself"),
+        (lambda a, g, p: reach_by_rollout(cut(a, g), g, p), "cut before the rollout"),
+        (lambda a, g, p: reach_by_rollout(scaled(cut(a, g)), g, p), "cut before the rollout"),
+        (lambda a, g, p: reach_on_the_way(cut(a, g), g, p), "cut before the rollout"),
         (then(reach_by_rollout, lambda d: d[-1]), "the reach after the last layer"),
         (then(reach_by_rollout, lambda d: d[1:]), "one layer is missing"),
         (then(reach_by_rollout, lambda d: d.mean(1)), "it is the mean over axis 1"),

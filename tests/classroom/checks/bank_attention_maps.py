@@ -220,6 +220,45 @@ def hide_last_of_equals(images, scores, count, size):
     return hide(images, scores, count, size, choose=lambda s, n: chosen)
 
 
+def hide_the_tail(images, scores, count, size):
+    """With a count of 0 the tail is everything."""
+    places = scores.flatten(1).argsort(dim=1)[:, -count:]
+    chosen = torch.zeros_like(scores).flatten(1).scatter(1, places, 1.0).view_as(scores).bool()
+    return hide(images, scores, count, size, choose=lambda s, n: chosen)
+
+
+def hide_tiled(images, scores, count, size):
+    pixels = chosen_by_topk(scores, count).repeat(1, size, size)
+    return torch.where(pixels[:, None], images.mean((2, 3), keepdim=True), images)
+
+
+def hide_one_by_one(images, scores, count, size, in_order=sorted):
+    """Takes the mean again for each patch, with those before it painted."""
+    result = images.clone()
+    for number in range(len(images)):
+        for i in in_order(scores[number].flatten().topk(count).indices.tolist()):
+            row, column = (size * n for n in divmod(i, scores.shape[2]))
+            colour = result[number].mean((1, 2))[:, None, None]
+            result[number, :, row : row + size, column : column + size] = colour
+    return result
+
+
+def hide_from_black(images, scores, count, size):
+    keep = ~repeat(chosen_by_topk(scores, count), "b gh gw -> b 1 (gh p) (gw q)", p=size, q=size)
+    kept = images * keep
+    return kept + kept.mean((2, 3), keepdim=True) * ~keep
+
+
+def best_photo(shares):
+    chosen, rest = shares[::2].mean(1), shares[1::2].mean(1)
+    return torch.stack([chosen.max(), rest[chosen.argmax()]])
+
+
+def best_by_sums(shares):
+    chosen, rest = shares[::2].sum(0), shares[1::2].sum(0)
+    return torch.stack([chosen.max(), rest[chosen.argmax()]])
+
+
 RIGHT = {
     checks.rollout: [rollout, rollout_by_einsum, rollout_by_chain, rollout_in_loops],
     checks.share_on_object: [share_by_reduce, share_by_pixels, share_by_pooling, share_in_loops],
@@ -255,6 +294,9 @@ WRONG = {
         ),
         (lambda s: torch.stack([s[::2].mean(), s[1::2].mean()]), "all heads are averaged"),
         (lambda s: -best_by_means(-s), "the worst head"),
+        (lambda s: best_by_means(s.mT), "halves of the heads choose a photo"),
+        (best_photo, "photos are compared by the mean of their heads"),
+        (best_by_sums, "added up over the photos"),
     ],
     checks.centre_of_mass: [
         (lambda m, p: centre_by_places(m, p).squeeze(0), "the photos are averaged"),
@@ -270,6 +312,10 @@ WRONG = {
         (
             lambda m, p: centre_by_places((m == m.amax((1, 2), keepdim=True)).float(), p),
             "the brightest patch; all",
+        ),
+        (
+            variant(centre_by_places, whole=lambda m: m.sum().expand(len(m))),
+            "all maps are divided by one sum",
         ),
         (lambda m, p: centre_by_places(torch.ones_like(m), p), "the middle of the photo"),
         (then(centre_by_places, lambda c: c[:, 1]), "the column alone"),
@@ -305,6 +351,12 @@ WRONG = {
         (lambda i, s, n, p: hide(i, s, n + 1, p), "one patch too many"),
         (lambda i, s, n, p: hide(i, s, max(n - 1, 0), p), "one patch too few"),
         (lambda i, s, n, p: i.clone(), "nothing is hidden"),
+        (hide_the_tail, ": where `count` is 0 every patch is hidden"),
+        (hide_tiled, "has to become one block of pixels"),
+        (hide_one_by_one, r"painting has begun; take it once, before \(row by row\)"),
+        (variant(hide_one_by_one, in_order=list), r"painting has begun; take it once, before\."),
+        (variant(hide_one_by_one, in_order=reversed), r"\(lowest first\)"),
+        (hide_from_black, "patches are set to 0; take it before"),
         (lambda i, s, n, p: i.copy_(hide(i, s, n, p)), "changes its input"),
         (lambda i, s, n, p: hide(i, s, n / s[0].numel(), p), "stopped with TypeError"),
     ],
@@ -356,6 +408,19 @@ WRONG = {
         (
             lambda maps, mask: share_by_reduce(maps, mask) / mask.mean((1, 2)),
             "the part of the photo that the object covers",
+        ),
+        (
+            lambda maps, mask: (
+                (maps * reduce(mask, "b (p h) (q w) -> b h w", "mean", h=maps.shape[1], w=maps.shape[2])).sum(
+                    (1, 2)
+                )
+                / maps.sum((1, 2))
+            ),
+            "in einops gh comes first",
+        ),
+        (
+            lambda maps, mask: share_by_reduce(maps, mask) * maps.mean((1, 2)),
+            "averaged over the patches",
         ),
         (variant(share_by_reduce, rule="sum"), "added up in a patch"),
         (variant(share_by_reduce, rule="max"), "only touches counts in full"),

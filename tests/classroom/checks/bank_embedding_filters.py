@@ -30,6 +30,11 @@ def components_by_eigh(filters, k):
     return with_signs(vectors).reshape(k, *filters.shape[1:])
 
 
+def components_upwards(filters, k):
+    found = torch.linalg.eigh(torch.cov(filters.flatten(1).T)).eigenvectors
+    return with_signs(found[:, :k].T).unflatten(1, filters.shape[1:])
+
+
 def components_by_pca(filters, k):
     flat = filters.double().flatten(1).numpy()
     flat = flat - flat.mean(axis=0)
@@ -149,7 +154,6 @@ RIGHT = {
         overlap_by_singular_values,
         overlap_by_projectors,
         overlap_in_loops,
-        then(overlap_by_products, lambda overlap: overlap[None]),
     ],
     checks.principal_angles: [
         angles_by_svd,
@@ -162,7 +166,6 @@ RIGHT = {
         halves_by_parts,
         halves_by_package,
         halves_by_covariance,
-        then(halves_by_parts, lambda overlap: overlap[None, None]),
     ],
 }
 
@@ -195,6 +198,10 @@ WRONG = {
         (lambda f, k: halves_by_parts(f, k) / k, "divided by k twice"),
         (lambda f, k: halves_by_parts(f, k + 1), "one component too many"),
         (then(halves_by_parts, torch.sqrt), "the root is taken"),
+        (
+            then(halves_by_parts, lambda o: o[None, None]),
+            r"shape \(1, 1\): expected \(\), a single number; its",
+        ),
     ],
     checks.participation_ratio: [
         (lambda v: 1 / v.square().sum(-1), "not made shares first"),
@@ -209,13 +216,14 @@ WRONG = {
         (lambda v: ratio_by_shares(v.flatten()), "everything is one list"),
         (lambda v: ratio_by_shares(v).mean().item(), "returned float"),
         (lambda v: 1 / v.softmax(-1).square().sum(-1), "a softmax"),
+        (then(ratio_by_shares, torch.atleast_1d), r"shape \(1,\): expected \(\)"),
         (means_of_shares(lambda s: (s > s.mean(-1, keepdim=True)).sum(-1)), "above an even one"),
     ],
     checks.principal_angles: [
         (variant(angles_by_svd, turn=lambda angle: angle), "in radians; turn"),
         (then(angles_by_svd, lambda a: a.flip(0)), "the largest comes first; begin"),
         (lambda a, b: torch.linalg.svdvals(a @ b.T), "these are the cosines"),
-        (lambda a, b: torch.linalg.svdvals(a @ b.T).acos().rad2deg(), "above 1, which is no angle's: clamp"),
+        (lambda a, b: torch.linalg.svdvals(a @ b.T).acos().rad2deg(), "above 1, which no angle has: clamp"),
         (
             lambda a, b: torch.linalg.svdvals(a @ b.T).clamp(max=0.999).acos().rad2deg(),
             "along axis 0 only 1 of 3 are wrong",
@@ -241,8 +249,10 @@ WRONG = {
         (variant(components_by_svd, centre=lambda w: (w - w.mean(0)) / w.std(0)), "divided by their spread"),
         (
             variant(components_by_svd, rows=lambda found, k: found.Vh.flip(0)[:k]),
-            "of them agree",
+            "the weakest components come first",
         ),
+        (components_upwards, "the weakest components come first"),
+        (variant(components_by_svd, rows=lambda found, k: found.Vh.T[:k]), "the columns of V"),
         (
             variant(components_by_svd, rows=lambda found, k: found.Vh[:k].flip(0)),
             "the strongest component comes last",
@@ -299,6 +309,7 @@ WRONG = {
         (lambda a, b: torch.linalg.norm(a @ b.T, 2) ** 2, "the best direction alone"),
         (lambda a, b: torch.linalg.svdvals(a @ b.T).mean(), "the sum of the principal cosines"),
         (then(overlap_by_products, torch.Tensor.item), "returned float"),
+        (then(overlap_by_products, lambda o: o[None]), r"shape \(1,\): expected \(\), a single number; its"),
     ],
 }
 """Each wrong answer, and a pattern of what is said about it."""

@@ -33,6 +33,14 @@ class MlpByFormula(Mlp):
         return self.output(x * (1 + torch.erf(x / math.sqrt(2))) / 2)
 
 
+class MlpByErrorFunction(Mlp):
+    def forward(self, tokens):
+        x = F.linear(tokens, self.hidden.weight, self.hidden.bias)
+        return torch.addmm(
+            self.output.bias, (x * torch.special.ndtr(x)).flatten(0, 1), self.output.weight.T
+        ).view_as(tokens)
+
+
 class MlpWithDropout(Mlp):
     def __init__(self, dim, mlp_dim):
         super().__init__(dim, mlp_dim)
@@ -55,7 +63,7 @@ class Block(nn.Module):
         return z + self.mlp(self.mlp_norm(z))
 
 
-class BlockOfThePackagesPieces(Block):
+class BlockThatReturnsAPair(Block):
     def __init__(self, dim, heads, mlp_dim):
         super().__init__(dim, heads, mlp_dim)
         self.attention, self.mlp = model.MultiHeadSelfAttention(dim, heads), model.Mlp(dim, mlp_dim)
@@ -64,6 +72,11 @@ class BlockOfThePackagesPieces(Block):
         attended, weights = self.attention(self.attention_norm(z))
         middle = z + attended
         return middle + self.mlp(self.mlp_norm(middle)), weights
+
+
+class BlockOfThePackagesPieces(BlockThatReturnsAPair):
+    def forward(self, z):
+        return super().forward(z)[0]
 
 
 class BlockWithNormsByHand(Block):
@@ -93,6 +106,15 @@ def mlp_with(function):
     return with_forward(Mlp, lambda self, x: self.output(function(self.hidden(x))))
 
 
+class MlpUnderTwoNames(Mlp):
+    def __init__(self, dim, mlp_dim):
+        super().__init__(dim, mlp_dim)
+        self.net = nn.Sequential(self.hidden, nn.GELU(), self.output)
+
+    def forward(self, tokens):
+        return self.net(tokens)
+
+
 class MlpOfOtherNames(nn.Module):
     def __init__(self, dim, mlp_dim):
         super().__init__()
@@ -104,10 +126,9 @@ def in_training(base, forward):
     return with_forward(base, lambda self, x: (forward if self.training else base.forward)(self, x))
 
 
-class MlpWithLittleDropout(MlpWithDropout):
-    def __init__(self, dim, mlp_dim):
-        super().__init__(dim, mlp_dim)
-        self.dropout = nn.Dropout(0.01)
+def with_dropout(base, share=0.1):
+    """Return a class of layers that drops some of what it returns while it trains."""
+    return with_forward(base, lambda self, x: F.dropout(base.forward(self, x), share, self.training))
 
 
 def clamps_its_input(self, x):
@@ -175,6 +196,11 @@ def in_turn(*layers):
 ATTENTION, FEED = ("attention", "attention_norm"), ("mlp", "mlp_norm")
 
 
+def picks_image_0(self, z):
+    z = z + self.attention(self.attention_norm(z))[0]
+    return z + self.mlp(self.mlp_norm(z))
+
+
 def parallel(self, z):
     return z + self.attention(self.attention_norm(z)) + self.mlp(self.mlp_norm(z))
 
@@ -223,7 +249,7 @@ class EncoderAsSequence(nn.Module):
 class EncoderOfBlocksThatReturnPairs(Encoder):
     def __init__(self, dim, depth, heads, mlp_dim):
         super().__init__(dim, depth, heads, mlp_dim)
-        self.blocks = nn.ModuleList([BlockOfThePackagesPieces(dim, heads, mlp_dim) for _ in range(depth)])
+        self.blocks = nn.ModuleList([BlockThatReturnsAPair(dim, heads, mlp_dim) for _ in range(depth)])
 
     def forward(self, z):
         for block in self.blocks:
@@ -379,7 +405,7 @@ class BlockWithADroppingMlp(Block):
 
     def forward(self, z):
         z = z + self.after(self.attention(self.attention_norm(z)))
-        return z + self.mlp(self.mlp_norm(z)), None
+        return z + self.mlp(self.mlp_norm(z))
 
 
 class BlockThatDropsByFunction(DroppingBlock):
@@ -447,6 +473,21 @@ class DropsBeforeTheAttention(DroppingBlock):
     def forward(self, z):
         z = z + self.dropout(self.attention(self.dropout(self.attention_norm(z))))
         return z + self.dropout(self.mlp.output(self.dropout(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class DropsWhatAttentionReads(DroppingBlock):
+    def forward(self, z):
+        z = z + self.attention(self.dropout(self.attention_norm(z)))
+        return z + self.dropout(self.mlp.output(self.dropout(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
+
+
+class DropsByItself(DroppingBlock):
+    def forward(self, z):
+        def drop(x):
+            return F.dropout(x, training=self.training)
+
+        z = z + drop(self.attention(self.attention_norm(z)))
+        return z + drop(self.mlp.output(drop(F.gelu(self.mlp.hidden(self.mlp_norm(z))))))
 
 
 class DropsWeights(DroppingBlock):
@@ -543,7 +584,7 @@ class BlockByBernoulli(BlockWithMasks):
 
 
 RIGHT = {
-    checks.mlp: (Mlp, MlpByFormula, MlpWithDropout, MlpWithLittleDropout),
+    checks.mlp: (Mlp, MlpByFormula, MlpByErrorFunction),
     checks.block: (Block, BlockOfThePackagesPieces, BlockWithNormsByHand),
     checks.encoder: (Encoder, EncoderAsSequence, EncoderOfBlocksThatReturnPairs, EncoderWithNormByHand),
     checks.layer_norm: (norm_by_moments, norm_by_var_mean, norm_by_sums, norm_of_torch),
@@ -576,6 +617,10 @@ WRONG = {
             block(lambda self, z: z + self.attention(self.attention_norm(z))[0]),
             "of them agree",
         ),
+        (block(picks_image_0), "the attention returns for image 0 is added to every image"),
+        (BlockThatReturnsAPair, "it returned a tuple of 2"),
+        (block(lambda self, z: (Block.forward(self, z), None)), "it returned a tuple of 2"),
+        (with_dropout(Block), "while it trains it gives something else"),
         (block(post_norm), "post-norm"),
         (block(norm_after_the_layer), "after the layers, before the additions"),
         (block(from_the_normalised), "both residuals start from the normalised"),
@@ -638,10 +683,25 @@ WRONG = {
         (block(lambda self, z: [Block.forward(self, z)]), "returned a list of 1"),
         (block(lambda self, z: Block.forward(self, z).numpy()), "NumPy|RuntimeError"),
         (BlockWithOneNorm, "one and the same parameter"),
-        (in_training(Block, lambda self, z: z), "not while it trains.* an input comes back as it was"),
-        (in_training(Block, parallel), "not while it trains.* the MLP reads the block's input"),
     ],
     checks.block_with_dropout: [
+        (
+            in_training(DroppingBlock, lambda self, z: z),
+            "not while it trains.* an input comes back as it was",
+        ),
+        (in_training(DroppingBlock, parallel), "not while it trains.* the MLP reads the block's input"),
+        (
+            in_training(DroppingBlock, lambda self, z: DroppingBlock.forward(self, z)[:, 1:]),
+            r"not while it trains.* shape \(2, 4, 12\): expected \(2, 5, 12\)",
+        ),
+        (
+            in_training(DroppingBlock, lambda self, z: F.dropout(z) / 0),
+            "not while it trains.* values are NaN",
+        ),
+        (DropsByItself, "[45][0-9]% of the attention's results go.*`dropout` is not used"),
+        (dropping(share=lambda p: 1 - p), "the share that is dropped, `dropout` and not 1 - dropout"),
+        (DropsWhatAttentionReads, r"what the attention reads is dropped.*Tried with z of shape \(2, 5, 12\)"),
+        (with_forward(DroppingBlock, lambda self, z: (DroppingBlock.forward(self, z), None)), "a tuple of 2"),
         (drop_here(before_gelu=True), "stands before the GELU"),
         (drop_here(scaled=False), "stays as it is; divide it by 1 - dropout"),
         (drop_here(masks=lambda x: x[..., :1].shape), "whole tokens are dropped"),
@@ -652,7 +712,7 @@ WRONG = {
         (DropsTwice, "does the argument arrive"),
         (dropping(share=lambda p: p / 2 if p < 0.9 else p), "does the argument arrive"),
         (dropping(share=lambda p: 1 - p if p < 0.9 else p), "7[3-7]% of the attention's results go"),
-        (dropping(share=lambda p: 0.1), "nothing|not|expected"),
+        (dropping(share=lambda p: 0.1), "`dropout` is not used"),
         (
             dropping(share=lambda p: 0.5 if p == 0.1 else p),
             "where it is not handed in dropout is 0.1; here 5",
@@ -721,16 +781,13 @@ WRONG = {
         (EncoderOfAPythonList, "use nn.ModuleList"),
         (EncoderOfOneBlock, "are one and the same parameter"),
         (EncoderOfAnotherDepth, "it has other parameters"),
-        (in_training(Encoder, lambda self, z: z), "not while it trains.* an input comes back as it was"),
-        (
-            in_training(Encoder, lambda self, z: run(self.blocks, z)),
-            "not while it trains.* last norm is missing",
-        ),
+        (with_dropout(Encoder), "while it trains it gives something else"),
+        (in_training(Encoder, lambda self, z: z), "while it trains it gives something else"),
         (EncoderWithoutNorm, r"missing +norm.weight \(12,\)"),
         (lambda d, depth, h, m: model.Encoder(package_sizes(d, depth, h, m)), "the package's own"),
     ],
     checks.layer_norm: [
-        (norm_with_eps(1e-6), "eps is always 1e-06; take the one"),
+        (norm_with_eps(1e-6), "layer_norm: eps is always 1e-06; take the one"),
         (norm_with_eps(1e-5), "eps is always 1e-05; take the one"),
         (lambda x, w, b, eps: F.layer_norm(x, x.shape[-1:], w, b), "eps is always 1e-05; take the one"),
         (norm_with_eps(1e-12), "eps is always 1e-12; take the one"),
@@ -739,6 +796,10 @@ WRONG = {
         (norm(lambda x, c, v, eps: c / (c.abs().mean(-1, keepdim=True) + eps)), "averaged by size"),
         (norm(lambda x, c, v, eps: F.normalize(c, dim=-1)), "scaled to length 1"),
         (norm_over(1), "over axis 1, which is another"),
+        (norm_over(-2, -1), "over the last two axes"),
+        (norm(lambda x, c, v, eps: c / v.sqrt() + eps), "eps is added to the quotient"),
+        (norm(lambda x, c, v, eps: x - (x - c) / (v + eps).sqrt()), "the mean alone is divided"),
+        (lambda x, w, b, eps: norm_by_moments(x, w + b, 0, eps), "the sum of weight and bias multiplies"),
         (lambda x, w, b, eps: norm_by_moments(x * w + b, 1, 0, eps), "come before the norm"),
         (lambda x, w, b, eps: norm_by_moments(x, w, b, eps).clamp(-1, 1), "of them agree"),
         (lambda x, w, b, eps: norm_by_moments(x, w, b, eps).T, "expected"),
@@ -806,14 +867,10 @@ WRONG = {
         (with_forward(Mlp, clamps_its_input), "changes its input"),
         (without_grad(Mlp), "no gradient can flow back"),
         (with_start(Mlp, lambda m: nn.init.zeros_(m.output.weight)), "output.weight begins as nothing"),
-        (in_training(Mlp, lambda self, x: x), "not while it trains.* an input comes back as it was"),
-        (
-            in_training(MlpWithDropout, lambda self, x: MlpWithDropout.forward(self, x)[:, 1:]),
-            r"not while it trains.* shape \(2, 4, 6\): expected \(2, 5, 6\)",
-        ),
-        (in_training(Mlp, lambda self, x: F.dropout(x) / 0), "not while it trains.* values are NaN"),
+        (MlpWithDropout, "while it trains it gives something else.* Mlp has none"),
         (in_training(Mlp, lambda self, x: self.dropout(x)), "not made in __init__.* in training"),
         (MlpWithoutSizes, "has no shape yet|cannot be read"),
+        (MlpUnderTwoNames, r"net.0 and hidden are one layer under two names.*Tried with dim 6, mlp_dim 10"),
         (MlpOfOtherNames, r"missing +hidden.weight(.|\n)*unexpected fc1.weight"),
         (lambda dim, mlp_dim: Mlp(dim, 2 * mlp_dim), r"hidden.weight has shape \(20, 6\)"),
         (lambda dim, mlp_dim: "no module", "expected a subclass of nn.Module"),

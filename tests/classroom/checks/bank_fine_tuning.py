@@ -111,6 +111,14 @@ def polyak_by_powers(weights, decay):
     return torch.einsum("s,s...->...", shares, weights)
 
 
+def polyak_of_later_steps(weights, decay):
+    previous = weights[0]
+    for now in weights[1:]:
+        mean = decay * previous + (1 - decay) * now
+        previous = mean
+    return mean
+
+
 def from_zero(weights, decay):
     mean = torch.zeros_like(weights[0])
     for now in weights:
@@ -170,6 +178,9 @@ RIGHT = {
         squares_by_rows,
         squares_by_more_rows,
         squares_by_singular_values,
+        lambda x, y, p: squares_by_inverse(x - x.mean(0), y, p),  # centred already, so it does no harm
+        lambda x, y, p: squares_by_inverse(x, y - y.mean(0), p),
+        lambda x, y, p: squares_by_inverse(x - x.mean(0), y - y.mean(0), p),
     ),
     checks.nearest_mean: (nearest_by_cdist, nearest_by_sums, nearest_in_loops, nearest_by_products),
     checks.polyak: (polyak_by_loop, polyak_by_lerp, polyak_by_powers, torch.no_grad()(polyak_by_loop)),
@@ -249,8 +260,6 @@ WRONG = {
         (lambda x, y, p: squares_by_inverse(x, y, p).T, "its axes stand in another order"),
         (lambda x, y, p: x @ squares_by_inverse(x, y, p), "these are the predictions"),
         (lambda x, y, p: -squares_by_inverse(x, y, p), "the sign is turned"),
-        (lambda x, y, p: squares_by_inverse(x - x.mean(0), y, p), "the features are centred first"),
-        (lambda x, y, p: squares_by_inverse(x, y - y.mean(0), p), "the targets are centred first"),
         (lambda x, y, p: squares_by_inverse(x.sub_(0.0).mul_(2), y, p), "changes its input"),
     ],
     checks.nearest_mean: [
@@ -280,6 +289,7 @@ WRONG = {
     checks.polyak: [
         (lambda w, d: polyak_by_loop(w, 0.9), "right only where.*decay is 0.9"),
         (lambda w, d: polyak_by_loop(w, 1 - d), "the shares have changed places"),
+        (polyak_of_later_steps, "has no value there yet.*weights of shape \\(1, 5\\)"),
         (from_zero, "the mean begins at zero; it begins"),
         (lambda w, d: from_zero(w, d) / (1 - d ** len(w)), "as in Adam"),
         (lambda w, d: w.mean(0), "all weights count alike"),

@@ -28,6 +28,17 @@ def entropy_in_loops(logits, labels):
     return total / len(labels)
 
 
+def entropy_with_one_maximum(logits, labels):
+    shifted = logits - logits.max()
+    return (shifted.exp().sum(1).log() - of_labels(shifted, labels)).mean()
+
+
+def entropy_of_all_with_one_maximum(logits, labels):
+    shifted = logits - logits.max()
+    logs = shifted - shifted.exp().sum(1, keepdim=True).log()
+    return -(logs * F.one_hot(labels, logits.shape[1])).sum(1).mean()
+
+
 def of_labels(values, labels):
     return values.gather(1, labels[:, None])[:, 0]
 
@@ -47,6 +58,10 @@ def smoothed_by_torch(logits, labels, smoothing):
     target = torch.full_like(logits, smoothing / logits.shape[1])
     target[torch.arange(len(labels)), labels] += 1 - smoothing
     return F.cross_entropy(logits, target)
+
+
+def smoothed_sum(target, logits):
+    return -(target * logits.log_softmax(1)).sum(1).mean()
 
 
 def smoothed_with(target):
@@ -287,6 +302,7 @@ RIGHT = {
         entropy_by_gather,
         entropy_in_loops,
         F.cross_entropy,
+        lambda x, y: F.cross_entropy(x.double(), y),
     ),
     checks.smoothed_cross_entropy: (smoothed_by_target, smoothed_in_two_parts, smoothed_by_torch),
     checks.schedule: (schedule_by_where, schedule_in_a_loop, schedule_by_masks),
@@ -396,6 +412,11 @@ WRONG = {
         ],
         (lambda x, y: -of_labels(x.softmax(1).clamp(min=1e-8).log(), y).mean(), "which caps a loss"),
         (lambda x, y: F.cross_entropy(x.clamp(-50, 50), y), "right only|it returned|values"),
+        (lambda x, y: -of_labels(x.softmax(1).log(), y).mean(), "cross_entropy: large logits end in an inf"),
+        (entropy_with_one_maximum, "infinite loss; each row needs its own maximum"),
+        (entropy_of_all_with_one_maximum, "in NaN; each row needs its own maximum"),
+        (lambda x, y: -x.log_softmax(1)[:, y].mean(), "take one from each row"),
+        (lambda x, y: -(x.log_softmax(1) * F.one_hot(y)).sum(1).mean(), "shapes do not fit there"),
         (lambda x, y: F.nll_loss(x.softmax(1), y), "the logarithm is missing"),
         (lambda x, y: -of_labels(x.log_softmax(1), y).sum(), "the losses are added"),
         (lambda x, y: -of_labels(x.log_softmax(1), y), "no mean over the batch"),
@@ -412,7 +433,6 @@ WRONG = {
             lambda x, y: -of_labels((x.exp() / x.exp().sum(1, keepdim=True)).log(), y).mean(),
             "end in no number",
         ),
-        (lambda x, y: -of_labels(x.softmax(1).log(), y).mean(), "infinite loss"),
         (lambda x, y: -(x.softmax(1).log() * F.one_hot(y, x.shape[1])).sum(1).mean(), "end in no number"),
         (lambda x, y: (x.exp().sum(1).log() - of_labels(x, y)).mean(), "infinite loss"),
         (
@@ -489,6 +509,14 @@ WRONG = {
             "infinite loss|no number",
         ),
         (lambda x, y, s: (1 - s) * F.cross_entropy(x, y), "the wrong classes get nothing"),
+        (
+            lambda x, y, s: smoothed_sum((1 - s) * F.one_hot(y) + s / x.shape[1], x),
+            "shapes do not fit there.*and no label of the highest class",
+        ),
+        (
+            smoothed_with(lambda hot, s, k: torch.where(hot > 0, 1 - s, s / k)),
+            "it gets smoothing / K as well",
+        ),
         (lambda x, y, s: F.cross_entropy(x, y, label_smoothing=0.1), "is always 0.1"),
         (smoothed_with(lambda hot, s, k: (1 - s) * hot + s / (k - 1) * (1 - hot)), "for wrong classes"),
         (smoothed_with(lambda hot, s, k: hot), "labels are not smoothed"),

@@ -124,6 +124,11 @@ def pads_with_the_border(images, kernel, stride):
     return F.pad(images, amounts, mode="replicate")
 
 
+def padding_by_remainder(images, kernel, stride):
+    totals = [max(kernel - size % stride, 0) for size in (images.shape[3], images.shape[2])]
+    return F.pad(images, [half for total in totals for half in (total // 2, total - total // 2)])
+
+
 def pads_after(images, kernel, stride):
     padded = padding_by_formula(images, kernel, stride)
     return F.pad(images, (0, padded.shape[3] - images.shape[3], 0, padded.shape[2] - images.shape[2]))
@@ -214,18 +219,18 @@ def mean_square(parts, mean):
     return (parts - mean).square().mean(-1, keepdim=True)
 
 
-def filters_by_formula(weight, eps):
+def filters_by_formula(weight, eps=1e-5):
     centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
     return centred / (centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + eps)
 
 
-def filters_flat(weight, eps):
+def filters_flat(weight, eps=1e-5):
     flat = weight.flatten(1)
     deviation, mean = torch.std_mean(flat, dim=1, correction=0, keepdim=True)
     return ((flat - mean) / (deviation + eps)).view_as(weight)
 
 
-def filters_one_by_one(weight, eps):
+def filters_one_by_one(weight, eps=1e-5):
     found = []
     for one in weight:
         variance = (one**2).mean() - one.mean() ** 2
@@ -234,7 +239,7 @@ def filters_one_by_one(weight, eps):
 
 
 def filters_with(formula):
-    def function(weight, eps):
+    def function(weight, eps=1e-5):
         centred = weight - weight.mean(dim=(1, 2, 3), keepdim=True)
         return formula(weight, centred, centred.square().mean(dim=(1, 2, 3), keepdim=True), eps)
 
@@ -394,6 +399,19 @@ def on_the_log_line(left, right, share):
     return left ** (1 - share) * right**share
 
 
+def cost_of_better_runs(costs, accuracies, wanted):
+    right = (accuracies > wanted[:, None]).int().argmax(1)
+    low, high = accuracies[right - 1], accuracies[right]
+    return costs[right - 1] * (costs[right] / costs[right - 1]) ** ((wanted - low) / (high - low))
+
+
+def cost_from_the_best(costs, accuracies, wanted):
+    best = accuracies.cummax(0).values
+    right = torch.searchsorted(best, wanted)
+    share = (wanted - best[right - 1]) / (accuracies[right] - best[right - 1])
+    return costs[right - 1] * (costs[right] / costs[right - 1]) ** share
+
+
 def cost_by_interp(costs, accuracies, wanted):
     logs = np.interp(wanted.numpy(), accuracies.numpy(), costs.log().numpy())
     return torch.from_numpy(np.exp(logs)).float()
@@ -477,6 +495,12 @@ class PreActivationWithANormTooMany(PreActivation):
         self.shortcut_norm = hybrid.norm(CONFIG, 4 * width)
 
 
+class ConvolutionThatStores(Convolution):
+    def forward(self, images):
+        self.weight.data = standardised(self.weight.data)
+        return F.conv2d(padding_by_formula(images, self.kernel, self.stride), self.weight, stride=self.stride)
+
+
 class ConvolutionOfThree(Convolution):
     def __init__(self, channels, features, kernel, stride):
         super().__init__(channels, features, kernel, 2)
@@ -500,6 +524,14 @@ class BottleneckOfChannels(Bottleneck):
             self.shortcut, self.shortcut_norm = nn.Identity(), nn.Identity()
 
 
+class BottleneckThatOverwrites(Bottleneck):
+    def forward(self, features):
+        for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2)):
+            features = F.relu(norm(conv(features)))
+        features = self.norm3(self.conv3(features))
+        return F.relu(features + self.shortcut_norm(self.shortcut(features)))
+
+
 class BottleneckThatDrops(Bottleneck):
     def forward(self, features):
         return F.dropout(super().forward(features), 0.1, self.training)
@@ -517,6 +549,12 @@ class UnitOfChannels(PreActivation):
         super().__init__(channels, width, stride)
         if channels == 4 * width:
             self.shortcut = nn.Identity()
+
+
+class UnitOfEarlyStride(PreActivation):
+    def __init__(self, channels, width, stride=1):
+        super().__init__(channels, width, stride)
+        self.conv1.stride, self.conv2.stride = self.conv2.stride, self.conv1.stride
 
 
 class UnitWithoutDefault(PreActivation):
@@ -568,6 +606,8 @@ WRONG = {
             "second ReLU is missing",
         ),
         (bottleneck(lambda self, inner, past, short: F.gelu(short + inner())), "a GELU stands in place"),
+        (BottleneckThatOverwrites, "the branch has overwritten the features"),
+        (with_forward(Bottleneck, nn.Module.forward), "forward is not there"),
         (without_grad(Bottleneck), "no gradient can flow back"),
     ],
     checks.first_cost: [
@@ -581,6 +621,12 @@ WRONG = {
         (cost_with(on_the_log_line, last=True), "take the first"),
         (cost_by_interp, "np.interp needs accuracies that rise"),
         (cost_by_sorted_interp, "in order of cost"),
+        (
+            cost_of_better_runs,
+            "first_cost: a run that has just the accuracy wanted.*3 of 4 inputs came out right",
+        ),
+        (cost_from_the_best, "it begins at that of the run before"),
+        (lambda c, a, w: cost_by_interp(c, a.cummax(0).values, w), "it begins at that of the run before"),
     ],
     checks.group_norm: [
         (lambda x, groups, eps=1e-6: norm_by_einops(x, groups, 1e-5), "eps is always 1e-05"),
@@ -667,6 +713,7 @@ WRONG = {
             pre_activation(lambda self, x, n, z, branch, path: self.shortcut(z) + branch(z)),
             "without a convolution the path stays",
         ),
+        (UnitOfEarlyStride, "the stride stands at conv1; it belongs to conv2"),
         (PreActivationWithANormTooMany, "unexpected shortcut_norm.weight"),
     ],
     checks.resnet_stem: [
@@ -703,6 +750,7 @@ WRONG = {
         (pads_before, "stand before the image"),
         (pads_with_the_border, "repeats the border"),
         (pads_after, "all of the padding stands after"),
+        (padding_by_remainder, "where the stride divides the size"),
         (lambda images, kernel, stride: images, "does not pad"),
         (lambda images, kernel, stride: padding_by_formula(images, kernel, 1), "pads as for stride 1"),
         (
@@ -713,7 +761,7 @@ WRONG = {
         (hybrid.same_padding, "the package's own"),
     ],
     checks.standardised: [
-        (lambda w, eps: filters_by_formula(w, eps).clamp(-3, 3) * 0.5, "of them agree"),
+        (lambda w, eps=1e-5: filters_by_formula(w, eps).clamp(-3, 3) * 0.5, "of them agree"),
         (filters_with(lambda w, centred, variance, eps: w), "come back as they are"),
         (
             filters_with(lambda w, centred, variance, eps: w / (variance.sqrt() + eps)),
@@ -736,18 +784,20 @@ WRONG = {
             "divides by n - 1",
         ),
         (
-            lambda w, eps: (w - w.mean()) / (w.std(unbiased=False) + eps),
+            lambda w, eps=1e-5: (w - w.mean()) / (w.std(unbiased=False) + eps),
             "one mean and standard deviation for all filters",
         ),
         (
-            lambda w, eps: (
+            lambda w, eps=1e-5: (
                 (w - w.mean((2, 3), keepdim=True)) / (w.std((2, 3), keepdim=True, unbiased=False) + eps)
             ),
             "over rows and columns alone",
         ),
-        (lambda w, eps: (w - w.mean(0)) / (w.std(0, unbiased=False) + eps), "over the filters, axis 0"),
-        (lambda w, eps: filters_by_formula(w, 1e-5), "eps is always 1e-5"),
-        (lambda w, eps: filters_by_formula(w.detach(), eps), "no gradient can flow back"),
+        (lambda w, eps=1e-5: (w - w.mean(0)) / (w.std(0, unbiased=False) + eps), "over the filters, axis 0"),
+        (lambda w, eps=1e-5: filters_by_formula(w, 1e-5), "eps is always 1e-5"),
+        (lambda w, eps=1e-3: filters_by_formula(w, eps), "eps is 0.001 where none is handed in.*no eps"),
+        (lambda w, eps: filters_by_formula(w, eps), r"cannot be called as standardised\(weight\)"),
+        (lambda w, eps=1e-5: filters_by_formula(w.detach(), eps), "no gradient can flow back"),
     ],
     checks.standardised_conv: [
         (ConvolutionOfThree, "expected|an argument is not used"),
@@ -756,6 +806,7 @@ WRONG = {
             "right for .* and not for|expected",
         ),
         (convolution_of(same), "used as they are"),
+        (ConvolutionThatStores, r"changes its own weights \(weight\)"),
         (convolution_of(centred), "not divided by their standard deviation"),
         (convolution_of(lambda w: w / (deviation(w) + 1e-5)), "mean of the filters"),
         (

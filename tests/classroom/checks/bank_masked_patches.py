@@ -47,6 +47,10 @@ def targets_in_loops(images, patch_size):
     return torch.tensor(found)
 
 
+def eighths_of(images, size):
+    return means_of(images, size) / 255 * 8
+
+
 def levels_of(images, size):
     return (means_of(images, size) / 32).floor().clamp(max=7)
 
@@ -220,6 +224,15 @@ def over(dims):
     return lambda x: (x - x.mean(dims, keepdim=True)) / (var_of(x, dims) + 1e-6).sqrt()
 
 
+def visible_by_topk(tokens, hidden, **options):
+    places = (~hidden).float().topk(int((~hidden[0]).sum()), **options).indices
+    return tokens.take_along_dim(places[..., None], 1)
+
+
+def visible_by_sorting(tokens, hidden):
+    return tokens.take_along_dim(hidden.float().argsort(dim=1)[:, : int((~hidden[0]).sum()), None], 1)
+
+
 RIGHT = {
     checks.colour_targets: (targets_by_reduce, targets_by_pooling, targets_by_bits, targets_in_loops),
     checks.corrupted: (corrupted_by_where, corrupted_by_index, corrupted_by_shares, corrupted_in_loops),
@@ -240,7 +253,13 @@ WRONG = {
         ),
         (lambda x, p: number_of((means_of(x, p) / 32).round().clamp(max=7)), "rounded to a level"),
         (lambda x, p: number_of((means_of(x, p) * 7 / 255).round()), "spread over 0 to 7"),
-        (lambda x, p: number_of((means_of(x, p) / 255 * 8).clamp(max=7)), "a bin is 32 wide, not 255 / 8"),
+        (lambda x, p: number_of(eighths_of(x, p).clamp(max=7)), "a bin is 32 wide, not 255 / 8\\."),
+        (lambda x, p: number_of(eighths_of(x, p)), "a bin is 32 wide, not 255 / 8, so that white is level 8"),
+        (
+            lambda x, p: number_of((means_of(x, p) / 32).round()),
+            "rounded to a level, so that white is level 8",
+        ),
+        (lambda x, p: targets_by_reduce(x, p).float(), "float32: expected whole numbers"),
         (lambda x, p: number_of(means_of((x // 32).clamp(max=7), p)), "cut before the mean"),
         (lambda x, p: number_of((first_pixel(x, p) / 32).clamp(max=7)), "first pixel of each patch"),
         (lambda x, p: number_of((F.max_pool2d(x, p).flatten(2).mT / 32).clamp(max=7)), "brightest value"),
@@ -261,6 +280,9 @@ WRONG = {
             standing(lambda c, f: f < 0.8, lambda c, f: (f >= 0.8) & (f < 0.9)),
             "not chosen are corrupted, too",
         ),
+        (standing(low, lambda c, f: (f >= 0.8) & (f < 0.9)), "the other patch also stands where nothing was"),
+        (standing(lambda c, f: f < 0.8, middle), "the mask token also stands where nothing was"),
+        (standing(lambda c, f: c & f < 0.8, middle), "with this type of number: look at .dtype"),
         (lambda e, m, o, c, f: corrupted_by_where(e, m, o, ~c, f), "corrupted, not the chosen"),
         (standing(lambda c, f: c, none), "every chosen patch is masked"),
         (standing(low, none), "no patch is replaced"),
@@ -306,6 +328,7 @@ WRONG = {
         (lambda x, p: number_of((pieces_of(x, p).flip(-1) / 32).clamp(max=7)), "red counts least"),
         (lambda x, p: (pieces_of(x, p) / 32).long().clamp(max=7), "three levels a piece"),
         (lambda x, p: downsized_by_reduce(x, p).unflatten(2, (4, 4)), "its values are right: reshape them"),
+        (lambda x, p: downsized_by_reduce(x, p).double(), "float64: expected whole numbers"),
         (lambda x, p: downsized_by_reduce(x, p).mT, "its axes stand in another order"),
         (lambda x, p: downsized_by_reduce(x, p).flatten(1), "its values are right: reshape them"),
         (lambda x, p: number_of((pieces_of(x, p) * 8).clamp(max=7)), "from 0 to 1"),
@@ -365,6 +388,9 @@ WRONG = {
         (lambda x, h: x[:, ~h[0]], "lose the patches of the first"),
         (lambda x, h: visible_by_index(x, h).flip(1), "axis 1 is turned round"),
         (lambda x, h: visible_by_index(x, h).mT, "its axes stand in another order"),
+        (visible_by_sorting, "must keep their order: sort with stable=True.*3 of 4 inputs came out right"),
+        (visible_by_topk, "must keep their order: sort the places"),
+        (lambda x, h: visible_by_topk(x, h, sorted=False), "in another order; keep the order"),
         (lambda x, h: x * 1, "nothing is left out"),
         (lambda x, h: visible_by_index(x, h).mean(1), "it is the mean over axis 1"),
         (lambda x, h: visible_by_index(x, h).flip(0), "axis 0 is turned round"),

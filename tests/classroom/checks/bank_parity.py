@@ -58,16 +58,43 @@ def stretched_in_a_loop(table, count):
     return torch.stack(rows)
 
 
-def stretched_at(place, swapped=False):
+def stretched_at(place, shared=lambda share: share, inside=True):
     def stretch(table, count):
         n = len(table)
-        places = place(torch.arange(count), n, count).clamp(0, n - 1)
+        places = place(torch.arange(count), n, count)
+        places = places.clamp(0, n - 1) if inside else places
         left = places.long().clamp(max=n - 2)
-        share = (places - left)[:, None]
-        share = 1 - share if swapped else share
+        share = shared((places - left)[:, None])
         return (1 - share) * table[left] + share * table[left + 1]
 
     return stretch
+
+
+def stretched_with(shared, neighbour=lambda places, last: (places.long() + 1).clamp(max=last)):
+    """A place at an end has one neighbour, itself."""
+
+    def stretch(table, count):
+        places = at_corners(torch.arange(count), len(table), count)
+        left, share = places.long(), shared(places.frac()[:, None])
+        return (1 - share) * table[left] + share * table[neighbour(places, len(table) - 1)]
+
+    return stretch
+
+
+def swapped(share):
+    return 1 - share
+
+
+def half(share):
+    return 0.5
+
+
+def right_by_ceil(places, last):
+    return places.ceil().long()
+
+
+def upside_down(i, n, count):
+    return i * (count - 1) / (n - 1)
 
 
 def at_corners(i, n, count):
@@ -134,7 +161,21 @@ WRONG = {
             "nearest neighbour, area on area",
         ),
         (stretched_at(lambda i, n, count: at_corners(i, n, count).floor()), "left neighbour alone"),
-        (stretched_at(at_corners, swapped=True), "two shares have changed places"),
+        *[
+            (stretched(change), said)
+            for change, said in (
+                (swapped, "two shares have changed places"),
+                (half, "both neighbours have a half"),
+            )
+            for stretched in (
+                lambda change: stretched_at(at_corners, change),
+                stretched_with,
+                lambda change: stretched_with(change, right_by_ceil),
+            )
+        ],
+        (stretched_at(upside_down), r"upside down, \(count - 1\) / \(n - 1\); between the corners"),
+        (stretched_at(upside_down, inside=False), "upside down.* goes on in a line"),
+        (lambda table, count: table[upside_down(torch.arange(count), len(table), count).long()], "IndexErr"),
         (then(stretched_by_matrix, lambda x: x.flip(0)), "turned round"),
         (then(stretched_by_matrix, lambda x: x.T), "returned shape"),
         (lambda table, count: table, "returned shape"),

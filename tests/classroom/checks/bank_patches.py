@@ -397,7 +397,7 @@ WRONG = {
             ),
             "projection.weight receives no gradient",
         ),
-        (EmbeddingWithoutBias, r"missing +projection.bias"),
+        (EmbeddingWithoutBias, r"missing +projection.bias.*Tried with patch_size 4, channels 3, dim 10"),
         (EmbeddingWithAConvolution, r"projection.weight has shape \(10, 3, 4, 4\)"),
         (EmbeddingOfAnotherName, r"missing +projection.weight(.|\n)*unexpected proj.weight"),
         (EmbeddingWithoutSuper, r"super\(\).__init__\(\) first"),
@@ -413,6 +413,12 @@ WRONG = {
         (with_start(Embedding, lambda m: m.double()), "is torch.float64"),
     ],
     checks.patchify: [
+        (
+            lambda images, size: rearrange(
+                images, "b c (gh p1) (gw p2) -> b (gh gw) (p1 p2 c)", gh=size, gw=size
+            ),
+            "patch_size is taken for the number of patches along a side",
+        ),
         (
             lambda images, size: patchify_by_permute(images.flip(1), size),
             "right only where.*axis 1 of images has",

@@ -152,6 +152,45 @@ def additive_half_centred(vectors, grid):
     return both.square().sum() / table.square().sum()
 
 
+def by_scale_factor(table, old, new):
+    factors = tuple(there / here for here, there in zip(old, new, strict=True))
+    extra = table.shape[1] - math.prod(old)
+    grid = table[:, extra:].mT.unflatten(-1, old)
+    found = F.interpolate(grid, scale_factor=factors, mode="bilinear", align_corners=True)
+    return torch.cat([table[:, :extra], found.flatten(2).mT], dim=1)
+
+
+def not_swapped(back):
+    """Return a resize that takes the rows of the table for its D values."""
+
+    def resize(table, old, new):
+        extra = table.shape[1] - math.prod(old)
+        grid = table[:, extra:].reshape(1, -1, *old)
+        found = F.interpolate(grid, size=new, mode="bilinear", align_corners=True)
+        return torch.cat([table[:, :extra], back(found)], dim=1)
+
+    return resize
+
+
+def not_swapped_back(table, old, new):
+    extra, dim = table.shape[1] - math.prod(old), table.shape[2]
+    grid = table[:, extra:].mT.unflatten(-1, old)
+    found = F.interpolate(grid, size=new, mode="bilinear", align_corners=True)
+    return torch.cat([table[:, :extra], found.reshape(1, -1, dim)], dim=1)
+
+
+def resized_antialias(table, old, new):
+    extra = table.shape[1] - math.prod(old)
+    grid = table[:, extra:].mT.unflatten(-1, old)
+    found = F.interpolate(grid, size=new, mode="bilinear", align_corners=True, antialias=True)
+    return torch.cat([table[:, :extra], found.flatten(2).mT], dim=1)
+
+
+def additive_without_counts(vectors, grid):
+    table = (vectors - vectors.mean(0)).view(*grid, -1)
+    return (table.mean(1).square().sum() + table.mean(0).square().sum()) / table.square().sum()
+
+
 RIGHT = {
     checks.similarity_maps: [maps_by_unit, maps_by_cosine, maps_by_einsum],
     checks.resize_table: [resized, resized_by_matrices, resized_in_two_steps],
@@ -160,12 +199,21 @@ RIGHT = {
         additive_by_means,
         additive_by_rest,
         additive_by_regression,
-        then(additive_by_means, lambda share: share[None, None]),
     ],
 }
 
 WRONG = {
     checks.additive_share: [
+        (
+            then(additive_by_means, lambda share: share[None]),
+            r"shape \(1,\): expected \(\), a single number; its",
+        ),
+        (then(additive_by_means, lambda share: share[None, None]), r"shape \(1, 1\): expected \(\)"),
+        (additive_without_counts, "stands in every place of it"),
+        (
+            lambda v, grid: additive_by_means(v, grid) * (v - v.mean(0)).square().sum() / v.square().sum(),
+            "the vectors as they came; centre them",
+        ),
         (lambda v, grid: 100 * additive_by_means(v, grid), "it is 100 times as large"),
         (additive_not_centred, "counts twice"),
         (additive_half_centred, "still in it: centre first"),
@@ -189,6 +237,22 @@ WRONG = {
             lambda v: cosines(F.normalize(v, dim=1) - F.normalize(v, dim=1).mean(0)),
             "length 1 first and centred then",
         ),
+        (
+            lambda v: (F.normalize(v) - F.normalize(v).mean(0)) @ (F.normalize(v) - F.normalize(v).mean(0)).T,
+            "centred then, and have other lengths again",
+        ),
+        (
+            lambda v: F.cosine_similarity((v - v.mean(0))[:, None], v[None], dim=-1),
+            "only the first of the two vectors is centred",
+        ),
+        (
+            lambda v: F.cosine_similarity(v[:, None], (v - v.mean(0))[None], dim=-1),
+            "only the second of the two vectors is centred",
+        ),
+        (
+            lambda v: (v - v.mean(0)) @ (v - v.mean(0)).T / torch.outer(v.norm(dim=1), v.norm(dim=1)),
+            "the lengths are those before",
+        ),
         (lambda v: (v - v.mean(0)) @ (v - v.mean(0)).T, "these are the dot products"),
         (lambda v: cosines((v - v.mean(0)) / v.std(0)), "divided by their spread"),
         (lambda v: cosines(v - v.median(0).values), "the median"),
@@ -204,6 +268,14 @@ WRONG = {
         (columns_first, "column by column"),
         (along_one_line, "one long row"),
         (resized_by_odd_length, "shapes do not fit"),
+        (by_scale_factor, "hand in the new grid itself"),
+        (not_swapped(lambda grid: grid.flatten(2).mT), r"swap axes before reshaping\."),
+        (
+            not_swapped(lambda grid: grid.reshape(1, math.prod(grid.shape[2:]), -1)),
+            "swap axes before reshaping, and back after it",
+        ),
+        (not_swapped_back, "swap axes back"),
+        (resized_antialias, "antialias=True"),
         (patches_only(lambda first, rest: rest), "row is lost"),
         (patches_only(lambda first, rest: torch.cat([rest, first], 1)), "stands last"),
         (patches_only(lambda first, rest: torch.cat([0 * first, rest], 1)), "row is 0"),
@@ -216,11 +288,12 @@ WRONG = {
         (likeness(lambda v: v @ v.T), "these are the dot products"),
         (likeness(lambda v: v @ v.T / v.shape[1]), "divided by D"),
         (likeness(lambda v: v @ v.T / v.shape[1] ** 0.5), "as in attention"),
-        (likeness(lambda v: v @ F.normalize(v, dim=1).T), "by one of the two lengths"),
+        (likeness(lambda v: v @ F.normalize(v, dim=1).T), "one of the two lengths, the second's"),
+        (likeness(lambda v: F.normalize(v, dim=1) @ v.T), "one of the two lengths, the first's"),
         (likeness(lambda v: v @ v.T / v.square().sum(1)), "the square of one length"),
         (likeness(lambda v: F.normalize(v, dim=0) @ F.normalize(v, dim=0).T), "over the places"),
         (likeness(lambda v: (v / v.norm()) @ (v / v.norm()).T), "the whole table's length"),
-        (likeness(lambda v: cosines(v).abs()), "their signs are lost"),
+        (likeness(lambda v: cosines(v).abs()), "the signs of the cosines are lost"),
         (likeness(lambda v: 1 - cosines(v)), "1 less the cosine"),
         (likeness(lambda v: torch.cdist(v, v)), "these are the distances"),
         (likeness(lambda v: cosines(v - v.mean(0))), "the mean vector is taken away"),

@@ -122,6 +122,11 @@ def layer_tokens_by_shares(inputs, outputs, ridge, value_bytes):
     return torch.tensor(math.ceil(1 / left) if left > 0 else 0)
 
 
+def layer_tokens_of_floats(inputs, outputs, ridge, value_bytes):
+    left = 2 / (ridge * value_bytes) - 1 / inputs - 1 / outputs
+    return math.ceil(1 / left) if left > 1e-12 else 0
+
+
 def layer_tokens_by_halving(inputs, outputs, ridge, value_bytes):
     def enough(n):
         shapes = (n, inputs), (inputs, outputs), (n, outputs)
@@ -239,6 +244,7 @@ WRONG = {
         (lambda t, d, m: flops_by_formula(t, d, m).sum(0), "it is the sum over axis 0"),
         (lambda t, d, m: flops_by_formula(t, d, m) / flops_by_formula(t, d, m).sum(0), "these are shares"),
         (lambda t, d, m: flops_by_formula(t + 1, d, m), "a class token is added"),
+        (lambda t, d, m: flops_by_formula(t.int(), d, m), "too large for int32"),
         (lambda t, d, m: tuple(flops_by_formula(t, d, m)), "it returned a tuple of 3"),
         (lambda t, d, m: flops_by_formula(t.mul_(1).add_(1), d, m), "changes its input"),
     ],
@@ -255,6 +261,8 @@ WRONG = {
         (lambda n, e, k, b: (n // e - 1) * b + e * k, "have changed places"),
         (lambda n, e, k, b: (n // e - 2) * k + e * b, "the last group's input is left out"),
         (lambda n, e, k, b: n // e * k + n * b, "all inputs and all groups"),
+        (lambda n, e, k, b: (n // e - 1) * k + e * (b - k), "taken off the blocks"),
+        (lambda n, e, k, b: n // e * k + e * (b - k), "one input alone counts"),
         (lambda n, e, k, b: print(groups_by_formula(n, e, k, b)), "prints its result"),
     ],
     checks.tokens_to_ridge: [
@@ -274,6 +282,7 @@ WRONG = {
         (then(variant(layer_tokens, rounded=False), round), "it is rounded down"),
         (variant(layer_tokens, rounded=False), "not a whole number of tokens"),
         (lambda *g: math.floor(layer_tokens(*g, rounded=False)) + (layer_tokens(*g) > 0), "one token fewer"),
+        (layer_tokens_of_floats, "a float may miss that, so count with integers"),
         (variant(layer_tokens_unguarded), "it divides by 0"),
         (variant(layer_tokens_unguarded, and_level=False), "not what the division gives"),
         (lambda *g: math.floor(float(layer_tokens_unguarded(*g, and_level=False))), "the division gives"),
@@ -301,6 +310,8 @@ WRONG = {
         (lambda b, t, d: 24 * t * d * d + 4 * t * t * d, "that is the cost of a block"),
         (lambda b, t, d: b % (24 * t * d * d + 4 * t * t * d), "what is left of the budget"),
         (lambda b, t, d: b // (24 * d * d + 4 * t * d), "a budget of its own"),
+        (lambda b, t, d: b // int(flops_by_formula(t, d, 4 * d).sum()), "a plain number stands there"),
+        (lambda b, t, d: b // flops_in_loops(t, d, 4 * d).sum().item(), "a plain number stands there"),
         (
             lambda b, t, d: b // cost.block_flops(model.ViTConfig(dim=d, heads=1, mlp_dim=4 * d)),
             "the package's own",

@@ -37,6 +37,13 @@ def mixup_with(formula):
     return function
 
 
+def mixup_in_a_loop(values, partners, share):
+    mixed = values.clone()
+    for i, partner in enumerate(partners):
+        mixed[i] = share[i] * mixed[i] + (1 - share[i]) * mixed[partner]
+    return mixed
+
+
 def local_by_rearrange(hidden, kernel, bias, rows):
     image = rearrange(hidden, "b (gh gw) m -> b m gh gw", gh=rows)
     local = F.conv2d(image, kernel, bias, padding=1, groups=len(kernel))
@@ -181,6 +188,10 @@ def muon_with(factor=lambda rows, columns, parts: max(1, rows / columns) ** 0.5,
 
 def as_one(gradient, parts):
     return orthogonal_by_loop(gradient)
+
+
+def split_into(gradient, parts):
+    return torch.cat([orthogonal_by_loop(part) for part in gradient.split(parts)])
 
 
 def every_third(gradient, parts):
@@ -358,6 +369,7 @@ WRONG = {
         (mixup_with(lambda x, y, s, p: s * x + s[p] * y), "with its own share"),
         (mixup_with(lambda x, y, s, p: s * (x + y)), "multiplied by the same share"),
         (lambda values, partners, share: share * values + (1 - share) * values[partners], "RuntimeError"),
+        (mixup_in_a_loop, "blended already; read them from `values`"),
         (mixup_with(lambda x, y, s, p: x), "an input comes back as it was"),
         (mixup_with(lambda x, y, s, p: y), "these are the partners"),
         (mixup_with(lambda x, y, s, p: x.mul_(s) + (1 - s) * x[p]), "changes its input"),
@@ -374,6 +386,11 @@ WRONG = {
         (lambda w, g, rate, parts: 2 * w - muon_by_chunks(w, g, rate, parts), "the weight climbs"),
         (muon_with(make=lambda g, parts: g), "the gradient is used as it is"),
         (muon_with(make=every_third), "a part takes every so many rows"),
+        (muon_with(make=split_into), "its argument is the height of a part\\."),
+        (
+            muon_with(lambda r, c, n: max(1, n / c) ** 0.5, split_into),
+            "height of a part, which the factor needs as well",
+        ),
         (
             muon_with(make=lambda g, parts: torch.cat([exactly_orthogonal(part) for part in g.chunk(parts)])),
             "orthogonal exactly",
@@ -429,7 +446,8 @@ WRONG = {
         (lambda g, rounds=5, *_: orthogonal_by_loop(g, rounds), "always Muon's; take those"),
         (lambda g, rounds=10, *numbers: orthogonal_by_loop(g, rounds, *numbers), "of them agree"),
         (lambda g, rounds=6, *numbers: orthogonal_by_loop(g, rounds, *numbers), "one round too many"),
-        (lambda g, rounds=5, *numbers: orthogonal_by_loop(g.bfloat16(), rounds, *numbers), "of them agree"),
+        (lambda g, rounds=5, *numbers: orthogonal_by_loop(g.bfloat16(), rounds, *numbers), "work in float32"),
+        (lambda g, *given: orthogonal_by_loop(g.bfloat16(), *given).float(), "work in float32"),
         (lambda g, _=5, *numbers: orthogonal_by_loop(g, 5, *numbers), "there are always five rounds"),
         (lambda g, rounds: orthogonal_by_loop(g, rounds), "cannot be called as orthogonalised"),
         *[(right_with_options(wrong, orthogonal_by_loop, 2), said) for wrong, said in WRONG_ROUNDS],

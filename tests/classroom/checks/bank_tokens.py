@@ -87,6 +87,15 @@ class GridPosition(nn.Module):
         return (self.row[:, None] + self.column[None]).flatten(0, 1)[None]
 
 
+class GridMadeInInit(GridPosition):
+    def __init__(self, rows, columns, dim):
+        super().__init__(rows, columns, dim)
+        self.table = super().forward()
+
+    def forward(self):
+        return self.table
+
+
 class GridPositionByRepeating(GridPosition):
     def __init__(self, rows, columns, dim):
         super().__init__(rows, columns, dim)
@@ -215,6 +224,7 @@ WRONG = {
             "its values are right: reshape them",
         ),
         (grid(lambda self: (self.row + self.column).flatten()[None]), "stopped with RuntimeError"),
+        (GridMadeInInit, "new values of row and column change nothing.* add the two in forward"),
         (GridOfFullTables, r"missing +row \(12, 256\)(.|\n)*unexpected position"),
         (GridOfPlainTensors, "row is a plain tensor"),
         (with_start(GridPosition, lambda m: nn.init.zeros_(m.row)), "row begins as nothing but zeros"),
@@ -256,6 +266,10 @@ WRONG = {
         (
             lambda tokens, position: read_places(tokens[:1], position).repeat(len(tokens), 1),
             "all images get the places of the first",
+        ),
+        (
+            lambda tokens, position: read_places(tokens, position).float(),
+            r"torch.float32: expected whole num",
         ),
         (lambda tokens, position: read_places(tokens, position)[0], r"returned shape \(20,\)"),
         (lambda tokens, position: (tokens @ position.T).amax(-1), "these are the largest dot products"),

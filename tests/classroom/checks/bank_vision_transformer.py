@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from bank_encoder import Block, Encoder, in_training, run, without_grad
+from bank_encoder import Block, Encoder, in_training, run, with_dropout, without_grad
 from bank_patches import Embedding
 from bank_tokens import Sequence
 from einops import rearrange
@@ -76,6 +76,12 @@ class OneBlockManyTimes(ViT):
         super().__init__(**fields)
         one = Block(fields["dim"], fields["heads"], fields["mlp_dim"])
         self.encoder.blocks = nn.ModuleList([one] * fields["depth"])
+
+
+class ViTWithASecondNorm(ViT):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.norm = nn.LayerNorm(fields["dim"], eps=1e-6)
 
 
 class BlocksInAList(ViT):
@@ -179,6 +185,16 @@ def without_class_token(n, t, values, dim, depth, mlp_dim, num_classes):
     return depth * dim * ((n - t) * (4 * dim + 2 * mlp_dim) + 2 * (n * n - t * t))
 
 
+def with_a_fixed_mlp(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    return operations_by_formula(image_size, patch_size, channels, dim, depth, 4 * dim, num_classes)
+
+
+def of_one_side(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
+    patches = image_size // patch_size
+    block = (patches + 1) * dim * (4 * dim + 2 * mlp_dim + 2 * (patches + 1))
+    return 2 * (patches * patch_size**2 * channels * dim + depth * block + dim * num_classes)
+
+
 def operations_of_the_package(image_size, patch_size, channels, dim, depth, mlp_dim, num_classes):
     sizes = dict(zip(("channels", "dim", "depth", "mlp_dim"), (channels, dim, depth, mlp_dim), strict=True))
     return forward_flops(model.ViTConfig(image_size, patch_size, num_classes=num_classes, heads=1, **sizes))
@@ -248,7 +264,12 @@ class ViTByModules(ViT):
 
 
 RIGHT = {
-    checks.trained_weights: (ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
+    checks.trained_weights: (
+        ViT,
+        ViTOfThePackagesPieces,
+        ViTThatNormsOnlyTheClassToken,
+        with_dropout(ViT, 0.01),
+    ),
     checks.vision_transformer: (ViTByModules, ViT, ViTOfThePackagesPieces, ViTThatNormsOnlyTheClassToken),
     checks.repaired: (repaired, repaired_by_rows, repaired_in_a_loop, repaired_by_gathering),
     checks.predicted_operations: (
@@ -280,7 +301,7 @@ WRONG = {
         (lambda **fields: load_pretrained("tiny-imagenet"), "the package's own"),
     ],
     checks.mean_vit: [
-        (in_training(MeanViT, ViT.forward), "not while it trains.* reads the class token"),
+        (in_training(MeanViT, ViT.forward), "while it trains it gives something else"),
         (
             vit(lambda self, x: MeanViT.forward(self, x).squeeze()),
             "wrong where axis 0 of images has length 1",
@@ -316,6 +337,16 @@ WRONG = {
         (then(operations_by_formula, lambda x: 10 * x), "it is 10 times as large"),
         (lambda *sizes: operations_by_formula(*sizes[:-1], sizes[-1] // 0), "it divides by 0"),
         (operations(without_class_token), "class token is missing: T = N"),
+        (with_a_fixed_mlp, "the MLP is taken to be 4 D wide"),
+        (of_one_side, "image_size / patch_size is taken for the number of patches"),
+        (
+            operations(lambda n, t, v, d, depth, m, k: 2 * t * t * (1 - d) * depth),
+            r"cost T\^2 here; each costs T\^2 D",
+        ),
+        (
+            operations(lambda n, t, v, d, depth, m, k: (n * d + depth * t * (5 * d + m) + k) / 2),
+            "biases are counted",
+        ),
         (then(operations_by_formula, lambda x: x // 2), "a multiply-add counts once"),
         (then(operations_by_formula, lambda x: 2 * x), "here they count twice"),
         (operations(lambda n, t, v, d, depth, m, k: v * d), "class token is cut and embedded"),
@@ -371,9 +402,20 @@ WRONG = {
         (lambda position: position, r"cannot be called as repaired\(position, order\)"),
     ],
     checks.vision_transformer: [
+        (in_training(ViT, lambda self, x: ViT.forward(self, x) / 2), "while it trains it gives something"),
+        (with_dropout(ViT), "while it trains it gives something else"),
+        (ViTWithASecondNorm, "unexpected norm.weight.*there is encoder.norm already"),
         (
-            in_training(ViT, lambda self, x: ViT.forward(self, x) / 2),
-            "not while it trains.* all are 0.5 times as large",
+            vit(lambda self, x: self.head(self.encoder.norm(encoded(self, x))[:, 0])),
+            "the encoder's own is that of equation 4 already",
+        ),
+        (
+            vit(lambda self, x: self.head(self.encoder(self.patch_embedding(x))[:, 0])),
+            "`tokens` is not called",
+        ),
+        (
+            vit(lambda self, x: self.head(self.tokens(self.patch_embedding(x))[:, 0])),
+            "`encoder` is not called",
         ),
         (HeadsAndDepthSwapped, "of them agree"),
         (vit_then(torch.squeeze), "wrong where axis 0 of images has length 1"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from bank_attention import attention_by_einsum
-from bank_encoder import Mlp, MlpWithDropout
+from bank_encoder import DroppingBlock, Mlp
 from bank_patches import patchify_by_permute
 from bank_vision_transformer import OneNameOff, ViT
 from banks import RIGHT, WRONG
@@ -57,7 +57,10 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
     [
         checks.adamw,
         checks.attention_distance,
+        checks.block_flops,
+        checks.cross_entropy,
         checks.deepest,
+        checks.first_cost,
         checks.hide_patches,
         checks.orthogonalised,
         checks.principal_angles,
@@ -67,7 +70,10 @@ def test_a_mistake_is_called_by_its_name(check, piece, message, capsys, monkeypa
         checks.resize_table,
         checks.seeds_needed,
         checks.share_on_object,
+        checks.smoothed_cross_entropy,
         checks.tokens_to_ridge,
+        checks.visible_only,
+        checks.window,
     ],
 )
 @pytest.mark.filterwarnings("ignore")
@@ -313,11 +319,11 @@ def test_the_readers_defaults_change_no_verdict():
 def test_dropout_that_ends_with_evaluation_is_right():
     made = []
 
-    def keeps(dim, mlp_dim):
-        made.append(MlpWithDropout(dim, mlp_dim))
+    def keeps(*arguments):
+        made.append(DroppingBlock(*arguments))
         return made[-1]
 
-    checks.mlp(keeps)
+    checks.block_with_dropout(keeps)
     assert all(parameter.grad is None for parameter in made[0].parameters())
 
 
