@@ -18,7 +18,7 @@ from vit_lab.experiments.study import Study, load_study
 
 RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 
-PLANNED = {
+USUAL = {
     "depth_width_rates": 65,
     "depth_width": 50,
     "small_data_rates": 15,
@@ -44,7 +44,7 @@ LONGER = {
     "scratch_regularised": 380,
     "data_hunger_tiny": 600,
 }
-"""Studies that are run where they are named, and their minutes.
+"""Studies that are run only where they are named, and their minutes.
 
 `fold_causes` and `transfer_longer`, with many hours on Tiny-ImageNet, want a GPU and `vit study`.
 """
@@ -83,11 +83,11 @@ def main() -> None:
     )
     parser.add_argument("--show", action="store_true", help="say what is left, and run nothing")
     given = parser.parse_args()
-    minutes = PLANNED | LONGER
+    minutes = USUAL | LONGER
     unknown = sorted(set(given.only) - set(minutes))
     if unknown:
         parser.error(f"no experiment {', '.join(unknown)}: expected some of {', '.join(minutes)}")
-    chosen = given.only or list(PLANNED)
+    chosen = given.only or list(USUAL)
     shares = {name: done(load_study(name), known_rows(name)) for name in chosen}
     left = {name: round(minutes[name] * (1 - share)) for name, share in shares.items()}
     for name in chosen:

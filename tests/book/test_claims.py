@@ -355,6 +355,20 @@ def test_what_the_runs_leave_open_is_told_in_the_fold(tmp_path, monkeypatch):
     assert page.details.summary.text == "What we ran"
 
 
+def test_the_fold_tells_the_accuracies_of_both_sides(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY | {"label": "2 < 1 layers"})
+    page = BeautifulSoup(claims.claims_html(claims.read_claims()), "html.parser")
+    means = {row.name: 100 * np.mean(row.values()) for row in read_rows(load_result("depth_width"))}
+    both = " and ".join(f"{means[ROWS[side]]:.1f}" for side in ("better", "worse"))
+    assert page.details("li")[-1].text == f"accuracies, the side first named first: 2 < 1 layers {both} %"
+
+
+def test_a_task_that_does_not_count_is_left_out():
+    line = {"kind": "study", "result": "transfer_adamw", "better": "Tiny-ImageNet's labels"}
+    line |= {"worse": "from scratch", "but": "100 scans"}
+    assert [found.label for found in evidence.differences(line)] == ["500 photos", "5,000 photos"]
+
+
 def test_a_result_that_is_gone_stops_the_build(tmp_path, monkeypatch):
     written(tmp_path, monkeypatch, verdict="holds here", evidence=STUDY | {"result": "gone"})
     with pytest.raises(InputError, match="gone"):

@@ -11,7 +11,7 @@ from vit_lab.experiments.study import load_study
 
 
 def test_all_of_it_fits_into_sixteen_hours():
-    assert sum(run_experiments.PLANNED.values()) <= 16 * 60
+    assert sum(run_experiments.USUAL.values()) <= 16 * 60
 
 
 def test_a_study_is_done_when_every_row_has_all_seeds_and_rates():
@@ -29,7 +29,7 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
     class Ended:
         returncode = 0
 
-    monkeypatch.setattr(run_experiments, "PLANNED", {"depth_width": 50, "class_token": 30})
+    monkeypatch.setattr(run_experiments, "USUAL", {"depth_width": 50, "class_token": 30})
     monkeypatch.setattr(run_experiments, "known_rows", lambda name: read_rows(load_result("depth_width")))
     monkeypatch.setattr(
         run_experiments.subprocess, "run", lambda command, check: commands.append(command) or Ended

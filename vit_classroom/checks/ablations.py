@@ -57,12 +57,10 @@ def paired_interval(count: int) -> Case:
         ),
         "the variance is taken; take its root": _around(mean, times * spread.square() / sqrt(count)),
         "the order is mean, lower end, upper end": right[[1, 0, 2]],
-        "lower and upper end are exchanged; with the quantile of 0.975 subtract for the lower": right[
-            [0, 2, 1]
-        ],
+        "the two ends have changed places; the lower one subtracts": right[[0, 2, 1]],
         "the ends are counted from 0; they lie around the mean": torch.stack([mean, *(right[1:] - mean)]),
-        "the standard deviation has its S - 1 already, and is divided by the root of S - 1; divide by that "
-        "of S": _around(mean, times * spread / sqrt(count - 1)),
+        "the standard deviation has its S - 1 already, and is divided by the root of S - 1; divide by "
+        "the root of S": _around(mean, times * spread / sqrt(count - 1)),
         "the ends are returned; the mean comes first": right[1:],
     }
     return Case((ours, theirs), right, mistakes)

@@ -198,7 +198,7 @@ def masked_attention(batch: int, heads: int, count: int, width: int, low: bool) 
     real = torch.arange(count) < torch.randint(2, count, (batch, 1))  # one token of padding or more
     real = real.gather(1, torch.rand(batch, count).argsort(1))
     if low:
-        # Two places of padding, with scores of their own; they are not where anybody would guess them.
+        # Padding in places that nobody would guess, with scores of its own.
         real = torch.tensor([[0, 1, 0, 1, 1, 1], [1, 0, 1, 1, 1, 1]]).bool()
         # By whole quarters, which no order of adding rounds: scores of -6000, and of about 0 for padding.
         q, k = ((4 * part).round() / 4 for part in (q, k))

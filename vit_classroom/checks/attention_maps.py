@@ -350,7 +350,7 @@ def best_head(photos: int, heads: int) -> Case:
         "the two results have changed places: first the photos of the choice": (odd[best], even[best]),
         "each photo chooses its own best head; choose one by its mean": (each[::2].mean(), each[1::2].mean()),
         "the photos are cut in the middle; take every second one": (early.max(), late[early.argmax()]),
-        "the axes are swapped: halves of the heads choose a photo; halves of the photos choose a head": (
+        "the axes are swapped: half of the heads choose a photo; half of the photos must choose a head": (
             *_best_head(shares.mT),
         ),
         "photos are compared by the mean of their heads; compare heads by the mean of their photos": (

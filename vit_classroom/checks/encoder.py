@@ -283,10 +283,10 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
         "the variance divides by D - 1; take unbiased=False": normalised(x, -1, eps, correction=1),
         "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps),
         "eps stands outside the root, and the variance divides by D - 1": (centred / (unbiased.sqrt() + eps)),
-        "eps is added to the quotient; it stands with the variance under the root, in parentheses": centred
+        "eps is added to the quotient; it stands with the variance under the root, in brackets": centred
         / variance.sqrt()
         + eps,
-        "the mean alone is divided, not the difference: put it in parentheses, (x - mean)": x
+        "the mean alone is divided, not the difference: put it in brackets, (x - mean)": x
         - (x - centred) / (variance + eps).sqrt(),
         "eps is missing": centred / variance.sqrt(),
         "the root is missing: the standard deviation divides, not the variance": centred / (variance + eps),
@@ -357,15 +357,14 @@ def _silenced(reference: ours.Block, attended: float | None, fed: float) -> ours
 def _judge_share_used(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:
     """See that more of the attention's result is dropped where `dropout` is larger."""
     ones, z = _silenced(reference, 1.0, 0.0), torch.zeros(4, 60, 12)
-    few, all_ = ((_added(cls, ones, z, p) == 0).float().mean().item() for p in (DROPPED, NEARLY_ALL))
-    if few > 0.02 and abs(few - all_) < 0.04:
-        told = f"with dropout={DROPPED} {few:.0%} of the attention's results go, and with nearly 1 no more"
-        raise piece.failed(f"{told}: `dropout` is not used; hand it to nn.Dropout, or to F.dropout as its p")
-    if all_ < 0.02 and abs(few - (1 - DROPPED)) < 0.06:
-        told = f"with dropout={DROPPED} {few:.0%} of the attention's results go, and with nearly 1 none"
-        raise piece.failed(
-            f"{told}: p of nn.Dropout is the share that is dropped, `dropout` and not 1 - dropout"
-        )
+    few, most = ((_added(cls, ones, z, p) == 0).float().mean().item() for p in (DROPPED, NEARLY_ALL))
+    told = f"with dropout={DROPPED} {few:.0%} of the attention's results are dropped"
+    if few > 0.02 and abs(few - most) < 0.04:
+        unused = "`dropout` is not used; hand it to nn.Dropout, or to F.dropout as its p"
+        raise piece.failed(f"{told}, and with nearly 1 no more: {unused}")
+    if most < 0.02 and abs(few - (1 - DROPPED)) < 0.06:
+        share = "p of nn.Dropout is the share that is dropped, `dropout` and not 1 - dropout"
+        raise piece.failed(f"{told}, and with nearly 1 none: {share}")
 
 
 def _judge_results_dropped(piece: Piece, cls: Callable[..., Any], reference: ours.Block) -> None:

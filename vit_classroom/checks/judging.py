@@ -40,8 +40,12 @@ TROUBLES = {
     "^UnboundLocalError": (
         "a name has no value there yet: it gets one further down, or in a loop or an `if` that is passed by"
     ),
-    "^AttributeError: '(int|float)' object|expected Tensor .* but got (int|float)": (
+    "expected Tensor .* but got (int|float)": (
         "a plain number stands there in place of a tensor: hand in torch.tensor([5]), not 5"
+    ),
+    "^AttributeError: '(int|float)' object": (
+        "a plain number stands there, which has no methods of a tensor: take math.sqrt or ** 0.5, or make a "
+        "tensor of it"
     ),
     "^AttributeError.*NoneType": "something is None there: a return is missing, or a layer was not made",
     "^AttributeError": "what it asks for is not there: it is mistyped, or not made in __init__",
@@ -489,8 +493,8 @@ def _judge_values(
     if changed:
         right["values"] /= 2
     fitting = set.intersection(*(seen.sentences for _, seen in found)) if found else set()
-    told = fitting and "with IndexError" in str(failures[:1])  # it may come of a mistake that is known
-    if failures and not told:
+    known = fitting and failures and "with IndexError" in str(failures[0])  # the mistake explains it
+    if failures and not known:
         raise failures[0]
     if not found:
         if changed:
@@ -659,7 +663,7 @@ def _why_missing(module: object, key: str) -> str:
 
 
 def _why_unexpected(trained: Mapping[str, nn.Parameter], key: str, expected: Iterable[str]) -> str:
-    """Say which layer that is asked for a layer repeats: the same object, or one of its name further in."""
+    """Say which required layer an unexpected one repeats: the same object, or one nested under its name."""
     layer = key.rpartition(".")[0] or key
     for other in expected:
         asked = other.rpartition(".")[0] or other

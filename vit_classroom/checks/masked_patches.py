@@ -64,7 +64,9 @@ def colour_targets(batch: int, rows: int, columns: int, size: int) -> Case:
         "the mean is rounded to a level; cut it: floor(mean / 32)": _rounded(means),
         "the 255 is spread over 0 to 7 and rounded; a bin is 32 wide": _numbered((means / 255 * 7).round()),
         "a bin is 32 wide, not 255 / 8": _cut(means * (256 / 255)),
-        f"a bin is 32 wide, not 255 / 8, {white}": _numbered((means / 255 * 8).floor()),
+        "bins of 255 / 8 make white level 8, and numbers up to 584; a bin is 32 wide": _numbered(
+            (means / 255 * 8).floor()
+        ),
         f"the mean is rounded to a level, {white}; cut it: floor(mean / 32)": _numbered((means / 32).round()),
         "each pixel is cut before the mean; average first": _numbered(_levels(pixels).mean(2).floor()),
         "it is the first pixel of each patch; take the mean": _cut(pixels[:, :, 0]),

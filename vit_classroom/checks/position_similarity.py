@@ -237,7 +237,7 @@ def additive_share(grid: tuple[int, int], dim: int) -> Case:
         "it is divided by the squared length of the vectors as they came; centre them there as well": (
             both.square().sum() / whole
         ),
-        "each row's mean counts once, and each column's; it stands in every place of it": (
+        "the mean of a row or column counts once; it counts once for each of its places": (
             (rows.square().sum() + columns.square().sum()) / length
         ),
     }

@@ -130,7 +130,7 @@ def same(got: Tensor, expected: Tensor, exact: bool = False) -> bool:
 
 
 def first_of(piece: Piece, value: object) -> object:
-    """Return the result of a piece, which may be one number in any shape."""
+    """Return the result of a piece; where it is a number, in whatever shape it came."""
     if piece.number and isinstance(value, int | float | np.number) and not isinstance(value, bool):
         try:
             return number(float(value))
@@ -138,9 +138,6 @@ def first_of(piece: Piece, value: object) -> object:
             return number(math.inf)
     if piece.number and isinstance(value, Tensor) and value.numel() == 1:
         return value.double().reshape(())
-    is_number = piece.result.startswith("()") and not piece.gradients
-    if is_number and isinstance(value, Tensor) and value.numel() == 1:
-        return value.reshape(())
     return value
 
 
@@ -161,7 +158,7 @@ def verdict(piece: Piece, got: object, case: Case, printed: str) -> Verdict | No
     either = (case, *case.others)
     if any(same(got, one.expected, piece.exact) for one in either):
         if kind.is_floating_point and not expected.is_floating_point():
-            whole = "whole numbers, in a type for them; end with .long()"
+            whole = "whole numbers in an integer type; end with .long()"
             return Verdict(plain=f"it returned {kind}: expected {whole}.")
         return None
     known = [one.mistakes() if callable(one.mistakes) else one.mistakes for one in either]

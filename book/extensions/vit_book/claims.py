@@ -91,12 +91,9 @@ def article(claim: dict[str, Any], told: int) -> str:
     place = list(VERDICTS).index(verdict)
     badge = f'<span class="verdict"><span aria-hidden="true">{VERDICTS[verdict]}</span> {verdict}</span>'
     ran = "".join(f"<li>{words}</li>" for words in claim["ran"])
-    both = [
-        f"{one.label or 'both'} {one.reached[0]:.1f} and {one.reached[1]:.1f} %"
-        for one in found
-        if one.reached
-    ]
-    ran += f"<li>mean accuracies: {escape('; '.join(both))}</li>" if both else ""
+    means = [(one.label, *one.reached) for one in found if one.reached]
+    reached = "; ".join(f"{label or 'all'} {ours:.1f} and {others:.1f} %" for label, ours, others in means)
+    ran += f"<li>accuracies, the side first named first: {escape(reached)}</li>" if reached else ""
     limits = f"<p>{escape(claim['limits'])}</p>" if "limits" in claim else ""
     head = "What we ran, and what it leaves open" if limits else "What we ran"
     below = f"<details><summary>{head}</summary><ul>{ran}</ul>{limits}</details>" if ran else ""

@@ -35,7 +35,7 @@ MARGIN = 1.0
 class Difference:
     """What a claim says is above zero, or `alike`: its mean and the interval, in `unit` or as `said`.
 
-    Of two rows `reached` are the mean accuracies, in per cent.
+    Of two rows `reached` are the accuracies, in per cent, means where there are several seeds.
     """
 
     label: str

@@ -216,8 +216,8 @@ WRONG = {
         (variant(interval, spread=lambda d: d.std(correction=0)), "divides by S; it divides"),
         (variant(interval, spread=torch.var), "take its root"),
         (then(interval, lambda three: three[[1, 0, 2]]), "the order is mean"),
-        (then(interval, lambda three: three[[0, 2, 1]]), "lower and upper end are exchanged"),
-        (lambda a, b: interval(a, b, quantile=0.025), "lower and upper end are exchanged"),
+        (then(interval, lambda three: three[[0, 2, 1]]), "the two ends have changed places"),
+        (lambda a, b: interval(a, b, quantile=0.025), "the two ends have changed places"),
         (
             then(interval, lambda three: torch.stack([three[0], *(three[1:] - three[0])])),
             "they lie around the mean",

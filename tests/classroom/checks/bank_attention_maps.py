@@ -294,7 +294,7 @@ WRONG = {
         ),
         (lambda s: torch.stack([s[::2].mean(), s[1::2].mean()]), "all heads are averaged"),
         (lambda s: -best_by_means(-s), "the worst head"),
-        (lambda s: best_by_means(s.mT), "halves of the heads choose a photo"),
+        (lambda s: best_by_means(s.mT), "half of the heads choose a photo"),
         (best_photo, "photos are compared by the mean of their heads"),
         (best_by_sums, "added up over the photos"),
     ],

@@ -698,7 +698,7 @@ WRONG = {
             in_training(DroppingBlock, lambda self, z: F.dropout(z) / 0),
             "not while it trains.* values are NaN",
         ),
-        (DropsByItself, "[45][0-9]% of the attention's results go.*`dropout` is not used"),
+        (DropsByItself, "[45][0-9]% of the attention's results are dropped.*`dropout` is not used"),
         (dropping(share=lambda p: 1 - p), "the share that is dropped, `dropout` and not 1 - dropout"),
         (DropsWhatAttentionReads, r"what the attention reads is dropped.*Tried with z of shape \(2, 5, 12\)"),
         (with_forward(DroppingBlock, lambda self, z: (DroppingBlock.forward(self, z), None)), "a tuple of 2"),

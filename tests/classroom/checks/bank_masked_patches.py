@@ -254,7 +254,7 @@ WRONG = {
         (lambda x, p: number_of((means_of(x, p) / 32).round().clamp(max=7)), "rounded to a level"),
         (lambda x, p: number_of((means_of(x, p) * 7 / 255).round()), "spread over 0 to 7"),
         (lambda x, p: number_of(eighths_of(x, p).clamp(max=7)), "a bin is 32 wide, not 255 / 8\\."),
-        (lambda x, p: number_of(eighths_of(x, p)), "a bin is 32 wide, not 255 / 8, so that white is level 8"),
+        (lambda x, p: number_of(eighths_of(x, p)), "bins of 255 / 8 make white level 8"),
         (
             lambda x, p: number_of((means_of(x, p) / 32).round()),
             "rounded to a level, so that white is level 8",

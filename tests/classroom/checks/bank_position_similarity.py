@@ -209,7 +209,7 @@ WRONG = {
             r"shape \(1,\): expected \(\), a single number; its",
         ),
         (then(additive_by_means, lambda share: share[None, None]), r"shape \(1, 1\): expected \(\)"),
-        (additive_without_counts, "stands in every place of it"),
+        (additive_without_counts, "once for each of its places"),
         (
             lambda v, grid: additive_by_means(v, grid) * (v - v.mean(0)).square().sum() / v.square().sum(),
             "the vectors as they came; centre them",
