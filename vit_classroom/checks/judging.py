@@ -61,8 +61,8 @@ TROUBLES = {
     "(?i)shape|size|dimension|channels|einops|axis": "shapes do not fit there: print them just before",
     "": "it cannot be computed for this input",
 }
+# An error that a line of the reader's own raises:
 UNWRITTEN = re.compile(r"^NotImplementedError.* \(in line \d+(\)$|: .*\braise\b)", re.DOTALL)
-"""An error that a line of the reader's own raises."""
 COPIED = "that is the package's own 🙂 It agrees with itself. Now write yours"
 UNCHANGED = "that is the book's answer as it stands, and something else is asked."
 Check = Callable[..., None]
