@@ -6,7 +6,7 @@
 The paper's Figure 4 freezes models that were pre-trained on more and more photos, and fits a linear
 classifier to five labels of each ImageNet class: ResNets are better after little pre-training and plateau
 sooner than ViTs. Here the models of the study data_hunger, trained on 1,000 to 45,000 photos of CIFAR-10, are
-frozen, with three seeds at its best rate. Least squares on five labels of each of the 200 classes of
+frozen, each with three seeds at its best rate. Least squares on five labels of each of the 200 classes of
 Tiny-ImageNet at 32 pixels, the mean of ten draws, is measured on 5,000 held-out training photos; the test
 photos are not touched.
 
