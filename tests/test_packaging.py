@@ -60,7 +60,7 @@ def data_files():
 def test_the_conda_environment_is_python_and_the_package():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     python, pip, packages = environment["dependencies"]
-    assert python == f"python{PROJECT['requires-python']}"
+    assert python == f"python{PROJECT['requires-python']},<3.15"
     assert pip == "pip"
     assert packages == {"pip": ["-e .[book]"]}
     assert environment["name"] == PROJECT["name"]

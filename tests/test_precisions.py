@@ -24,13 +24,17 @@ XEON = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture
 def test_a_processors_units(monkeypatch, found, expected):
     monkeypatch.delenv("VIT_BFLOAT16_UNITS", raising=False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
     assert has_bfloat16_units("cpu") is expected
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert not has_bfloat16_units("cpu"), "no fast kernels there"
 
 
 def test_an_older_pytorch_is_asked_for_avx512(monkeypatch):
     monkeypatch.delenv("VIT_BFLOAT16_UNITS", raising=False)
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr("sys.platform", "linux")
     assert has_bfloat16_units("cpu")
 
 

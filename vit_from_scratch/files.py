@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,25 +25,26 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            umask = os.umask(0)  # asking for the mask means setting it
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)  # mkstemp lets only the owner read
+            for _ in range(20 if os.name == "nt" else 0):  # a scanner may have it open for a moment
+                with contextlib.suppress(PermissionError):
+                    return os.replace(temporary, path)
+                time.sleep(0.1)
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Remove what processes that were killed in `write_atomically` left of files with these names."""
     for name in names:
-        for leftover in folder.glob(f".{name}.{'[a-z0-9_]' * 8}"):  # as mkstemp names them
+        for leftover in folder.glob(f".{name}.{'[a-z0-9_]' * 8}"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
 
@@ -75,5 +76,5 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror or error}. Expected a folder with room in it that you may "
-            "write to. Free some space or choose another folder; the same command then goes on."
+            "write to. Make room, close what holds it, or take another folder; the same command then goes on."
         ) from error

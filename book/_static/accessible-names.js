@@ -1,4 +1,4 @@
-// Names for what the theme leaves nameless, for readers who listen to the page.
+// What the theme leaves nameless gets a name, for readers who listen to the page, and its menus open where one is.
 
 // The switch says what it does and how it stands; its three icons, of which one shows, are silent.
 function nameThemeSwitches() {
@@ -61,6 +61,12 @@ document.addEventListener("DOMContentLoaded", () => {
       if (press.detail === 0) button.focus();
     });
   }
+
+  // The menu opens where the reader is, and the page's contents close behind a choice.
+  document.querySelector(".primary-toggle")?.addEventListener("click", () => requestAnimationFrame(() => {
+    [...document.querySelectorAll("dialog[open] .current > a")].at(-1)?.scrollIntoView({ block: "center" });
+  }));
+  document.addEventListener("click", (press) => press.target.closest?.("dialog a[href^='#']")?.closest("dialog").close());
 
   nameFolds();
 

@@ -4,9 +4,11 @@ import os
 import platform
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from vit_lab.runs import allocator
 from vit_lab.runs.allocator import keeping_freed_memory
 
 FRESH_PAGES = """
@@ -55,6 +57,15 @@ def test_a_step_finds_its_pages_where_the_one_before_left_them():
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
 def test_settings_made_from_outside_are_kept_to(monkeypatch, name):
     monkeypatch.setenv(name, "1")
+    with keeping_freed_memory() as kept:
+        assert not kept
+
+
+def test_another_system_is_not_asked_for_its_library(monkeypatch):
+    monkeypatch.setattr(allocator, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    for name in [name for name in os.environ if "MALLOC" in name or "GLIBC" in name]:
+        monkeypatch.delenv(name)
     with keeping_freed_memory() as kept:
         assert not kept
 

@@ -1,4 +1,6 @@
+import errno
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -10,9 +12,10 @@ import torch
 from complaints import done, failed
 from stopping import FILES, result, stop_once_saved
 
+import vit_lab.runs.environment
 from vit_lab.cli import main
 from vit_lab.experiments.recipes import load_recipe, load_result, recipe_names
-from vit_lab.runs.environment import environment
+from vit_lab.runs.environment import commit, environment
 from vit_lab.runs.run_folder import RunFolder
 
 QUICK = ["train", "--data", "digits", "--epochs", "2"]
@@ -117,6 +120,20 @@ def test_a_run_on_the_cpu_of_a_machine_with_a_gpu_says_so(monkeypatch):
     assert gpus == [None, "GPU cuda:1", "GPU None"]
 
 
+@pytest.mark.parametrize("device", ["mps", "xpu", "xpu:1"])
+def test_a_run_on_another_device_is_not_called_one_on_the_cpu(device):
+    assert environment(device=device)["hardware"]["gpu"] == device[:3]
+
+
+def test_git_is_not_called_outside_of_a_checkout(tmp_path, monkeypatch):
+    """A Mac without it would offer to install it."""
+    calls, at = [], tmp_path / "site-packages" / "environment.py"
+    at.parent.mkdir()
+    monkeypatch.setattr(vit_lab.runs.environment, "__file__", str(at))
+    monkeypatch.setattr(vit_lab.runs.environment.subprocess, "run", lambda words, **how: calls.append(words))
+    assert (commit(), calls) == (None, [])
+
+
 def test_a_run_that_begins_from_weights_notes_them_and_keeps_to_them(tmp_path, capsys):
     for seed in "01":
         assert main([*QUICK, f"start{seed}", "--seed", seed]) == 0
@@ -201,6 +218,19 @@ def test_a_reader_that_leaves_early_is_no_traceback():
         command = [sys.executable, "-m", "vit_lab", "recipes"]
         done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(("system", "said"), [("win32", 0), ("linux", 1)])
+def test_windows_calls_a_pipe_whose_reader_left_an_invalid_argument(monkeypatch, capsys, system, said):
+    class Left(io.FileIO):
+        def write(self, content):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(sys, "platform", system)
+    with Left(os.devnull, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(pipe, write_through=True))
+        assert main(["recipes"]) == 1
+    assert capsys.readouterr().err.count("cannot print: Invalid argument.") == said
 
 
 def test_a_broken_pipe_elsewhere_is_not_hidden(monkeypatch, capsys):

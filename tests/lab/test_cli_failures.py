@@ -1,5 +1,6 @@
 """Whatever goes wrong in a command is one sentence and an exit code, and no traceback."""
 
+import codecs
 import io
 import json
 import os
@@ -36,7 +37,7 @@ def raising(monkeypatch, error: Exception, command: str = "recipes") -> None:
         (RecursionError("maximum recursion depth exceeded"), "nested too deeply: expected lists and tables"),
         (MemoryError(), "out of memory: what was asked for is too large for this machine"),
         (TypeError("no\nwonder"), r"a fault of vit_from_scratch, which is not your doing (TypeError: no)"),
-        (RuntimeError(f"Why. {'More of it. ' * 99}"), "(RuntimeError: Why.). With VIT_DEBUG=1"),
+        (RuntimeError(f"Why. {'More of it. ' * 99}"), "(RuntimeError: Why.). With the environment variable"),
         (KeyError(), "(KeyError: KeyError)"),
     ],
 )
@@ -325,7 +326,7 @@ def test_a_place_for_results_that_cannot_be_written_to_is_refused_before_trainin
     def full(dir):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("vit_from_scratch.files.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
     said = failed(capsys, *TRAIN, "--out", "x", "--results", "there/x.json")
     assert "cannot write there/x.json: Read-only file system" in said
     assert content(tmp_path) == {}
@@ -350,8 +351,13 @@ def test_a_pipe_is_not_waited_for(capsys, tmp_path):
     assert "no checkpoint at x.safetensors" in said
 
 
-def test_a_recipe_with_a_byte_order_mark_is_read(capsys, tmp_path):
-    (tmp_path / "mine.toml").write_bytes(b"\xef\xbb\xbf[data]\nname = 'digits'\n")
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
+)
+def test_a_recipe_with_a_byte_order_mark_is_read(capsys, tmp_path, mark, encoding):
+    """As editors write it, and PowerShell's `>`."""
+    (tmp_path / "mine.toml").write_bytes(mark + "[data]\r\nname = 'digits'\r\n".encode(encoding))
     assert 'name = "digits"' in done(capsys, "train", "--recipe", "mine.toml", "--show")
 
 

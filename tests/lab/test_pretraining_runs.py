@@ -3,6 +3,7 @@
 import json
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -60,6 +61,19 @@ def test_a_run_is_measured_on_held_out_photos_and_says_how_to_go_on(tmp_path, ca
     data = open_dataset(again.data)
     found = evaluate_hidden(load_pretraining(folder / "pretraining.safetensors"), data.batches("validation"))
     assert (found.loss, found.accuracy) == (pytest.approx(written["validation_loss"], abs=1e-5), accuracy)
+
+
+@pytest.mark.parametrize(("system", "quote"), [("linux", "'"), ("win32", '"')])
+def test_the_command_that_goes_on_is_quoted_as_the_shell_there_reads_it(
+    photos, monkeypatch, capsys, system, quote
+):
+    numbers = {"epochs": 2, "seconds": 1.0, "validation_images": 4}
+    numbers |= {"validation_loss": 1.0, "validation_accuracy": None}
+    monkeypatch.setattr("vit_lab.run", lambda *given, **options: numbers)
+    monkeypatch.setattr("vit_lab.cli.training.sys", SimpleNamespace(platform=system))
+    said = done(capsys, *command(photos, "--out", "my run", "--data-dir", "my data"))
+    words = f"--weights {quote}my run{quote} --data folder:{photos} --data-dir {quote}my data{quote}"
+    assert said.endswith(f"fine-tune it: vit finetune {words}\n")
 
 
 def test_no_test_photo_is_touched(photos, monkeypatch):

@@ -11,6 +11,7 @@ from stopping import AtStep, Never, Stop, content, weights, without_time
 from vit_from_scratch import InputError
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import load_checkpoint
+from vit_from_scratch.training import Callback
 from vit_lab.runs import train
 from vit_lab.runs.metrics import read_metrics, save_curves
 
@@ -71,6 +72,22 @@ def test_a_killed_process_goes_on(stopped, goes_on):
     goes_on(stopped)
     assert not list(stopped.glob(".*"))
     assert [json.loads(line)["epoch"] for line in metrics.read_text().splitlines()] == [1, 2, 3, 4]
+
+
+def test_no_part_of_a_stopped_run_s_file_stays_in_use(job, short, tmp_path):
+    """Windows would not replace it then."""
+
+    class Overwrites(Callback):
+        def on_start(self, state):
+            before = {name: weight.clone() for name, weight in state.best.items()}
+            with open(tmp_path / "checkpoint.safetensors", "r+b") as file:
+                file.write(bytes(os.fstat(file.fileno()).st_size))
+            assert all(torch.equal(state.best[name], weight) for name, weight in before.items())
+            raise KeyboardInterrupt
+
+    for act in (Stop(2), Overwrites()):
+        with pytest.raises(KeyboardInterrupt):
+            job(tmp_path, [act], replace(short, patience=9))
 
 
 def test_a_finished_folder_holds_the_run(job, make_model, tmp_path, monkeypatch):

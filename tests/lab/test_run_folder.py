@@ -8,6 +8,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from vit_from_scratch import InputError, VisionTransformer, ViTConfig
 from vit_from_scratch.errors import DivergedError
 from vit_from_scratch.model.checkpoints import read_safetensors, save_checkpoint
 from vit_from_scratch.training import Callback, TrainConfig
-from vit_lab.runs import train
+from vit_lab.runs import locks, train
 from vit_lab.runs.fingerprints import checksum
 from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
@@ -196,6 +197,31 @@ def test_an_odd_lock_is_neither_waited_for_nor_followed(tmp_path):
         assert sorted(tmp_path.iterdir()) == [tmp_path / ".lock"]
 
 
+def test_windows_locks_a_folder_and_lets_go_of_it_before_it_removes_the_lock(tmp_path, monkeypatch):
+    fds, held = [], set()
+
+    def locking(fd, mode, count):
+        fds.append(fd)
+        if os.fstat(fd).st_ino in held:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        held.add(os.fstat(fd).st_ino)
+
+    def unlink(path):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fds[0])
+        removed.append(path)
+
+    removed = []
+    monkeypatch.setattr(locks, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(locks, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2), raising=False)
+    monkeypatch.setattr(locks.Path, "unlink", unlink)
+    with locked(tmp_path):
+        with pytest.raises(InputError, match="is in use by another process"), locked(tmp_path):
+            pass
+        assert removed == []
+    assert removed == [tmp_path / ".lock"]
+
+
 @pytest.fixture
 def read_only(monkeypatch):
     """A disk that takes no change, as every call that would make one is told."""
@@ -214,7 +240,6 @@ def read_only(monkeypatch):
     monkeypatch.setattr(os, "open", no_new)
     for name in ("unlink", "mkdir", "rmdir", "replace"):
         monkeypatch.setattr(os, name, refuse)
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
 
 
 def test_a_finished_run_on_a_read_only_disk_is_loaded(finished, some, read_only):

@@ -3,7 +3,6 @@
 import io
 import os
 import tarfile
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -153,13 +152,13 @@ def test_an_index_of_other_shards_is_made_anew(packed):
 
 
 def test_the_index_is_in_the_cache_where_the_shards_cannot_be_written_to(packed, tmp_path, monkeypatch):
-    def refused(dir, prefix):
-        if dir == packed:
+    def refused(path, mode="r", *arguments, **options):
+        if "x" in mode and path.parent == packed:
             raise PermissionError(13, "Permission denied")
-        return make(dir=dir, prefix=prefix)
+        return plain(path, mode, *arguments, **options)
 
-    read, make = counting(monkeypatch), tempfile.mkstemp
-    monkeypatch.setattr("tempfile.mkstemp", refused)
+    read, plain = counting(monkeypatch), Path.open
+    monkeypatch.setattr(Path, "open", refused)
     monkeypatch.setattr("vit_lab.shards.download_folder", lambda kind: tmp_path / "cache")
     for _ in range(2):
         opened("shards", packed)

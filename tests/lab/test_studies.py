@@ -161,6 +161,11 @@ def test_after_an_error_in_another_process_no_run_begins(page):
     assert [path.is_dir() for path in page.out.rglob("seed-*")] == [False]
 
 
+def test_windows_trains_as_many_at_once_as_it_can(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")  # where a pool refuses more than 61
+    train_at_once([], tmp_path, 99)
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_training_outlives_its_command(page, how):
     page.write(SWEPT, ("epochs = 1", "epochs = 100000"))

@@ -1,6 +1,7 @@
 """A saved model comes back whole, and nothing else is taken for one."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -186,6 +187,22 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_windows_holds_for_a_moment_is_written_all_the_same(tmp_path, monkeypatch):
+    held, replace = iter([True, True, False]), os.replace
+
+    def held_by_a_scanner(*paths):
+        if next(held):
+            raise PermissionError(13, "Access is denied")
+        replace(*paths)
+
+    monkeypatch.setattr("os.name", "nt")
+    monkeypatch.setattr("os.replace", held_by_a_scanner)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    write_atomically(tmp_path / "ours", b"content")
+    monkeypatch.undo()
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"content"]
 
 
 def test_a_written_file_has_the_rights_that_any_new_file_has(tmp_path):

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -236,7 +237,7 @@ def _graded(
     waiting: list[Waiting], given: tuple[str, int, Limits], jobs: int, variant: int | None
 ) -> Iterator[tuple[Waiting, dict[str, Any]]]:
     """Yield each submission with its record, as they are done; those that reach a limit alone, in the end."""
-    jobs = min(jobs, len(waiting))
+    jobs = min(jobs, len(waiting), 61 if sys.platform == "win32" else jobs)  # a pool takes no more there
     if jobs < 2:
         for one in waiting:
             yield one, grade_file(one[0].path, *given, variant=variant)

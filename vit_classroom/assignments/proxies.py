@@ -49,11 +49,12 @@ class StudentProcess:
         self.folder = tempfile.TemporaryDirectory(prefix="vit-student-", ignore_cleanup_errors=True)
         self.alive = True
         """Whether it still answers."""
+        self.process: subprocess.Popen[bytes] | None = None
         maker = nursery.nursery()
         if maker is not None:
             self.incoming, self.outgoing, self.number = maker.new(limits.megabytes)
         else:
-            process = subprocess.Popen(
+            self.process = process = subprocess.Popen(
                 [sys.executable, "-c", nursery.ALONE.format(megabytes=limits.megabytes)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -118,11 +119,12 @@ class StudentProcess:
         if not self.alive:
             return
         self.alive = False
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
             if hasattr(os, "killpg"):
                 os.killpg(self.number, signal.SIGKILL)
-            else:
-                os.kill(self.number, signal.SIGTERM)
+            elif self.process is not None:  # Windows, which knows no process that has ended by its number
+                self.process.kill()
+                self.process.wait(5)  # until then its folder cannot be removed
         for stream in (self.incoming, self.outgoing):
             with contextlib.suppress(OSError, ValueError):  # what was still to be sent
                 stream.close()

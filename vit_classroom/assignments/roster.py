@@ -109,9 +109,12 @@ def read_roster(path: Path) -> Roster:
         if own and letters(name) != "pointspossible":  # a line of Canvas
             people.append(Person(folder_name(own), " ".join(name.split()), email))
             keys.append(set(_keys(of, name, row)))
-    ids = [person.id for person in people]
-    if twice := sorted({one for one in ids if ids.count(one) > 1}):
-        raise InputError(f"{path} has two people with the id {twice[0]}: expected one. Correct one of them.")
+    folders = Counter(person.id.casefold() for person in people)  # as Windows and macOS tell them apart
+    if twice := [person.id for person in people if folders[person.id.casefold()] > 1]:
+        raise InputError(
+            f"{path} has two people with the id {twice[0]} (capitals do not count): expected one. "
+            "Correct one of them."
+        )
     return Roster(people, keys)
 
 

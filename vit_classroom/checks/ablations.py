@@ -191,7 +191,7 @@ def average_worth(count: int) -> Case:
     over_nothing = torch.zeros_like(ladders).scatter(1, torch.tensor(orders), by_turn.cumsum(1))
     along = torch.stack([accuracy.select(p, 1).mean() - accuracy.select(p, 0).mean() for p in parts])
     mistakes = {
-        "the ingredients are added in one order alone; take all orders": _on_a_ladder(accuracy, tuple(parts)),
+        "the remedies are added in one order alone; take all orders": _on_a_ladder(accuracy, tuple(parts)),
         "they are added in one order, the last first": _on_a_ladder(accuracy, tuple(reversed(parts))),
         "each is added to nothing; it also comes after others": alone,
         "each is left out of all; it also comes before others": beside,
@@ -200,7 +200,7 @@ def average_worth(count: int) -> Case:
         "only the first order brings gains; set `state` back to zeros before each": ladders[0] / len(orders),
         "each gain is kept by its turn; keep it by the ingredient that has the turn": by_turn.mean(0),
         "each gain is that over the empty model; take the one over the step before": over_nothing.mean(0),
-        "the ingredients come in the other order": right.flip(0),
+        "the remedies come in the other order": right.flip(0),
         "the sign is turned: take what was there before from what is there after": -right,
     }
     if count > 2:  # of two the three are the same

@@ -5,8 +5,10 @@ import ctypes
 import inspect
 import io
 import linecache
+import os
 import random
 import sys
+import sysconfig
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -212,11 +214,11 @@ def torchs_own_defaults() -> Iterator[None]:
 
 def place_of(error: BaseException) -> str:
     """Say in which line of the reader's own code an error arose; "" if in none."""
-    found = ""
+    found, lib = "", os.path.normcase(sysconfig.get_paths()["stdlib"]) + os.sep
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        library = "site-packages" in file or "/lib/python" in file
+        library = "site-packages" in file or "/lib/python" in file or os.path.normcase(file).startswith(lib)
         if not library and not file.startswith((*OWN_FOLDERS, "<the book's")):
             line = linecache.getline(file, trace.tb_lineno).strip()
             found = f" (in line {trace.tb_lineno}" + (f": {line})" if line else ")")

@@ -1,7 +1,7 @@
 """How far training images are changed: `Augmentation`, and its presets by name; no PyTorch needed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from vit_from_scratch.errors import unknown_name
@@ -85,10 +85,6 @@ class Augmentation:
         """Whether a pixel may come from another place."""
         amounts = (self.flip, self.shift, self.jitter, self.rotation, self.scale, self.shear)
         return any(amounts) or self.crop != (1.0, 1.0)
-
-    def without_crops(self) -> "Augmentation":
-        """Return the same changes to images that keep all their pixels: no crop, nothing erased."""
-        return replace(self, crop=(1.0, 1.0), erase=0.0)
 
     @property
     def alone(self) -> tuple[str, ...]:

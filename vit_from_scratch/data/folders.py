@@ -44,7 +44,7 @@ def open_folder(root: Path) -> PhotoSource:
     classes = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names)
     train, validation, note = found["train"], found.get("validation", []), ""
     if "test" not in found:
-        paths = [os.path.relpath(path, parts["train"]) for path, _ in train]
+        paths = [Path(os.path.relpath(path, parts["train"])).as_posix() for path, _ in train]
         held_out, note = draw(paths, [label for _, label in train], classes, root)
         found["test"] = [photo for photo, out in zip(train, held_out, strict=True) if out]
         train = [photo for photo, out in zip(train, held_out, strict=True) if not out]

@@ -168,8 +168,8 @@ class PhotoWorkers:
 def _failed(error: Exception) -> InputError:
     return InputError(
         f"a process that reads photos has failed ({reason(error).rstrip('.')}): expected room for it in "
-        "memory and in /dev/shm. Give it room, in Docker with --shm-size=1g, or train with "
-        "train.workers=0, without such processes."
+        "memory and in /dev/shm (and outside Linux a script's calls below `if __name__ == '__main__':`). "
+        "Give it room, in Docker with --shm-size=1g, or train with train.workers=0, without such processes."
     )
 
 

@@ -9,6 +9,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,7 +89,8 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
 
     state.model.train()
     whole = state.progress >= config.augment_until
-    augmentation = config.augmentation.without_crops() if whole else config.augmentation
+    changes = {"crop": (1.0, 1.0), "erase": 0.0} if whole else {}
+    augmentation = replace(config.augmentation, **changes)
     batches = data.training_batches(config.batch_size, augmentation, seed, config.workers)
     for images, labels in batches:  # (B, C, H, W), (B,)
         targets, shown = labels, len(images)

@@ -1,6 +1,7 @@
 """The command line, `vit COMMAND`, a module for each command."""
 
 import argparse
+import errno
 import os
 import sys
 import traceback
@@ -85,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if os.environ.get("VIT_DEBUG", "0") not in ("", "0"):
                 traceback.print_exc()
             if isinstance(error, OSError) and error.filename is None and (lost := lost_output()) is not None:
-                if not isinstance(lost, BrokenPipeError):
+                closed = sys.platform == "win32" and lost.errno == errno.EINVAL  # as a pipe is there
+                if not closed and not isinstance(lost, BrokenPipeError):
                     complain(f"cannot print: {lost.strerror}. Print to another place.")
                 return FAILED
             sentence, code = explained(error, command)

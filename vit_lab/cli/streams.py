@@ -107,7 +107,7 @@ def explained(error: BaseException, command: str | None) -> tuple[str, int]:
         return f"{where}{error.strerror}. Check that the file or folder can be read and written.", FAILED
     return (
         f"a fault of vit_from_scratch, which is not your doing ({type(error).__name__}: {reason(error)}). "
-        "With VIT_DEBUG=1 before it, the command shows where; please report that.",
+        "With the environment variable VIT_DEBUG=1, the command shows where; please report that.",
         FAILED,
     )
 

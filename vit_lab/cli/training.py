@@ -3,6 +3,8 @@
 import argparse
 import json
 import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -153,9 +155,10 @@ def train_recipe(
     else:
         report(folder, run(recipe, folder, options.data_dir, device, print, keep=options.keep_epochs))
     if recipe.objective != "classes":
-        where = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
-        start, data = (shlex.quote(str(word)) for word in (folder, recipe.data.name))
-        print(f"fine-tune it: vit finetune --weights {start} --data {data}{where}")
+        words = ["vit", "finetune", "--weights", str(folder), "--data", recipe.data.name]
+        words += ["--data-dir", str(options.data_dir)] if options.data_dir else []
+        joined = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+        print(f"fine-tune it: {joined}")
 
 
 def report_seeds(summary: dict[str, Any], labelled: bool) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -46,6 +47,8 @@ def train_at_once(
     Raises:
         InputError: as in `run`, in whichever process; runs that have begun go on to their end, no more begin.
     """
+    if sys.platform == "win32":
+        count = min(count, 61)  # more than these a pool does not take there
     spawn, threads = multiprocessing.get_context("spawn"), max(1, torch.get_num_threads() // count)
     waiting: deque[tuple[Variant, Recipe]] = deque()
     running: dict[Future[Rate], Variant] = {}  # as many as processes: a pool begins all that it holds

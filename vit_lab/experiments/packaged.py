@@ -1,5 +1,6 @@
 """Files that ship with the package: recipes, studies, and the results that runs wrote."""
 
+import codecs
 import json
 import stat
 import tomllib
@@ -72,7 +73,7 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path, name: str) -> dict[str, Any]:
-    """Read a file of TOML; a byte-order mark, which some editors write, is passed over.
+    """Read a file of TOML; a byte-order mark, which some editors and shells write, names its encoding.
 
     Raises:
         InputError: there is no such file, it cannot be read, or it is not TOML.
@@ -81,7 +82,8 @@ def read_toml(path: Path, name: str) -> dict[str, Any]:
     if found is None or not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
         raise InputError(f"no {name}: expected a TOML file. Check its name.")
     try:
-        return parse_toml(path.read_text("utf-8-sig"), name)
+        wide = path.read_bytes()[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # PowerShell's `>`
+        return parse_toml(path.read_text("utf-16" if wide else "utf-8-sig"), name)
     except OSError as error:
         raise InputError(f"{name} cannot be read ({reason(error)}). Check its rights.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import sys
 from collections.abc import Iterator
 
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
@@ -26,7 +27,8 @@ def keeping_freed_memory(wanted: bool = True) -> Iterator[bool]:
     from outside (`MALLOC_...`, `GLIBC_TUNABLES`).
     """
     chosen = any(name.startswith("MALLOC_") for name in os.environ) or "GLIBC_TUNABLES" in os.environ
-    library = ctypes.CDLL(None) if wanted and not chosen and platform.libc_ver()[0] == "glibc" else None
+    glibc = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+    library = ctypes.CDLL(None) if wanted and not chosen and glibc else None
     kept = library is not None and all(library.mallopt(*setting) for setting in KEEPING.items())
     try:
         yield kept

@@ -27,13 +27,14 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
         "hardware", "versions", "commit" and "date" (UTC, ISO 8601).
     """
     processes = Processes.current()
-    on_gpu = torch.cuda.is_available() if device is None else device.startswith("cuda")
+    kind = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")).type
+    other = None if kind == "cpu" else kind  # such as mps
     return {
         "hardware": {
             "processor": _processor(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "threads": threads or torch.get_num_threads(),
-            "gpu": torch.cuda.get_device_name(device) if on_gpu else None,
+            "gpu": torch.cuda.get_device_name(device) if kind == "cuda" else other,
             "system": f"{platform.system()} {platform.machine()}",
             **({} if processes.alone else {"processes": processes.size}),
         },
@@ -45,9 +46,11 @@ def environment(threads: int = 0, device: str | None = None) -> dict[str, Any]:
 
 def commit() -> str | None:
     """Return the commit of this project's checkout, with "+" where tracked files differ; None elsewhere."""
+    folder = Path(__file__).parent
+    if not any((above / ".git").exists() for above in folder.parents):
+        return None  # a Mac without git would offer to install it
 
     def git(*arguments: str) -> str:
-        folder = Path(__file__).parent
         done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -10,10 +11,10 @@ from typing import BinaryIO
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import writing
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows, where nothing is locked
-    fcntl = None
 
 HOW = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """How the lock is opened: no link is followed, and no pipe waited for."""
@@ -38,7 +39,9 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             with lock, contextlib.suppress(OSError):
-                (folder / LOCK).unlink()  # while it is still locked: nobody else's can be meant
+                if sys.platform == "win32":  # where no open file can be removed
+                    lock.close()
+                (folder / LOCK).unlink()  # elsewhere while it is still locked: nobody else's can be meant
         if made:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # if nothing was written to it
@@ -57,7 +60,8 @@ def _lock(folder: Path) -> BinaryIO | None:
         except OSError:
             return None
         try:
-            if fcntl is None:
+            if sys.platform == "win32":
+                msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
                 return lock
             # Of the process, not of the file as `flock` is: the workers that read images never inherit it.
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

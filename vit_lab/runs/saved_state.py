@@ -115,7 +115,9 @@ def unpack_weights(state: TrainingState, tensors: dict[str, Tensor]) -> None:
     """Give a state the weights that `packed` returned; if it is sharded, each process takes its part."""
     for kind, module in _modules(state).items():
         module.load_state_dict(_placed(_part(tensors, kind), module))
-    state.best = _placed(_part(tensors, "best"), state.model) or None
+    best = _placed(_part(tensors, "best"), state.model)
+    # Without a copy they are parts of the file, on a CPU, and Windows replaces none that is in use.
+    state.best = {name: tensor.clone() for name, tensor in best.items()} or None
 
 
 def unpack_optimiser(state: TrainingState, tensors: dict[str, Tensor]) -> None:

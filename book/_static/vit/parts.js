@@ -23,8 +23,11 @@ export function whenNear(selector, begin) {
 async function fetchFor(place, begin) {
     // The first sentence below the still figure says on paper how the widget began; only there, for one may have changed it.
     const [still] = place.querySelector("figcaption").textContent.split(". ");
+    const high = place.offsetHeight;
     const started = async (model) => {
         await begin(place, model);
+        const above = place.getBoundingClientRect().top < 0 && !CSS.supports("overflow-anchor", "auto");
+        if (above) scrollBy(0, place.offsetHeight - high); // Safari lets what is read move away
         place.append(element("p", { class: "vit-caption" }, `At first: ${still}.`));
         place.setAttribute("role", "group");
         place.setAttribute("aria-label", still);
@@ -87,9 +90,12 @@ const nameOf = () => `vit-${Math.random().toString(36).slice(2)}`;
 export function slider(label, { min = 0, max, step = 1, value, words = String, marks = [] }, changed) {
     const id = nameOf(), ticks = element("datalist", { id }, ...marks.map((at) => element("option", { value: at })));
     const shown = element("output", { "aria-hidden": "true" }); // the slider itself tells its value
+    let held = value;
     const say = () => { input.setAttribute("aria-valuetext", shown.textContent = words(+input.value)); };
     const input = element("input", {
         type: "range", min, max, step, value, list: marks.length > 0 && id, input: () => { say(); changed(+input.value); },
+        pointerdown: () => { held = input.value; },
+        pointercancel: () => { whole.set(held); changed(+held); }, // the finger scrolls the page
     });
     const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown, ticks);
     whole.set = (next) => { input.value = next; say(); };

@@ -129,6 +129,7 @@ class Photo {
             "Ask each layer.": () => {
                 this.begin();
                 this.lens.parentElement.open = true;
+                return this.lens.parentElement;
             },
             "Take the positions away, then shuffle the patches.": () => this.begin({ positions: false, shuffle: shuffled(this.N) }),
             "Multiply the scores.": () => this.begin({ scale: 4 }),
@@ -158,9 +159,9 @@ class Photo {
                 this.looks.does.set(this.does = "look");
                 this.looks.view.set(this.view = "attention");
                 this.photos.pick("cat");
-                act();
+                const shows = act() ?? this.place;
                 if (told.nextElementSibling?.matches("details")) told.nextElementSibling.open = true;
-                this.place.scrollIntoView({ behavior: smooth ? "smooth" : "auto" });
+                shows.scrollIntoView({ behavior: smooth ? "smooth" : "auto" });
             } }, "Do it"));
         }
     }

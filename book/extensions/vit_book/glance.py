@@ -23,7 +23,7 @@ def tiles() -> list[tuple[str, str]]:
         (
             f"{photos['test_accuracy_mean']:.1%}",
             f"of CIFAR-10's test photos after {photos['seconds_max'] / 60:.0f} minutes on two CPU cores, by "
-            f"a plain ViT from scratch{', one seed' * (len(photos['seeds']) == 1)}: "
+            f"a ViT without convolutions, from scratch{', one seed' * (len(photos['seeds']) == 1)}: "
             "{doc}`../notebooks/09_small_data`",
         ),
         (

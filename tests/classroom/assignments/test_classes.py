@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from attacks import ATTACKS
 
 from vit_classroom import command
 from vit_classroom.assignments import classes, grading
-from vit_classroom.assignments.classes import grade_class, submissions
+from vit_classroom.assignments.classes import Submission, grade_class, submissions
 from vit_classroom.assignments.collecting import collect
 from vit_classroom.assignments.limits import Limits
 from vit_classroom.assignments.marks_table import read_table
@@ -411,6 +412,19 @@ def test_a_worker_that_is_ended_from_outside_stops_nobody(tmp_path, hand_in, han
     monkeypatch.setattr(classes, "grade_file", dies_in_a_pool)
     folder = hand_in({f"{name}.ipynb": handed_in() for name in ("ada", "bob", "eve")})
     assert [one["problem"] for one in grade_class(folder, tmp_path / "marks.csv", jobs=2)] == ["alone"] * 3
+
+
+def test_windows_grades_as_many_at_once_as_it_can(monkeypatch):
+    def submit(pool, function, path, *given):
+        done = Future()
+        done.set_result({"path": path})
+        return done
+
+    monkeypatch.setattr(sys, "platform", "win32")  # where a pool refuses more than 61
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit)
+    waiting = [(Submission("", Path(f"{number}.ipynb")), "", Path()) for number in range(70)]
+    found = list(classes._graded(waiting, ("", 0, Limits()), 99, None))
+    assert sorted(result["path"] for _, result in found) == sorted(one.path for one, *_ in waiting)
 
 
 def test_a_fault_of_grading_is_one_notebooks_alone_and_is_tried_again(

@@ -179,6 +179,7 @@ def test_a_roster_comes_from_any_platform_and_spreadsheet(head, encoding, delimi
         ("", "has no column for an id"),
         ("alias,week\nx,y\n", "has no column for an id"),
         ("id,name\n1,Ada\n1,Bob\n", "has two people with the id 1"),
+        ("id,name\nbob,B\nada,Ada\nADA,Ada\n", "has two people with the id ada (capitals do not count)"),
         (None, "is not there"),
     ],
 )

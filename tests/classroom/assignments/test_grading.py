@@ -2,10 +2,12 @@
 
 import ast
 import dataclasses
+import errno
 import json
 import os
 import re
 import select
+import signal
 import sys
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
 
 from vit_classroom import checks
-from vit_classroom.assignments import grading, wire
+from vit_classroom.assignments import grading, nursery, wire
 from vit_classroom.assignments.alignment import repaired
 from vit_classroom.assignments.grading import _plan, grade
 from vit_classroom.assignments.limits import Limits, can_be_set_apart
@@ -713,6 +715,34 @@ def test_a_process_that_is_gone_says_so():
     with pytest.raises(ProcessEnded):
         student.ask({"do": "look", "name": "x"})
     assert not student.alive
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs a system that it imitates Windows on")
+@pytest.mark.parametrize("gone", [False, True])
+def test_without_groups_of_processes_one_has_ended_before_its_folder_is_removed(monkeypatch, gone):
+    """As on Windows, which calls the number of a process that is gone an invalid argument."""
+
+    def kill(number, how):
+        if gone:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        send(number, how)
+
+    def cleanup():
+        with pytest.raises(ProcessLookupError):
+            send(student.number, 0)
+        remove()
+
+    monkeypatch.setattr(nursery, "nursery", lambda: None)
+    monkeypatch.delattr(os, "killpg")
+    student, send = StudentProcess(Limits()), os.kill
+    remove = student.folder.cleanup
+    if gone:
+        send(student.number, signal.SIGKILL)
+        os.waitid(os.P_PID, student.number, os.WEXITED | os.WNOWAIT)
+    monkeypatch.setattr(os, "kill", kill)
+    monkeypatch.setattr(student.folder, "cleanup", cleanup)
+    student.close()
+    assert not Path(student.folder.name).exists()
 
 
 def test_random_numbers_of_the_judge_are_its_own(process):

@@ -4,6 +4,7 @@ import inspect
 import json
 import random
 import re
+import sysconfig
 from collections import Counter
 
 import matplotlib.pyplot as plt
@@ -235,12 +236,12 @@ def test_an_error_is_shown_with_its_line():
         checks.attention(mistyped)
 
 
-def test_the_line_is_the_readers_own_though_the_book_s_code_stops():
+@pytest.mark.parametrize("file", ["<the book's answers>", "/Python/Lib/brought.py"])
+def test_the_line_is_the_readers_own_though_other_code_stops(file, monkeypatch):
+    """Be it the book's, or the library's of a Python that is installed as on Windows."""
     brought = {}
-    exec(
-        compile("def softened(scores):\n    return scores.softmx(-1)", "<the book's answers>", "exec"),
-        brought,
-    )
+    exec(compile("def softened(scores):\n    return scores.softmx(-1)", file, "exec"), brought)
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": "/Python/Lib"})
 
     def calls_it(q, k, v):
         return brought["softened"](q @ k.mT) @ v
