@@ -31,6 +31,7 @@ class Guess {
         ["pointerdown", "pointermove"].forEach((kind) => this.svg.addEventListener(kind, (event) => this.reach(event)));
         this.svg.addEventListener("pointercancel", () => { // the finger scrolls the page
             this.guess = this.held;
+            this.sliders.forEach((one, i) => one.set(this.guess[i] ?? start));
             this.draw();
         });
         this.button = element("button", { type: "button", click: () => { this.shown = !this.shown; this.draw(); this.say(); } });
