@@ -18,6 +18,7 @@ HEAD = """<html lang="en" data-theme="auto"><head>
 <link href="_static/styles/pydata-sphinx-theme.css?digest=55" rel="stylesheet" />
 <link rel="stylesheet" type="text/css" href="_static/sphinx-design.min.css?v=1" />
 <link rel="stylesheet" type="text/css" href="_static/claims.css?v=1" />
+<link rel="stylesheet" type="text/css" href="_static/landing.css?v=1" />
 <script defer src="_static/scripts/fontawesome.js?digest=55"></script>
 <script src="_static/documentation_options.js?v=9"></script>
 <script src="_static/doctools.js?v=9"></script>
@@ -56,10 +57,11 @@ def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
         ('<div class="highlight"></div>', {"_static/copybutton.js"}),
         ('<div class="sd-card"></div>', {"_static/sphinx-design.min.css"}),
         ('<p class="claims-count"></p>', {"_static/claims.css"}),
+        ('<div class="promise docutils container"></div>', {"_static/landing.css"}),
     ],
 )
 def test_companions_stay_where_they_are_needed_and_the_icon_script_nowhere(body, kept):
-    companions = {"searchtools", "searchindex", "copybutton", "sphinx-design", "fontawesome", "claims.css"}
+    companions = {"searchtools", "searchindex", "copybutton", "sphinx-design", "fontawesome", "claims", "landing"}
     names = loaded(finishing.drop_unused_companions(book_page(body)))
     assert {name for name in names if any(word in name for word in companions)} == kept
     assert {"_static/doctools.js", "_static/documentation_options.js"} <= set(names)

@@ -29,6 +29,17 @@ def test_scrolling_past_a_slider_leaves_it_as_it_was(phone, book):
     assert (slider.input_value(), widget.said()) == ("1", said)
 
 
+def test_a_finger_slides_along_the_row_of_numbers_and_over_the_patches(phone, book):
+    widget = come_near(phone, book, "patches")
+    x, y = within(phone, widget.whole.locator(".vit-strip"))
+    swipe(phone, (x, y), (x - 150, y))
+    at = int(widget.whole.get_by_role("slider", name="place in the row").input_value())
+    assert 150 < at < 400, "from 70 % to 28 % of 768 numbers"
+    x, y = widget.middle(8, 3, 14)
+    swipe(phone, (x, y), widget.middle(8, 12, 14))
+    assert "patch of row 7, column 11" in widget.said()
+
+
 def test_scrolling_past_a_plot_guesses_nothing_and_a_stroke_across_does(phone, book):
     widget = come_near(phone, book, "guess-photos")
     plot, guesses = widget.whole.locator("svg"), widget.whole.locator("output")

@@ -12,19 +12,19 @@ class Patches {
         Object.assign(this, { pixels: pixelsOf(canvas, SIDE), P: 16, patch: 88, place: 0 });
         const say = () => this.say(), keys = "Arrow keys go from one to the next, Enter chooses.";
         this.photo = new PatchGrid({
-            label: `The photo in patches. ${keys}`,
+            label: `The photo in patches. ${keys}`, drag: "pointer",
             choose: (patch) => { Object.assign(this, { patch, over: null }); this.draw(); },
             hover: (patch) => { this.over = patch; this.drawLarge(); },
         });
         this.large = new PatchGrid({
-            label: `The pixels of the chosen patch. ${keys}`,
+            label: `The pixels of the chosen patch. ${keys}`, drag: "pointer",
             hover: (pixel) => { if (pixel !== null) this.pointAt(pixel); }, choose: (pixel) => this.pointAt(pixel),
         });
         this.row = element("canvas", { height: 1 });
         this.mark = element("b");
         const strip = element("div", {
             class: "vit-strip", "aria-hidden": "true", click: (event) => this.pointIn(event),
-            pointermove: (event) => event.pointerType === "mouse" && this.pointIn(event),
+            pointermove: (event) => this.pointIn(event),
         }, this.row, this.mark);
         this.counts = element("p", { class: "vit-title" });
         this.status = element("p", { class: "vit-status", role: "status" });

@@ -37,6 +37,7 @@ ONLY_WITH = {
     "sphinx-design.min.css": re.compile(r'class="[^"]*\bsd-'),
     "design-tabs.js": re.compile(r'class="[^"]*\bsd-tab'),
     "claims.css": re.compile('class="claims'),
+    "landing.css": re.compile(r'class="[^"]*\bpromise'),
     "clipboard.min.js": SHOWS_CODE,
     "copybutton.js": SHOWS_CODE,
     "copybutton.css": SHOWS_CODE,
