@@ -61,8 +61,9 @@ def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
     ],
 )
 def test_companions_stay_where_they_are_needed_and_the_icon_script_nowhere(body, kept):
-    companions = {"searchtools", "searchindex", "copybutton", "sphinx-design", "fontawesome", "claims", "landing"}
+    companions = {"searchtools", "searchindex", "copybutton", "sphinx-design", "fontawesome"}
     names = loaded(finishing.drop_unused_companions(book_page(body)))
+    companions |= {"claims.css", "landing.css"}
     assert {name for name in names if any(word in name for word in companions)} == kept
     assert {"_static/doctools.js", "_static/documentation_options.js"} <= set(names)
 

@@ -158,7 +158,7 @@ def _average_worth(accuracy: Tensor) -> Tensor:
 
 
 def _on_a_ladder(accuracy: Tensor, order: tuple[int, ...]) -> Tensor:
-    """What each ingredient brings where they are added in this order, (n,)."""
+    """What each remedy brings where they are added in this order, (n,)."""
     state, gains = [0] * accuracy.ndim, torch.zeros(accuracy.ndim, dtype=accuracy.dtype)
     for part in order:
         before = accuracy[tuple(state)]
@@ -168,14 +168,14 @@ def _on_a_ladder(accuracy: Tensor, order: tuple[int, ...]) -> Tensor:
 
 
 @function_check(
-    "(n,), one worth for each ingredient",
+    "(n,), one worth for each remedy",
     'chapter 17, exercise "The average over all orders"',
     _average_worth,
     [2, 3, 4],
     gradients=False,
 )
 def average_worth(count: int) -> Case:
-    """Check a function that averages what an ingredient brings over all orders in which they are added.
+    """Check a function that averages what a remedy brings over all orders in which they are added.
 
     It is called as ``function(accuracy)``, a tensor with n axes of length 2; it returns (n,).
     """
@@ -198,7 +198,7 @@ def average_worth(count: int) -> Case:
         "the worth is summed over orders; take the mean": right * len(orders),
         "the sum over orders is divided by n; there are n! orders": right * len(orders) / count,
         "only the first order brings gains; set `state` back to zeros before each": ladders[0] / len(orders),
-        "each gain is kept by its turn; keep it by the ingredient that has the turn": by_turn.mean(0),
+        "each gain is kept by its turn; keep it by the remedy that has the turn": by_turn.mean(0),
         "each gain is that over the empty model; take the one over the step before": over_nothing.mean(0),
         "the remedies come in the other order": right.flip(0),
         "the sign is turned: take what was there before from what is there after": -right,
