@@ -42,7 +42,6 @@ KNOWN: tuple[Known, ...] = (
     *of_chapters(("01",), r"^#[bc]\w[9a]\w[789]\w .* in light", "pixels of photos"),
     *of_chapters(("02",), r"^#(4eba6e|52ae7a) .* in light", "the green of viridis: areas of a map"),
     *of_chapters(("03",), r"^#265676 .* in dark", "the dark end of blue: areas of a map"),
-    *of_chapters(("09",), r"^#dadada .* in light", "the pale middle of a map: entries near 0"),
 )
 
 

@@ -276,8 +276,6 @@ def test_what_chapter_2_says_of_waves(page, book):
 
 def test_the_place_is_dragged_in_the_picture(page, book):
     widget = come_near(page, book, "waves")
-    above = page.locator("#vit-positions .vit-status")  # it grows as it comes, and moves what is below
-    expect(above).to_have_text(re.compile(r"\w"), timeout=SOON)
     picture, box = widget.whole.locator("svg").nth(1), None
     while box != (now := picture.bounding_box()):
         picture.scroll_into_view_if_needed()
@@ -296,8 +294,6 @@ def test_the_place_is_dragged_in_the_picture(page, book):
 
 def test_a_tap_chooses_a_place(phone, book):
     widget = come_near(phone, book, "waves")
-    above = phone.locator("#vit-positions .vit-status")
-    expect(above).to_have_text(re.compile(r"\w"), timeout=SOON)
     box = None
     while box != (now := widget.whole.locator("svg").nth(1).bounding_box()):
         widget.whole.locator("svg").nth(1).scroll_into_view_if_needed()

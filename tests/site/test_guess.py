@@ -231,12 +231,13 @@ def test_keys_guess_and_what_was_told_stays(name, page, book):
 def test_a_finger_draws_and_after_that_scrolls(phone, book):
     told, _ = held("guess-photos")
     widget = come_near(phone, book, "guess-photos")
-    ends = [at(widget, across, value, told) for across, value in ((0.5, 10), (0.52, 90))]
+    ends = [at(widget, across, value, told) for across, value in ((0.25, 80), (0.95, 90))]
     before = phone.evaluate("scrollY")
     swipe(phone, *ends)
     assert phone.evaluate("scrollY") == before
-    assert len(drawn(widget, "yours")) == 1, "the nearest place"
-    assert 85 <= max(values(widget)) <= 95
+    assert len(drawn(widget, "yours")) > 2, "each place that it passed"
+    assert 75 <= max(values(widget)) <= 95
+    phone.wait_for_timeout(1500)  # a tap sooner would only end what Chromium takes for a fling
     widget.whole.get_by_role("button", name="Show what came out").tap()
     expect(widget.whole.locator("svg")).to_have_css("touch-action", "auto")
     places = [at(widget, 0.5, value, told) for value in (10, 90)]

@@ -68,6 +68,17 @@ def test_the_photo_stays_in_sight_while_it_is_broken(phone, book):
     assert phone.evaluate(on_top, [box["x"] + 5, box["y"] + box["height"] / 2]) == "patches shuffled"
 
 
+def test_back_leads_from_the_photo_to_what_there_is_to_try(phone, book):
+    phone.goto(f"{book}book/playground.html")
+    last = phone.locator(".vit-try").last
+    expect(last).to_be_visible(timeout=SOON)
+    last.tap()
+    expect(phone.locator("#vit-photo")).to_be_in_viewport(timeout=SOON)
+    phone.wait_for_timeout(1000)  # it goes there smoothly
+    phone.go_back()
+    expect(last).to_be_in_viewport(timeout=SOON)
+
+
 def test_the_menu_opens_where_one_is_and_the_contents_close_behind_a_choice(phone, book):
     phone.goto(f"{book}notebooks/13_attention_maps.html")
     phone.locator(".primary-toggle").click()

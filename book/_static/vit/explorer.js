@@ -19,7 +19,7 @@ class Explorer extends Heads {
             ["attention", "of this layer and head"], ["rollout", "rollout through all layers"],
         ], (value) => {
             this.view = value;
-            this.layers.hidden = this.headsOf.hidden = value === "rollout";
+            [this.layers, this.headsOf].forEach(({ style }) => { style.visibility = value === "rollout" ? "hidden" : ""; });
             this.draw();
         });
         view.set(this.view);

@@ -5,7 +5,7 @@
 import { asSeen, lookOf, pixelsOf } from "./looking.js";
 import { PatchGrid, element, percent, picker, placeOf, slider } from "./parts.js";
 
-export const ASKS = "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point to read a share.";
+export const ASKS = "On the left, point at a patch, drag, or use the arrow keys: it asks. On the right, point, or rest a finger, to read a share.";
 
 /** What has a `build()`, which returns more controls. */
 export class Heads {

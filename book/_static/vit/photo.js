@@ -19,6 +19,7 @@ class Photo {
         Object.assign(this, { place, model, changes: structuredClone(UNTOUCHED) });
         Object.assign(this, { layer: config.depth, heads: config.heads, N: config.num_patches });
         Object.assign(this, { head: 0, view: "attention", does: "look", token: 0 });
+        place.id = "vit-photo";
         place.replaceChildren(...this.build(config));
     }
 
@@ -159,6 +160,7 @@ class Photo {
                 this.looks.does.set(this.does = "look");
                 this.looks.view.set(this.view = "attention");
                 this.photos.pick("cat");
+                history.pushState(null, "", "#vit-photo"); // so that Back leads to what there is to try
                 const shows = act() ?? this.place;
                 if (told.nextElementSibling?.matches("details")) told.nextElementSibling.open = true;
                 shows.scrollIntoView({ behavior: smooth ? "smooth" : "auto" });
