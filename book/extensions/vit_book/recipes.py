@@ -43,10 +43,10 @@ def add_table(app: Sphinx, name: str, lines: Callable[..., list[str]]) -> None:
 
 
 def recipes() -> list[str]:
-    """Write a table with a row for each recipe that has run, and the names of the others."""
-    (first, _, *heads), *rows = recipe_rows()
-    run = [(name, *cells) for name, _, *cells in rows if cells[0] != NOT_RUN]
-    others = [f"`{name}`" for name, _, reached, *_ in rows if reached == NOT_RUN]
+    """Write a table with a row for each recipe that has run (the log has aims), and the names of the others."""
+    (first, *heads), *rows = ([name, *cells, time] for name, _, *cells, _, time in recipe_rows())
+    run = [(name, *cells) for name, *cells in rows if cells[0] != NOT_RUN]
+    others = [f"`{name}`" for name, reached, *_ in rows if reached == NOT_RUN]
     lines = table((first, *heads), ([f"`{name}`", *map(unbroken, cells)] for name, *cells in run))
     return [*lines, "", f"Not run yet: {', '.join(others)}."] if others else lines
 
