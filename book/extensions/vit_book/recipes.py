@@ -43,7 +43,7 @@ def add_table(app: Sphinx, name: str, lines: Callable[..., list[str]]) -> None:
 
 
 def recipes() -> list[str]:
-    """Write a table with a row for each recipe that has run (the log has aims), and the names of the others."""
+    """Write a table of the recipes that have run, without aims, which the log has, and the others' names."""
     (first, *heads), *rows = ([name, *cells, time] for name, _, *cells, _, time in recipe_rows())
     run = [(name, *cells) for name, *cells in rows if cells[0] != NOT_RUN]
     others = [f"`{name}`" for name, reached, *_ in rows if reached == NOT_RUN]
