@@ -1,8 +1,8 @@
 """Make a lecture of each chapter of the built book: _build/slides/NN_name.slides.html.
 
-A section's key sentences begin a slide; equations, pictures, open code and what it prints follow on it while
-there is room, then on the next, and the text stands in the notes (press S). Exercises become one slide of
-titles. The folder is complete: a browser shows it without a network.
+A section's key sentences begin a slide; equations, pictures with their captions, open code and what it prints
+follow on it while there is room, then on the next. The text and our answers to the tasks stand in the notes
+(press S). Exercises become one slide of titles. The folder is complete: a browser shows it without a network.
 """
 
 import argparse
@@ -24,9 +24,11 @@ from nbformat import NotebookNode
 from project_facts import ROOT, chapters
 
 MOST_LINES = 26  # of code and print together on one slide, and of print on one
-FRAME, HEADING, POINT, LINE, EQUATION, PICTURE = 740, 60, 52, 25, 110, 540  # pixels of height, by slides.css
+FRAME, HEADING, POINT, LINE, EQUATION, PICTURE = 740, 60, 52, 25, 110, 560  # pixels of height, by slides.css
+SQUEEZE = 60  # pixels that a slide may want more, and becomes smaller for
 POINT_LETTERS = 88  # on a line
-IMPORT = re.compile(r"^(?:import|from) .*\n?", re.MULTILINE)
+LEFT_OUT = re.compile(r"^(?:(?:import|from) |checks\.).*\n?", re.MULTILINE)  # lines of code
+IMAGE = re.compile(r"(!\[.*?\]\(data:[^)]*\))", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]*\)")
 HERE = Path(__file__).parent
 MATHJAX = "sphinx-mathjax-offline/static/mathjax"
@@ -79,58 +81,79 @@ class SlideWriter:
                 self._block(LINK.sub(r"\1", text))
 
     def code(self, cell: NotebookNode) -> None:
-        """Give code that stands open a slide, and what it printed or drew."""
-        if self.in_solution or not self.shown or cell.source.startswith("checks."):
+        """Give code that stands open a slide, and what it printed or drew; note an answer to a task."""
+        if self.in_solution or not self.shown:
             return
-        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-        outputs = [_output(output, alt) for output in cell.outputs]
-        parts = [part for part in outputs if part.startswith("<pre")]
-        hidden = {"hide-input", "remove-input"} & {*cell.metadata.get("tags", [])}
-        source = "" if hidden else IMPORT.sub("", cell.source).strip()
+        tags, shown = {*cell.metadata.get("tags", [])}, cell.metadata.get("mystnb", {})
+        prompt = shown.get("code_prompt_show", "")
+        if prompt == "Ours":
+            self.notes.append(f"Ours:\n\n```python\n{cell.source}\n```")
+            return
+        outputs = [_output(output, shown.get("image", {}).get("alt", "")) for output in cell.outputs]
+        source = LEFT_OUT.sub("", cell.source).strip()
+        parts = [part for part in outputs if part.startswith("<pre")] if source else []
+        if "hide-cell" in tags:
+            source, parts = "", []
+        elif {"hide-input", "remove-input"} & tags and not prompt.endswith("given"):
+            source = ""
         if source:
             parts.insert(0, f'<pre class="code">{_highlighted(source)}</pre>')
             if sum(map(_lines, [source, *parts[1:]])) <= MOST_LINES:
                 parts = ["".join(parts)]
         for part in parts:
             self._continue(part, LINE * (_lines(part) + 1))
+        figure = shown.get("figure")
+        caption = LINK.sub(r"\1", self.blocks.caption(figure["name"], figure["caption"])) if figure else ""
         for part in outputs:
             if part.startswith("<img"):
-                self._continue(part, PICTURE)
+                self._picture(part, caption)
 
     def _block(self, text: str) -> None:
         """Show or note one block."""
         if text.startswith("### Exercise"):
             self.exercises.append(text.splitlines()[0].removeprefix("### "))
-        elif text.startswith("## "):
+        elif text.startswith(("# ", "## ", "### ")):
             self._flush_notes()
-            self.heading = text.removeprefix("## ").strip()
-            self.shown = self.heading in self.sentences
+            self.heading = text.lstrip("# ")
+            if not text.startswith("###"):
+                self.shown = self.heading in self.sentences or not self.slides
             if self.shown:
-                points = "\n".join(f"- {one}" for one in self.sentences[self.heading])
-                self.slides.append([_html(f"{text}\n\n{points}")])
-                lines = sum(1 + len(one) // POINT_LETTERS for one in self.sentences[self.heading])
-                self.room = FRAME - HEADING - POINT * lines
-        elif text.startswith("# "):
-            self.slides.append([_html(text)])
-        elif not self.shown or text.startswith(("<details", "**Needs**", "(", "#")):
+                self._begin(text, self.sentences.get(self.heading, []))
+        elif not self.shown or text.startswith(("<details", "**Needs**", "(")):
             return
         elif text.startswith("$$"):
             self._continue(_html(text), EQUATION)
         elif text.startswith("> **Your turn"):
+            text = text.replace("Then run the check below, ", "Check it with ")
             self._continue(_html(text), POINT * (2 + len(text) // POINT_LETTERS))
             self.room = 0
-        elif text.startswith(("|", "![")):
+        elif text.startswith("![") or (text.startswith("**Try it") and "![" in text):
+            said, picture, rest = (part.strip() for part in IMAGE.split(text, maxsplit=1))
+            caption, _, answer = rest.partition("\n\n")
+            self._picture(_html(picture), caption)
+            self.notes += filter(None, [said, answer.replace("<details>", "<details open>")])
+        elif text.startswith("|"):
             self._continue(_html(text), PICTURE)
-        elif text.startswith("> ") and len(self.slides) == 1 and "\n> -" in text:
+        elif text.startswith(("> **Warm-up", "> **What you will")):
             self.slides[0].append(_html(text.replace("> ", "").replace(">\n", "\n")))
+            self.room = 0
         elif not text.startswith(f"> **{SIDE_NOTE}"):
             self.notes.append(text)
 
+    def _begin(self, heading: str, points: list[str]) -> None:
+        """Open a section with what is said of it."""
+        self.slides.append([_html("\n- ".join([f"{heading}\n", *points]))])
+        self.room = FRAME - HEADING - sum(POINT * (1 + len(one) // POINT_LETTERS) for one in points)
+
+    def _picture(self, picture: str, caption: str) -> None:
+        """Show a picture over its caption."""
+        self._continue(f"<figure>{picture}<figcaption>{_html(caption)}</figcaption></figure>", PICTURE)
+
     def _continue(self, part: str, height: int) -> None:
         """Add something to the last slide, or to a new one under the heading of its section."""
-        if height > self.room:
+        if height > self.room + SQUEEZE:
             self._flush_notes()
-            self.slides.append([_html(f"## {self.heading}") if self.heading else ""])
+            self.slides.append([_html(f"## {self.heading}")])
             self.room = max(FRAME - HEADING, height)
         self.slides[-1].append(part)
         self.room -= height

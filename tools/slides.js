@@ -40,7 +40,8 @@ addEventListener("click", (event) => {
   if (!event.target.closest("a, aside") && getSelection().isCollapsed) show(here() + (event.clientX < innerWidth / 3 ? -1 : 1));
 });
 addEventListener("resize", () => fit(slides[here()]));
-const ready = () => show(Number(location.hash.slice(1)) - 1);
+const ready = () => show((Number(location.hash.slice(1)) || 1) - 1);
+addEventListener("hashchange", ready);
 window.MathJax = {
   tex: { inlineMath: [["$", "$"]] },
   startup: { pageReady: () => MathJax.startup.defaultPageReady().then(ready) },

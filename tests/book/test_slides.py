@@ -1,5 +1,6 @@
 """The slides of the built book: what each section says, every figure, no solution, and nothing cut off."""
 
+import html
 import re
 from functools import cache
 
@@ -27,7 +28,7 @@ MEASURE = """() => {
 def sections(path):
     """The headings of a chapter's sections that a lecture has something to say of."""
     named = make_slides.key_sentences()[path.stem]
-    titles = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    titles = re.findall(r"^###? (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return named, titles
 
 
@@ -57,8 +58,26 @@ def test_a_chapter_becomes_a_lecture(path, built):
     )
     assert page.count('src="data:image/png') >= drawn
     code = "".join(re.findall(r'<pre class="code">(.*?)</pre>', page, re.DOTALL))
-    for part in ("Rubric", "import</span>", "use_style", "manual_seed(0)"):
-        assert part not in (page if part == "Rubric" else code)
+    for part in ("Rubric", "check below"):
+        assert part not in page
+    for part in ("import</span>", "use_style", "manual_seed(0)"):
+        assert part not in code
+
+
+@pytest.mark.built
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_captions_are_shown_and_answers_are_noted_and_what_is_folded_is_not_projected(path, built):
+    page = make_slides.slides_of(path, read_catalogue(ROOT))
+    cells = make_slides.with_outputs(path, ROOT).cells
+    end = next(place for place, cell in enumerate(cells) if "## Three questions" in cell.source)
+    shown = [cell.metadata.get("mystnb", {}) for cell in cells[:end]]
+    assert page.count("<figcaption>") >= sum("figure" in one for one in shown)
+    asides = "".join(re.findall(r"<aside>(.*?)</aside>", page, re.DOTALL))
+    assert asides.count("<p>Ours:</p>") == sum(one.get("code_prompt_show") == "Ours" for one in shown)
+    slides = re.sub(r"<aside>.*?</aside>", "", page, flags=re.DOTALL)
+    projected = html.unescape(re.sub(r"<[^>]+>", "", slides))
+    folded = [cell.source for cell in cells[:end] if "hide-cell" in cell.metadata.get("tags", [])]
+    assert not [source for source in folded if source.splitlines()[-1] in projected]
 
 
 @pytest.mark.built
