@@ -8,7 +8,19 @@ function nameThemeSwitches() {
   }
 }
 
-const plain = (node) => node.textContent.replace(/\s+/g, " ").trim();
+// The words of a title, formulas that are not drawn yet in letters.
+function plain(node) {
+  const copy = node.cloneNode(true);
+  copy.querySelectorAll(".headerlink").forEach((link) => link.remove());
+  const words = copy.textContent.replace(/\\sqrt\{([^{}]*)\}/g, "√$1").replace(/\\[()]|[\\{}]/g, "");
+  return words.replace(/\s+/g, " ").trim();
+}
+
+// A fold's title; that of code says what a press would do.
+function titleOf(summary) {
+  const said = summary.parentElement.open ? ".expanded" : ".collapsed";
+  return summary.querySelector(said) ?? summary.firstElementChild ?? summary;
+}
 
 // What unfolds is called after its title, and where it stands: "Hint, Exercise 1.2", "Solution, Exercise 1.2".
 function nameFolds() {
@@ -18,10 +30,10 @@ function nameFolds() {
   let place = "";
   for (const element of document.querySelectorAll(`${places}, ${folds}`)) {
     if (element.matches(places)) {
-      place = plain(element.querySelector(".caption-number") ?? element.firstChild);
+      place = plain(element.querySelector(".caption-number") ?? element);
     }
     if (!element.matches(folds)) continue;
-    const title = plain(element.matches("summary") ? (element.firstElementChild ?? element) : element.parentElement);
+    const title = plain(element.matches("summary") ? titleOf(element) : element.parentElement);
     const name = [title, place].filter(Boolean).join(", ");
     said.set(name, (said.get(name) ?? 0) + 1);
     element.setAttribute("aria-label", said.get(name) > 1 ? `${name} (${said.get(name)})` : name);
@@ -69,6 +81,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", (press) => press.target.closest?.("dialog a[href^='#']")?.closest("dialog").close());
 
   nameFolds();
+  document.addEventListener("toggle", nameFolds, true);
 
   // Entries of the bibliography have a role that browsers no longer know.
   for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) {

@@ -94,6 +94,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const parts = content(link);
     if (!parts.length) return false;
     shown = link;
+    window.MathJax?.typesetClear?.([card]);
     card.replaceChildren(...parts);
     card.hidden = false;
     link.setAttribute("aria-describedby", card.id);
@@ -125,7 +126,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const link = event.pointerType !== "touch" && article.contains(event.target) && linkAt(event);
     if (link) later(() => show(link), 150);
     else if (inside(event)) clearTimeout(timer);
-    else if (shown && shown !== document.activeElement) later(hide, 250);
+    else if (shown && !shown.matches(":focus-visible")) later(hide, 250);
     else clearTimeout(timer);
   });
   document.addEventListener("pointerdown", (event) => {
@@ -138,12 +139,17 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   article.addEventListener("focusin", (event) => {
     const link = linkAt(event);
-    if (link && !touched) show(link);
+    if (link?.matches(":focus-visible")) show(link);
   });
   article.addEventListener("focusout", () => !touched && later(hide, 0));
   document.addEventListener("keydown", (event) => {
     touched = false;
     if (event.key === "Escape") hide();
   });
-  window.addEventListener("resize", hide);
+  let width = innerWidth;
+  window.addEventListener("resize", () => {
+    if (innerWidth !== width) hide(); // not when a phone's bars come and go
+    width = innerWidth;
+  });
+  window.addEventListener("pagehide", hide);
 });

@@ -2,11 +2,17 @@
 // ?solutions (or the page carries the class print-solutions).
 
 const PAPER = 640; // pixels of text on a sheet of A4 with its margins
+const LETTERS = 14; // pixels of its letters, 10.5pt
 
 function fitEquations() {
   for (const formula of document.querySelectorAll(".bd-article mjx-container[display=true]")) {
-    const width = formula.firstElementChild?.getBoundingClientRect().width ?? 0;
-    if (width > PAPER) formula.style.fontSize = `${Math.floor((100 * PAPER) / width)}%`;
+    // A numbered equation is as wide as the column; its own width stands in its style.
+    const own = formula.getAttribute("width") === "full" && parseFloat(getComputedStyle(formula).minWidth);
+    const onScreen = own || formula.firstElementChild?.getBoundingClientRect().width || 0;
+    const width = (onScreen * LETTERS) / parseFloat(getComputedStyle(formula.parentElement).fontSize);
+    if (width <= PAPER) continue;
+    formula.dataset.size ??= formula.style.fontSize; // MathJax's, in per cent
+    formula.style.fontSize = `${Math.floor((parseFloat(formula.dataset.size) * PAPER) / width)}%`;
   }
 }
 
@@ -27,9 +33,7 @@ function fold() {
     if (element.matches("details")) element.open = false;
     else element.click();
   }
-  for (const formula of document.querySelectorAll(".bd-article mjx-container[display=true]")) {
-    formula.style.fontSize = "";
-  }
+  for (const formula of document.querySelectorAll("[data-size]")) formula.style.fontSize = formula.dataset.size;
 }
 
 const root = document.documentElement;

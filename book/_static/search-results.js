@@ -5,9 +5,9 @@ document.addEventListener("DOMContentLoaded", () => {
   Search.htmlToText = (text, anchor) => {
     const page = new DOMParser().parseFromString(text, "text/html");
     const article = page.querySelector("article.bd-article") ?? page.body;
-    const found = (anchor && article.querySelector(anchor)) || article;
-    if (found.matches("dt")) {
-      const meaning = found.closest("dl").querySelector(`#${found.id} ~ dd`);
+    const found = (anchor && article.querySelector(`#${CSS.escape(anchor.slice(1))}`)) || article;
+    if (found.matches(".glossary dt")) {
+      const meaning = found.closest("dl").querySelector(`#${CSS.escape(found.id)} ~ dd`);
       return `${found.firstChild.textContent}: ${meaning.querySelector("p").textContent}`;
     }
     const other = ".headerlink, script, style, svg, aside, .strip, .opener-part, figcaption, .tag_hide-input .cell_input";

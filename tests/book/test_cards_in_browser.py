@@ -97,6 +97,18 @@ def test_the_pointer_can_move_onto_the_card_and_away(visit):
     card(page).wait_for(state="hidden")
 
 
+def test_a_card_goes_with_the_pointer_after_a_click_too(visit):
+    page = visit("notebooks/09_small_data")
+    link = page.locator(TERM).first
+    link.scroll_into_view_if_needed()
+    link.hover()
+    card(page).wait_for(state="visible")
+    with page.context.expect_page():
+        link.click(modifiers=["ControlOrMeta"])
+    page.mouse.move(5, 5)
+    card(page).wait_for(state="hidden")
+
+
 def test_a_first_tap_shows_and_a_second_goes(visit):
     page = visit("notebooks/09_small_data", PHONE, has_touch=True)
     link = page.locator(TERM).first

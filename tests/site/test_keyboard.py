@@ -79,6 +79,15 @@ def test_code_is_copied(chapter):
     assert chapter.evaluate("navigator.clipboard.readText()").strip() == code.strip()
 
 
+def test_a_fold_of_code_is_called_what_it_shows(chapter):
+    fold = chapter.locator("details.hide > summary").first
+    for _ in range(3):
+        assert fold.get_attribute("aria-label").startswith(fold.inner_text().strip())
+        fold.click()
+    names = chapter.locator("summary").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
+    assert not [name for name in names if "\\" in name]
+
+
 def test_the_colour_mode_changes_and_keeps_the_focus(chapter):
     before = chapter.locator("html").get_attribute("data-theme")
     switch = press(chapter, ".theme-switch-button")

@@ -5,10 +5,10 @@ import pytest
 pytestmark = pytest.mark.site
 
 
-def found(page, book, asked):
+def found(page, book, asked, at_least=5):
     """The results of a search, each as its title and its excerpt in one text."""
     page.goto(f"{book}search.html?q={asked}")
-    page.locator("#search-results li .context").nth(4).wait_for()
+    page.locator("#search-results li .context").nth(at_least - 1).wait_for()
     return page.locator("#search-results ul.search > li").all_inner_texts()
 
 
@@ -18,6 +18,12 @@ def test_a_term_is_defined_and_chapters_come_in_the_books_order(page, book):
     chapters = [int(one.partition(".")[0]) for one in results if one[0].isdigit()]
     assert len(chapters) > 5
     assert chapters == sorted(chapters)
+
+
+def test_a_module_is_shown_with_its_own_words(page, book):
+    title, *_, said = found(page, book, "assignments.alignment", 3)[2].split("\n")
+    assert title == "assignments > assignments.alignment"
+    assert said.startswith("assignments.alignment Where the cells of a chapter are in a student")
 
 
 def test_a_section_of_that_name_comes_before_pages_that_mention_it(page, book):

@@ -49,6 +49,27 @@ def test_scrolling_past_a_plot_guesses_nothing_and_a_stroke_across_does(phone, b
     assert {*guesses.all_inner_texts()} != {"none"}
 
 
+def test_scrolling_past_the_sliders_of_a_guess_guesses_nothing(phone, book):
+    widget = come_near(phone, book, "guess-photos")
+    scroll_past(phone, widget.whole.get_by_role("slider").nth(2))
+    assert {*widget.whole.locator("output").all_inner_texts()} == {"none"}
+
+
+@pytest.mark.parametrize("guessed", [True, False])
+def test_scrolling_past_what_came_out_leaves_it_and_the_guess(guessed, phone, book):
+    widget = come_near(phone, book, "guess-photos")
+    plot, guesses, button = (widget.whole.locator(it) for it in ("svg", "output", "button"))
+    if guessed:
+        phone.touchscreen.tap(*within(phone, plot))
+    before = guesses.all_inner_texts()
+    button.click()
+    scroll_past(phone, plot)
+    assert ("You were" in widget.said()) == guessed
+    button.click()
+    assert guesses.all_inner_texts() == before
+    expect(button).to_have_text("Show what came out")
+
+
 def test_the_pad_and_what_it_reads_fit_one_screen(phone, book):
     phone.goto(f"{book}book/playground.html")
     phone.locator(".vit-digit").scroll_into_view_if_needed()

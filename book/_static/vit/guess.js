@@ -28,12 +28,15 @@ class Guess {
             min: low, max: high, step: this.step, value: this.guess[i] ?? start, words: (now) => (this.guess[i] === null ? "none" : `${now} %`),
         }, (now) => this.put(i, now)));
         this.svg = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img" });
+        for (const part of [this.svg, ...this.sliders]) {
+            part.addEventListener("pointerdown", (event) => { if (event.isPrimary) this.held = [...this.guess]; });
+            part.addEventListener("pointercancel", () => { // the finger scrolls the page
+                this.guess = [...this.held];
+                this.sliders.forEach((one, i) => one.set(this.guess[i] ?? start));
+                this.draw();
+            });
+        }
         ["pointerdown", "pointermove"].forEach((kind) => this.svg.addEventListener(kind, (event) => this.reach(event)));
-        this.svg.addEventListener("pointercancel", () => { // the finger scrolls the page
-            this.guess = this.held;
-            this.sliders.forEach((one, i) => one.set(this.guess[i] ?? start));
-            this.draw();
-        });
         this.button = element("button", { type: "button", click: () => { this.shown = !this.shown; this.draw(); this.say(); } });
         this.status = element("p", { class: "vit-status", role: "status" });
         const key = (name, style) => element("span", { class: `key ${style}` }, name);
@@ -69,7 +72,6 @@ class Guess {
             getSelection().removeAllRanges(); // else selected text would be dragged
             this.svg.setPointerCapture(event.pointerId);
             this.crossed = new Set();
-            this.held = [...this.guess];
         } else if (!this.svg.hasPointerCapture(event.pointerId)) return;
         const box = this.svg.getBoundingClientRect(), [low, high] = this.range;
         const x = (WIDE * (event.clientX - box.left)) / box.width, y = (HIGH * (event.clientY - box.top)) / box.height;

@@ -25,6 +25,7 @@ async function fetchFor(place, begin) {
     const [still] = place.querySelector("figcaption").textContent.split(". ");
     const high = place.offsetHeight;
     const started = async (model) => {
+        await styled;
         await begin(place, model);
         const above = place.getBoundingClientRect().top < 0 && !CSS.supports("overflow-anchor", "auto");
         if (above) scrollBy(0, place.offsetHeight - high); // Safari lets what is read move away
@@ -36,13 +37,13 @@ async function fetchFor(place, begin) {
     const note = element("p", { class: "vit-note", role: "status" }, "Loading the model …", come);
     let told = false;
     const failed = (error) => {
+        place.removeAttribute("aria-busy");
         if (told) return;
         told = true;
         note.setAttribute("role", "alert");
         const odd = error instanceof TypeError || error instanceof ReferenceError;
         note.textContent = odd ? "This does not work here; load the page again, or use a newer browser." : error.message;
         place.append(note);
-        place.removeAttribute("aria-busy");
         console.error(error);
     };
     const heard = (asked) => ({ ...asked, forward: (...what) => asked.forward(...what).catch(failed) }); // then no answer comes
@@ -75,7 +76,9 @@ export function shape(tag, attributes) {
 }
 
 // After widgets.css, which stands in the body, too.
-document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href }));
+const styled = new Promise((come) => {
+    document.body.append(element("link", { rel: "stylesheet", href: new URL("./live.css", import.meta.url).href, load: come, error: come }));
+});
 
 /** A name that nothing else on the page has. */
 const nameOf = () => `vit-${Math.random().toString(36).slice(2)}`;
@@ -95,7 +98,11 @@ export function slider(label, { min = 0, max, step = 1, value, words = String, m
     const input = element("input", {
         type: "range", min, max, step, value, list: marks.length > 0 && id, input: () => { say(); changed(+input.value); },
         pointerdown: () => { held = input.value; },
-        pointercancel: () => { whole.set(held); changed(+held); }, // the finger scrolls the page
+        pointercancel: () => { // the finger scrolls the page
+            if (input.value === held) return;
+            whole.set(held);
+            changed(+held);
+        },
     });
     const whole = element("label", { class: "vit-slider" }, element("span", {}, label), input, shown, ticks);
     whole.set = (next) => { input.value = next; say(); };
@@ -313,7 +320,6 @@ export class PatchGrid {
             keydown: (event) => this.pressed(event),
             pointerdown: (event) => {
                 this.began = [event.clientX, event.clientY];
-                addEventListener("pointerup", () => { this.began = undefined; }, { once: true });
                 this.over(this.patchAt(event)); // a resting finger reads as a mouse does
             },
             pointermove: (event) => {
@@ -334,6 +340,7 @@ export class PatchGrid {
                 hover(null);
             },
         }, this.canvas, cells, this.cursor);
+        for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { this.began = undefined; });
         this.move(0);
     }
 

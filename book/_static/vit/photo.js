@@ -19,7 +19,6 @@ class Photo {
         Object.assign(this, { place, model, changes: structuredClone(UNTOUCHED) });
         Object.assign(this, { layer: config.depth, heads: config.heads, N: config.num_patches });
         Object.assign(this, { head: 0, view: "attention", does: "look", token: 0 });
-        place.id = "vit-photo";
         place.replaceChildren(...this.build(config));
     }
 

@@ -20,7 +20,8 @@ new IntersectionObserver((entries, near) => {
     near.disconnect();
     import("STATIC/MODULE.js").catch((error) => {
         document.querySelector(".vit-NAME figcaption").textContent = location.protocol === "file:"
-            ? "To touch this, serve the book: make serve." : "This cannot be fetched; load the page again.";
+            ? "To touch this, serve the book: make serve." : error instanceof SyntaxError
+            ? "To touch this, use a newer browser." : "This cannot be fetched; load the page again.";
         if (location.protocol !== "file:") throw error;
     });
 }, { rootMargin: "600px" }).observe(document.querySelector(".vit-NAME"));
