@@ -151,7 +151,7 @@ def _rounds(
 
 @function_check(
     "(rows, columns)",
-    'chapter 9, "Remedy 5: a better optimiser"',
+    'chapter 9, "Remedy 5: a faster optimiser"',
     _rounds,
     [(3, 5, 0.5, (1,)), (4, 4, 3.0, (2,)), (5, 3, 0.1, ()), (4, 3, 0.5, (3, 2.0, -1.5, 0.5))],
     answers=[orthogonalise],
