@@ -76,5 +76,5 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror or error}. Expected a folder with room in it that you may "
-            "write to. Make room, close what holds it, or take another folder; the same command then goes on."
+            "write to. Make room, close the program that has it open, or take another folder; then try again."
         ) from error

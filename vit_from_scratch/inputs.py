@@ -10,8 +10,8 @@ def require_tensor(value: object, name: str, shape: str) -> None:
     """Raise an `InputError` unless a value, named such as "images", is a tensor (of such a shape)."""
     if not isinstance(value, Tensor):
         raise InputError(
-            f"{name} of type {type(value).__name__}: expected a tensor {shape}; convert an array with "
-            "torch.from_numpy; 255 * vit_from_scratch.data.load_photo(...) reads a picture."
+            f"{name} of type {type(value).__name__}: expected a tensor {shape}; "
+            "convert an array with torch.from_numpy."
         )
 
 
@@ -30,12 +30,12 @@ def require_image_type(images: Tensor, weight: Tensor) -> None:
 
 
 def holds(condition: Tensor) -> bool:
-    """Return the truth of a condition on values; it holds on the meta device, where shapes have none."""
+    """Return whether a condition on values holds; on the meta device, which has no values, it does."""
     return condition.is_meta or bool(condition)
 
 
 def require_labels(labels: Tensor, count: int | None, classes: int, name: str = "labels") -> None:
-    """Raise an `InputError` unless labels are (count,) class numbers below `classes`; no count is any."""
+    """Raise an `InputError` unless labels are (count,), or (N,), class numbers below `classes`."""
     require_tensor(labels, name, "(N,) of class numbers")
     count = labels.numel() if count is None else count
     if labels.shape != (count,) or labels.is_floating_point() or labels.dtype == torch.bool:

@@ -40,7 +40,7 @@ def stat_of(path: Path) -> os.stat_result | None:
     except (OSError, ValueError) as error:
         raise InputError(
             f"{shown(os.fspath(path), 300)} cannot be opened ({reason(error)}): expected a path that you may "
-            "read. Check its name and the rights of its folders."
+            "read. Check its name and its folders' permissions."
         ) from None
 
 

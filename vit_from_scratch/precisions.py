@@ -1,4 +1,4 @@
-"""Whether a device computes in bfloat16 itself, or only imitates it."""
+"""Whether a device computes in bfloat16 natively or emulates it."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ def has_bfloat16_units(device: str = "cpu") -> bool:
     """Say whether a device, by PyTorch's name, multiplies matrices in bfloat16 faster than in float32.
 
     Processors without such units take several times as long, and GPUs before NVIDIA's Ampere gain nothing.
-    Of devices that are neither a processor nor NVIDIA's it is taken for granted.
+    Any device that is neither a CPU nor a CUDA one is assumed to have them.
     """
     kind = torch.device(device).type
     if kind == "cuda":

@@ -132,7 +132,7 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         return {key: _converted(item, arguments[1], f"{name}.{key}") for key, item in items}
     if hint in LIMITS:
         limit, expected = LIMITS[hint]
-        if not -limit < typing.cast(float, value) < limit:  # so written, it refuses what is not a number
+        if not -limit < typing.cast(float, value) < limit:  # written so that NaN fails, too
             raise _wrong(name, value, expected)
     return float(value) if hint is float else value
 

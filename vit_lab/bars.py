@@ -18,7 +18,7 @@ def with_bar(
 ) -> Iterator[T]:
     """Yield items while a text bar shows how many are done and how long the rest will take.
 
-    The bar goes when the items end, and there is none for a single one, or where `progress_shown` says so.
+    The bar disappears when the items end; there is none for a single one, or if `progress_shown` says no.
 
     Args:
         items: what is gone through.

@@ -36,7 +36,7 @@ def test_a_training_step_of_the_large_model(capsys):
     for name in ("weights", "gradients", "optimiser", "activations"):
         assert value(lines, name) == pytest.approx(getattr(memory, name), rel=5e-3)
     assert value(lines, "weights in bfloat16") == pytest.approx(memory.copies, rel=5e-3)
-    assert value(lines, "together") == pytest.approx(memory.total, rel=5e-3)
+    assert value(lines, "total") == pytest.approx(memory.total, rel=5e-3)
 
 
 def test_every_option_of_the_step_reaches_the_count(capsys):
@@ -53,7 +53,7 @@ def test_every_option_of_the_step_reaches_the_count(capsys):
 def test_a_hybrid_is_counted_but_for_its_memory(capsys):
     lines = printed(capsys, "R50+B/16", "--batch", "2")
     assert value(lines, "forward pass, FLOPs") == forward_flops(variant_config("R50+B/16"))
-    assert lines[-1] == "  memory               not worked out for a ResNet in front"
+    assert lines[-1] == "  memory               not modelled for a ResNet stem"
 
 
 def test_the_choices_are_those_that_can_be_counted():

@@ -44,7 +44,7 @@ def test_it_prints_what_one_has_to_know(run, capsys):
     size, takes, scaled, gives, load, checked = said.splitlines()
     assert size == "run/model.timm.safetensors: 0.0 MB"
     assert takes == "  takes images, float32 (B, 3, 8, 8), (x - mean) / std of 0 to 1"
-    assert scaled == "  scaled by mean 0.5, std 0.5, which is taken for granted: the file does not say"
+    assert scaled == "  scaled by mean 0.5, std 0.5, assumed: the file does not say"
     assert gives.endswith("; classes class 0, class 1, class 2")
     assert load.startswith("  load it with timm.create_model('vit_base_patch16_224', checkpoint_path='model")
     assert checked.startswith("  checked: logits as here in batches of 1 and 8, within ")
@@ -67,7 +67,7 @@ def test_where_files_go(arguments, file, run, instant, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"{file}: 0.0 MB\n  takes images, float32 (B, 3, ")
     assert "from 0 to 1; (x - mean) / std is inside" in out
-    assert ("taken for granted" in out) == ("cifar10" not in arguments)
+    assert ("assumed" in out) == ("cifar10" not in arguments)
     assert ("(B, 3, 40, 40)" in out) == ("40" in arguments)
     if "cifar10" in arguments:
         assert "classes airplane, automobile, ..., truck" in out

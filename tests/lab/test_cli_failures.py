@@ -36,7 +36,7 @@ def raising(monkeypatch, error: Exception, command: str = "recipes") -> None:
         (OSError(28, "No space left on device"), "vit: No space left on device. Check that"),
         (RecursionError("maximum recursion depth exceeded"), "nested too deeply: expected lists and tables"),
         (MemoryError(), "out of memory: what was asked for is too large for this machine"),
-        (TypeError("no\nwonder"), r"a fault of vit_from_scratch, which is not your doing (TypeError: no)"),
+        (TypeError("no\nwonder"), r"a bug in vit_from_scratch, not a mistake of yours (TypeError: no)"),
         (RuntimeError(f"Why. {'More of it. ' * 99}"), "(RuntimeError: Why.). With the environment variable"),
         (KeyError(), "(KeyError: KeyError)"),
     ],
@@ -53,7 +53,7 @@ def test_vit_debug_shows_the_traceback_before_the_line(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert err.startswith("Traceback (most recent call last)")
     assert "in fail" in err
-    assert err.splitlines()[-1].startswith("vit: a fault of vit_from_scratch")
+    assert err.splitlines()[-1].startswith("vit: a bug in vit_from_scratch")
     monkeypatch.setenv("VIT_DEBUG", "0")
     failed(capsys, "train", "--data", "digit")
 

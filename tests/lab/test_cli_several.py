@@ -166,6 +166,6 @@ def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
     assert chosen == [1]
     assert shared_device("cpu", 3, 4) == "cpu:gloo"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="--device cuda: there is none here"):
+    with pytest.raises(InputError, match="--device cuda: no GPU here"):
         shared_device("cuda", 0, 2)
     assert shared_device(None, 0, 2) == "cpu:gloo"

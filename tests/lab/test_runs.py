@@ -125,7 +125,7 @@ def with_five_classes(folder: Path) -> None:
 def test_a_model_that_fits_neither_settings_nor_data_is_one_clear_error(folder):
     run_folder = folder / "seed-0"
     with_five_classes(run_folder)
-    with pytest.raises(InputError, match=r"another run's than .*model\.num_classes \(5 there, 10 now\)"):
+    with pytest.raises(InputError, match=r"not of the same run as .*model\.num_classes \(5 there, 10 now\)"):
         evaluate_run(run_folder)
     config = run_folder / "config.toml"
     config.write_text(config.read_text().replace("num_classes = 10", "num_classes = 5"))

@@ -473,7 +473,7 @@ def test_rows_that_differ_in_precision_are_left_alone(page, capsys, monkeypatch,
                 ("[0.01, -1]", "numbers above 0"),
                 ('[0.01, "x"]', "numbers above 0"),
                 ("[0.01, 0.01]", "each of them once"),
-                ("[0.01, 0.01000000001]", "apart in six digits"),
+                ("[0.01, 0.01000000001]", "to six digits"),
             )
         ),
         (SWEPT.replace("rates = [0.1, 0.01]", "rates = [0.1, 0.1]"), "^rates = .*each of them once"),

@@ -152,7 +152,7 @@ def test_tensors_that_do_not_fit_are_named_three_of_a_kind_and_counted(tmp_path,
     message = str(raised.value)
     assert "(missing: patch_embedding.projection.weight, patch_embedding.projection.bias, tok" in message
     assert f" and {len(state) - 2 - 3} more; left over: other." in message
-    assert "misshapen: head.bias (3,) for (7,); of another type: head.weight torch.int32)" in message
+    assert "of another shape: head.bias (3,) for (7,); of another type: head.weight torch.int32)" in message
     assert len(message) < 800
 
 
@@ -213,6 +213,6 @@ def test_a_written_file_has_the_rights_that_any_new_file_has(tmp_path):
 
 def test_a_model_that_is_not_its_configurations_is_refused_before_anything_is_written(tmp_path, small_model):
     small_model.head = torch.nn.Linear(small_model.head.in_features, 2)
-    with pytest.raises(InputError, match=r"misshapen: head\.weight \(2, .*num_classes"):
+    with pytest.raises(InputError, match=r"of another shape: head\.weight \(2, .*num_classes"):
         save_checkpoint(tmp_path / "model.safetensors", small_model)
     assert not list(tmp_path.iterdir())

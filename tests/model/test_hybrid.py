@@ -86,7 +86,7 @@ def test_filters_are_drawn_anew_wherever_their_channels_lie_in_memory():
 
 
 def test_a_stem_is_not_given_another_eps_than_it_was_trained_with():
-    with pytest.raises(InputError, match=r"weights do not fit model\.stem = .*with which they were learnt"):
+    with pytest.raises(InputError, match=r"weights do not fit model\.stem = .*as in pre-training"):
         adapted(VisionTransformer(SMALL), 32, 3, stem=replace(SMALL.stem, norm_eps=1.0))
 
 

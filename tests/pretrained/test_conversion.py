@@ -93,7 +93,7 @@ def test_a_model_that_looks_alike_and_works_otherwise_is_refused():
     theirs = timm_model()
     theirs.blocks[1].attn.scale *= 2
     theirs.blocks[1].attn.fused_attn = False
-    with pytest.raises(InputError, match=r"parts that look alike and work otherwise \(logits differ"):
+    with pytest.raises(InputError, match=r"parts that look alike but work differently \(logits differ"):
         from_timm(theirs)
 
 

@@ -143,7 +143,7 @@ def test_arrays_of_no_numbers_are_refused_by_name(tmp_path, dtype):
 
 
 def test_positions_of_no_patches_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"misshapen: tokens\.position \(1, 0, 24\) for \(1, 17, 24\)"):
+    with pytest.raises(InputError, match=r"another shape: tokens\.position \(1, 0, 24\) for \(1, 17, 24\)"):
         load_google_npz(VisionTransformer(CONFIG), saved(tmp_path, vision_transformer_arrays(tokens=0)))
 
 
@@ -160,7 +160,7 @@ KEY = "params/Transformer/encoderblock/MultiHeadDotProductAttention_0/key/kernel
         ),
         (
             lambda a: a.update({NORM + "bias": a[NORM + "bias"][:, :9]}),
-            rf"misshapen: .*attention_norm\.bias \(9,\) for \(24,\) \(from {NORM}bias\)",
+            rf"of another shape: .*attention_norm\.bias \(9,\) for \(24,\) \(from {NORM}bias\)",
         ),
         (lambda a: a.pop(KEY), r"qkv\.weight \(from Transformer/encoderblock_0/MultiHead\w+_1/key/kernel\)"),
         (lambda a: a.pop("params/pos_embedding"), r"missing: tokens\.position \(from Transformer/posembed"),

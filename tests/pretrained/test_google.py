@@ -138,9 +138,9 @@ def test_the_hidden_layer_before_the_head_is_read(tmp_path):
         (lambda a: a.update(extra=np.zeros(3)), r"left over: extra"),
         (
             lambda a: a.update({"head/kernel": np.zeros((24, 9))}),
-            r"misshapen: head\.weight \(9, 24\) for \(7, 24\)",
+            r"of another shape: head\.weight \(9, 24\) for \(7, 24\)",
         ),
-        (lambda a: a.update({"embedding/kernel": np.zeros((8, 24))}), r"misshapen: patch_embedding"),
+        (lambda a: a.update({"embedding/kernel": np.zeros((8, 24))}), r"of another shape: patch_embedding"),
         (
             lambda a: a.pop("embedding/kernel") is a.pop("embedding/bias"),
             r"holds no ViT \(it begins with cls",
@@ -231,7 +231,7 @@ def test_the_layout_of_the_hybrids_gives_timms_logits(tmp_path):
 def test_another_number_of_heads_is_refused(tmp_path, heads):
     model = VisionTransformer(ViTConfig.from_dict(CONFIG.to_dict() | {"heads": heads}))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    message = r"misshapen: .*attention\.projection\.weight \(3, 8, 24\) for \(24, 24\)"
+    message = r"of another shape: .*attention\.projection\.weight \(3, 8, 24\) for \(24, 24\)"
     with pytest.raises(InputError, match=message):
         load_google_npz(model, saved(tmp_path, vision_transformer_arrays()))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())

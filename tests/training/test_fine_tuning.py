@@ -134,7 +134,10 @@ def test_a_change_of_an_unknown_field_is_refused(pretrained):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"dim": 32}, r"\(misshapen: .*projection\.weight \(16, 16\) for \(32, 16\), .* and \d+ more\)"),
+        (
+            {"dim": 32},
+            r"\(of another shape: .*projection\.weight \(16, 16\) for \(32, 16\), .*\d+ more\)",
+        ),
         ({"depth": 3}, r"\(missing: encoder\.blocks\.2\.\S+, .* and \d+ more\)"),
         ({"depth": 1}, r"\(left over: encoder\.blocks\.1\.\S+, .* and \d+ more\)"),
         ({"norm": "none"}, r"\(left over: .*norm.*\)"),
@@ -161,13 +164,13 @@ def test_the_weights_that_do_not_fit_are_named(pretrained, changes, said):
 def test_changes_that_leave_the_weights_no_meaning_are_refused(changes):
     """Every weight would keep its shape."""
     config = ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="sincos_2d")
-    (key, given), learnt = *changes.items(), vars(config)
-    message = rf"do not fit model\.{key} = {given!r}: expected {learnt[key]!r}, .*were learnt\. Leave it out"
+    (key, given), learned = *changes.items(), vars(config)
+    message = rf"do not fit model\.{key} = {given!r}: expected {learned[key]!r}, .*as in pre-training"
     with pytest.raises(InputError, match=message):
         adapted(VisionTransformer(config), 16, 10, **changes)
 
 
-def test_positions_are_not_added_elsewhere_than_they_were_learnt(pretrained):
+def test_positions_are_not_added_elsewhere_than_they_were_learned(pretrained):
     with pytest.raises(InputError, match=r"model\.position_at = 'every_layer_shared': expected 'stem'"):
         adapted(pretrained, 16, 10, position_at="every_layer_shared")
 
@@ -239,7 +242,7 @@ def test_grey_is_three_equal_channels_and_colours_are_their_mean(learned, given,
 @pytest.mark.parametrize(("channels", "stem"), [(2, {}), (1, {"stem": StemConfig("conv", width=4)})])
 def test_other_channels_are_refused(channels, stem):
     config = ViTConfig(16, 4, channels=3, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=4, **stem)
-    with pytest.raises(InputError, match=rf"channels = {channels} for a model of 3: expected as many;"):
+    with pytest.raises(InputError, match=rf"channels = {channels} for a model of 3: expected the same;"):
         adapted(VisionTransformer(config), 16, 4, channels=channels)
 
 
@@ -263,7 +266,7 @@ def test_a_run_of_another_scaling_is_refused(digits, tmp_path):
     coloured = digits.train_images.expand(-1, 3, -1, -1)
     data = replace(digits, config=replace(digits.config, image_size=16), train_images=coloured)
     with pytest.raises(
-        InputError, match=r"data.normalisation = 'half': expected 'imagenet', by which .* trained"
+        InputError, match=r"data.normalisation = 'half': expected 'imagenet', which .* trained with"
     ):
         recipe.build(data)
 

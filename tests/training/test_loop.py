@@ -397,7 +397,7 @@ def test_a_data_loader_is_refused_in_one_sentence(make_model, short):
 
 
 def test_a_callback_for_a_moment_that_never_comes_is_refused():
-    with pytest.raises(InputError, match=r"unknown moment of a callback 'on_epoch_end': .*mean 'on_epoch'"):
+    with pytest.raises(InputError, match=r"unknown callback method 'on_epoch_end': .*mean 'on_epoch'"):
         type("Late", (Callback,), {"on_epoch_end": print})
 
 

@@ -291,7 +291,7 @@ def one_batch(make_model, data, **options):
     return state, data.normalise(data.train_images[:4])
 
 
-def test_soft_targets_are_learnt_as_shares(make_model, few_digits):
+def test_soft_targets_are_learned_as_shares(make_model, few_digits):
     state, images = one_batch(make_model, few_digits)
     shares = torch.rand(4, 10).softmax(dim=1)
     logits = train_step(state, images, shares)
@@ -315,7 +315,7 @@ def test_without_a_compiler_a_model_is_trained_as_it_is(make_model, few_digits, 
     assert [epoch.train_loss for epoch in found] == expected
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("train.compile")]
     assert said == [
-        "train.compile = true: no C++ compiler (c++-of-nobody) is at hand, so the model is trained "
+        "train.compile = true: no C++ compiler (c++-of-nobody) was found, so the model is trained "
         "as it is. Install one to have it compiled."
     ]
 
@@ -417,5 +417,5 @@ def test_the_rate_that_is_logged_is_the_whole_one(make_model, few_digits, short)
 def test_a_share_by_layer_wants_blocks_and_another_optimiser_than_muon():
     with pytest.raises(InputError, match=r"layer_decay = 0.5 for a Linear: expected a model with blocks"):
         build_optimiser(torch.nn.Linear(2, 2), TrainConfig(layer_decay=0.5))
-    with pytest.raises(InputError, match=r"layer_decay = 0.5: expected 1 beside optimiser = .muon."):
+    with pytest.raises(InputError, match=r"layer_decay = 0.5: expected 1 with optimiser = .muon."):
         TrainConfig(optimiser="muon", layer_decay=0.5)

@@ -58,7 +58,7 @@ def of_one_colour_each(images: torch.Tensor) -> torch.Tensor:
     return (images.float().mean(dim=(2, 3), keepdim=True) // 128 * 128 + 64).byte().expand_as(images)
 
 
-def test_hidden_colours_are_learnt_from_the_patches_that_are_left(make_task, colours):
+def test_hidden_colours_are_learned_from_the_patches_that_are_left(make_task, colours):
     """All patches of an image have one colour: who reads the others knows it, who guesses does not."""
     parts = {f"{part}_images": of_one_colour_each(getattr(colours, f"{part}_images")) for part in PARTS}
     flat, model = replace(colours, **parts), make_task(dropout=0.0)
@@ -71,7 +71,7 @@ def test_hidden_colours_are_learnt_from_the_patches_that_are_left(make_task, col
     assert history[-1].train_accuracy > 0.9
 
 
-def test_hidden_pixels_are_learnt_from_the_patches_that_are_left(make_task, colours):
+def test_hidden_pixels_are_learned_from_the_patches_that_are_left(make_task, colours):
     model = make_task("masked-pixels", dropout=0.0)
     history = train(model, colours, replace(SHORT, epochs=20, learning_rate=1e-2))
     assert history[0].validation_loss > 1
@@ -231,7 +231,7 @@ def test_a_finished_run_without_its_whole_module_is_refused(finished, make_task,
     path.unlink()
     if damage == "another":
         save_pretraining(path, make_task(model.objective, seed=7))
-    message = "no pre-training at" if damage == "gone" else "is another run's than model.safetensors"
+    message = "no pre-training at" if damage == "gone" else "is not of the run of model.safetensors"
     with pytest.raises(InputError, match=message):
         runs.train(make_task(model.objective), colours, replace(SHORT, epochs=1), folder)
 

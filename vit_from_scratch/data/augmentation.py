@@ -11,11 +11,11 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("shift jitter shear", lambda most: most >= 0, "0 or more"),
     ("rotation", lambda most: 0 <= most <= 180, "0 to 180 degrees"),
     ("scale erase", lambda most: 0 <= most < 1, "0 or more, below 1"),
-    # beyond, Beta's samples in float32 are no longer Beta's
+    # outside this, float32 samples no longer follow Beta
     ("mixup cutmix", lambda alpha: alpha == 0 or 0.01 <= alpha <= 1000, "0, or 0.01 to 1000"),
     ("mix_probability", lambda share: 0 <= share <= 1, "0 to 1"),
     ("crop", lambda areas: 0 < areas[0] <= areas[1] <= 1, "two shares, 0 < low <= high <= 1"),
-    ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four numbers from 0, the last to 0.5"),
+    ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four of 0 or more, the last up to 0.5"),
     ("rand_augment", lambda of: of[0] >= 0 and 0 <= of[1] <= 30, "a number and a strength of 0 to 30"),
 )
 """What the amounts may be: names, whether a value is in their range, and the range in words."""
@@ -42,7 +42,7 @@ class Augmentation:
         mix_probability: of a batch to be mixed at all, where mixup or cutmix is on.
         colour_jitter: the most by which brightness, contrast, saturation and hue change; the hue of streamed
             data only.
-        rand_augment: operations drawn for an image, and their strength of 30; (0, 0) for none; streamed data
+        rand_augment: operations for each image, and their strength, 0 to 30; (0, 0) for none; streamed data
             only (Cubuk et al., 2020).
         fill: what comes in at the border: "zeros" (black) or "reflection".
 
@@ -100,4 +100,4 @@ PRESETS = {
     "imagenette-writeup": Augmentation(flip=True, crop=(0.6, 1.0), colour_jitter=(0.4, 0.4, 0.4, 0.1)),
     "imagenet": Augmentation(flip=True, crop=(0.08, 1.0), rand_augment=(2, 9)),
 }
-"""Augmentations by name: `augmentation = "poster"` in a recipe. Those of the write-ups, and three more."""
+"""Augmentations by name: `augmentation = "poster"` in a recipe. Two are a poster's and a write-up's."""

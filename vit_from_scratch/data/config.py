@@ -14,7 +14,7 @@ IN_MEMORY = {"digits": 237, "mnist": 5_000, "cifar10": 5_000, "cifar100": 5_000}
 """The data sets of small images, which are held in memory, and how many are usually for validation."""
 
 STREAMED = {"tiny-imagenet": 5_000, "imagenette": 950, "pets": 370, "flowers": 204}
-"""The same for the data sets of photos, which are read from a file each."""
+"""The same for the data sets of photos, each photo a file of its own."""
 
 OWN_SOURCES = {"folder:": "vit_from_scratch.data.folders:open_folder"}
 """What may stand before the path of photos of your own, and the function that makes a `PhotoSource` of it;
@@ -32,13 +32,13 @@ class DataConfig:
 
     Attributes:
         name: the data set's name; "folder:PATH" or "shards:PATH" for your own, "tensors" for an `ImageData`.
-        validation_size: training images held out for validation; None for the data set's usual number (of
-            photos of your own those in their `val`, if there is a `test`, too, else what
-            `vit_from_scratch.data.datasets.usual_size` says, drawn when they are opened), 0 to train on all
-            of them. The test set is never part of it.
-        split_seed: which of the training images those are.
+        validation_size: images held out for validation; None for the data set's usual number (of photos of
+            your own those in `val`, if there is also a `test`, else what
+            `vit_from_scratch.data.datasets.usual_size` says, drawn when they are opened), 0 for none. Test
+            images, and those in such a `val`, are never trained on.
+        split_seed: decides which images are held out.
         train_size: how many of the other training images are kept, the same share of each class; all
-            (None). Fewer show how hungry a model is.
+            (None). Fewer show how data-hungry a model is.
         image_size: side in pixels that images are brought to; None for 224 with photos (64 with
             Tiny-ImageNet), and for the images as they are with digits, MNIST, CIFAR and tensors.
         normalisation: "half" maps bytes to [-1, 1]; "imagenet" takes each colour's mean and standard

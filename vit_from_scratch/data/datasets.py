@@ -18,7 +18,7 @@ from vit_from_scratch.errors import InputError
 from vit_from_scratch.paths import typed_path
 
 LOOKED_AT = 10_000
-"""Files of each part that are opened, their heads alone, to learn whether all photos have the wanted size."""
+"""Files of each part whose headers are read, to learn whether all photos have the wanted size."""
 
 
 def load_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> ImageData:

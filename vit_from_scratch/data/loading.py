@@ -76,7 +76,7 @@ class PhotoWorkers:
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep workers until the end of the block, whose error is one sentence if one of them died."""
+        """Keep workers until the block ends; if one of them died, the error is one sentence."""
         before, self.keeping = self.keeping, True
         try:
             with self._watched():
@@ -103,9 +103,9 @@ class PhotoWorkers:
             key: what is the same for passes that may share workers, the transform above all.
             jobs: makes the data set, if there are no such workers yet.
             batches: the numbers.
-            seed: of the changes.
-            count: of the workers; 0 to load here.
-            pin: for a GPU, which fetches batches meanwhile.
+            seed: decides the random changes.
+            count: number of workers; 0 to load in this process.
+            pin: whether to pin memory, so that a GPU fetches batches while it computes.
 
         Raises:
             InputError: a photo cannot be read, a worker died, or there is no room to hand batches over.
@@ -149,9 +149,9 @@ class PhotoWorkers:
 
     @contextlib.contextmanager
     def _watched(self, fetching: bool = False) -> Iterator[None]:
-        """Say in one sentence that a worker died, which torch tells in the middle of anything.
+        """Say in one sentence that a worker died, which torch may report at any point.
 
-        While a batch is fetched no error is another's: what goes wrong with a photo comes as a value.
+        While a batch is fetched such an error is a worker's: a photo's own is returned instead.
         """
         try:
             yield

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
-"""What a picture's file may hold, by Pillow's names, which would hand EPS to Ghostscript."""
+"""The formats that are opened, by Pillow's names; Pillow would hand EPS to Ghostscript."""
 
 LONG = 20
 """How many times the short side a picture's long side may be; the rest is cut off on opening."""
@@ -67,7 +67,7 @@ def load_photo(path: str | os.PathLike[str], size: tuple[int, int], channels: in
 
 
 def open_photo(photo: PhotoFile) -> Image.Image:
-    """Open a picture as RGB of 8 bits, upright, with transparent parts white; of a line of pixels its middle.
+    """Open a picture as 8-bit RGB, upright, with transparent parts white; of a very long one the middle.
 
     Raises:
         InputError: no such file, or not a picture, a damaged one, or one too large to be opened safely.
@@ -90,7 +90,7 @@ def open_photo(photo: PhotoFile) -> Image.Image:
 
 
 def picture_size(photo: PhotoFile) -> tuple[int, int] | None:
-    """Return width and height as the head of a picture's file says; None if it cannot be read."""
+    """Return width and height as a picture file's header says; None if it cannot be read."""
     try:
         with Image.open(_file(photo)) as file:
             return file.size

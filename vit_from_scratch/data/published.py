@@ -1,7 +1,7 @@
 """Published data sets: one function each, from a folder to their images; torchvision knows their files.
 
 A folder holds the data set in torchvision's layout; with None it is downloaded into the cache, once. `side`
-is that of the images wanted, in pixels; most data sets have one form alone.
+is that of the images wanted, in pixels; most data sets have only one form.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def read_imagenette(folder: Path | None, side: int) -> PhotoSource:
 
     The published validation photos are the test part here, as ImageNet's are in the paper. Of the forms
     `imagenette2-160`, `imagenette2-320` and `imagenette2` (short side 160, 320 or as photographed), the
-    smallest is taken that is there and at least as large as `side`, else the largest that is there.
+    smallest one present that is at least as large as `side` is taken, else the largest one present.
     """
     forms = {"160px": 160, "320px": 320, "full": math.inf}
     places = {"160px": "imagenette2-160", "320px": "imagenette2-320", "full": "imagenette2"}

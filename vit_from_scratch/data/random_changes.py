@@ -14,7 +14,7 @@ from vit_from_scratch.data.augmentation import Augmentation
 from vit_from_scratch.data.sharing import WHOLE, Share
 
 CROP_TRIES, CROP_RATIO = 10, 4 / 3
-"""How often a crop is drawn until it fits, and the longest side that it may have for a short side of 1."""
+"""How many times, at most, a crop is drawn until it fits, and the largest ratio of its sides."""
 
 
 def augment(
@@ -48,7 +48,7 @@ def augment(
 def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: int) -> tuple[Tensor, Tensor]:
     """Apply mixup or cutmix to images (B, C, H, W) with labels (B,) of K classes.
 
-    Returned are images, and what to learn: shares (B, K), or the labels if nothing was blended. The random
+    Returns images and targets: shares (B, K), or the labels if nothing was blended. The random
     numbers are torch's global ones.
     """
     alphas = {"MixUp": augmentation.mixup, "CutMix": augmentation.cutmix}
@@ -132,7 +132,7 @@ def _crop_sides(
 
     The first of `CROP_TRIES` draws that fits into the image, whose `shape` is its width over its height, is
     taken. Where none fits it is the largest rectangle in the middle whose sides have an allowed ratio.
-    Returned are widths and heights as shares, and whether the rectangle may be anywhere, (B,) each.
+    Returns widths and heights as shares, and whether the rectangle may be anywhere, (B,) each.
     """
     draws = [torch.rand(CROP_TRIES, batch, generator=generator, device=device) for _ in range(2)]
     (low, high), limit = areas, math.log(CROP_RATIO)

@@ -41,7 +41,7 @@ TEST_CROP = 224 / 256
 """Share of the short side that the central crop keeps in validation and test, as usual for ImageNet."""
 
 LARGEST = 2
-"""How many times an image's side a training photo's short side may be; a larger one is shrunk first."""
+"""A training photo whose short side is more than this many times an image's side is shrunk first."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +96,7 @@ class PhotoData(DataSet):
     def batches(self, part: Part, batch_size: int = 100, workers: int = 2) -> Batches:
         """Yield the photos of a part in their order, normalised; see `DataSet`.
 
-        Of each photo it is the central square, unless all photos have the wanted size as they are.
+        Each photo gives its central square, unless all photos have the wanted size as they are.
         """
         photos, numbers = self._photos(part)
         passes = self.share.passes(len(numbers), batch_size)
@@ -159,7 +159,7 @@ class PhotoData(DataSet):
     def _training_jobs(self, augmentation: Augmentation, workers: int) -> PhotoJobs:
         """Return the training photos through crop, flip, RandAugment and changes of colour.
 
-        They are decoded already if memory allows; the heads of a few files, evenly spread, tell.
+        They are decoded already if memory allows; going by the headers of a few files.
         """
         photos, prepare = self.source.train, partial(shrunk, side=self.side)
         key = "shrunk", self.train.numpy().tobytes()
@@ -197,7 +197,7 @@ def _decoded(
 ) -> Iterator[Tensor]:
     """Yield the bytes of some photos in their order, (3, h, w) each; several threads decode.
 
-    After one that cannot be read the others are still opened: all of those are told at once.
+    After one that cannot be read the others are still opened, so that all failures are reported.
     """
     hidden, failed = not progress_shown(), []
     with ThreadPoolExecutor(max(1, workers)) as pool:

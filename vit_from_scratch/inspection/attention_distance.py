@@ -1,4 +1,4 @@
-"""Chapter 14: how far attention reaches, in pixels, a head and layer (Figure 7 right, appendix D.7)."""
+"""Chapter 14: how far each head reaches, in pixels, layer by layer (Figure 7 right, appendix D.7)."""
 
 from collections.abc import Sequence
 

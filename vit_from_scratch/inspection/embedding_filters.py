@@ -56,7 +56,7 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
         k: how many; None for all, min(D, P^2 C).
 
     Raises:
-        InputError: a weight of another shape or not finite, or a number of components that there are not.
+        InputError: a weight of another shape or not finite, or more components than there are.
     """
     require_tensor(weight, "filters", "(D, C, P, P)")
     if weight.ndim != 4:

@@ -54,10 +54,10 @@ def _patch_sums(values: Tensor, patch_size: int) -> Tensor:
 def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) -> Tensor:
     """Blank the highest-scored patches of each image with the image's own mean colour.
 
-    So many patches, 0 to gh gw, of each of the images (B, C, H, W) are blanked, by scores (B, gh, gw).
+    In each of the images (B, C, H, W) `count` patches, 0 to gh gw, are blanked, by scores (B, gh, gw).
 
     Raises:
-        InputError: scores that are not one a patch, or a number of patches that there are not.
+        InputError: scores that are not one per patch, or more patches than there are.
     """
     require_tensor(images, "images", "(B, C, H, W)")
     require_tensor(scores, "scores", "(B, gh, gw)")

@@ -91,7 +91,7 @@ def model_from_tensors(config: ViTConfig, tensors: Mapping[str, Tensor]) -> Visi
 
 
 def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
-    """Read the configuration of a checkpoint, or raise an `InputError`: it may be made to harm.
+    """Read the configuration of a checkpoint, or raise an `InputError`: it may be malicious.
 
     A model larger than its file is found out later, on the meta device, where its size costs nothing.
     """
@@ -107,19 +107,19 @@ def config_of_checkpoint(path: Path, text: str) -> ViTConfig:
 def tensor_mismatches(
     given: Mapping[str, Tensor], own: Mapping[str, Tensor], theirs: Mapping[str, str] | None = None
 ) -> str:
-    """Say which tensors do not fit a model: the first three of a kind and how many more; "" if all fit.
+    """Say which tensors do not fit a model: three of each kind and how many more; "" if all fit.
 
     Args:
         given: tensors by the model's names for them.
         own: the model's state dict; on the meta device is enough.
-        theirs: the names that the tensors have where they come from, by the model's.
+        theirs: the tensors' original names, by the model's names for them.
     """
     called = {name: f" (from {theirs[name]})" if theirs and name in theirs else "" for name in own}
     both = [(name, given[name], own[name]) for name in own if name in given]
     problems = {
         "missing": [name + called[name] for name in own if name not in given],
         "left over": [name for name in given if name not in own],
-        "misshapen": [
+        "of another shape": [
             f"{name} {tuple(found.shape)} for {tuple(wanted.shape)}{called[name]}"
             for name, found, wanted in both
             if found.shape != wanted.shape

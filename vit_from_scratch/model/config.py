@@ -46,12 +46,12 @@ class ViTConfig:
             (``"gap"``, appendix D.3).
         norm: the LayerNorm before the head: on all tokens before pooling (``"final"``, eq. 4), on the
             pooled vector (``"pooled"``), or absent (``"none"``).
-        position: ``"learned"`` vectors, one a token (eq. 1); ``"learned_2d"``: one a row plus one a
-            column (appendix D.4 joins two of half the width instead); ``"sincos_2d"``: fixed sines and
+        position: ``"learned"`` vectors, one per token (eq. 1); ``"learned_2d"``: one per row plus one
+            per column (appendix D.4 joins two of half the width instead); ``"sincos_2d"``: fixed sines and
             cosines, not the paper's; ``"relative"``: none are added, and every score also depends on how
             far apart the two tokens stand in the sequence; ``"none"`` (appendix D.4).
         position_at: where learned positions are added (appendix D.4): to the tokens before the encoder
-            (``"stem"``, eq. 1), before every layer with vectors of its own (``"every_layer"``), or the same
+            (``"stem"``, eq. 1), before every layer, each its own vectors (``"every_layer"``), or the same
             ones before every layer (``"every_layer_shared"``).
         representation_size: width of the hidden tanh layer before the head, as in pre-training
             (section 3.1); None for a single linear layer, as in fine-tuning.
@@ -111,7 +111,7 @@ class ViTConfig:
             value = getattr(self, name)
             require(0 <= value < 1, f"model.{name}", value, "a probability from 0 to below 1")
         eps = self.layer_norm_eps
-        require(eps > 0, "model.layer_norm_eps", eps, "a number above 0, as 1e-6")
+        require(eps > 0, "model.layer_norm_eps", eps, "a number above 0, say 1e-6")
         height, width = self.image_shape
         if height == width:
             object.__setattr__(self, "image_size", height)  # frozen, and not yet in use
@@ -196,7 +196,7 @@ def variant_config(name: str, **overrides: Any) -> ViTConfig:
     match = re.fullmatch(r"(R50\+)?([A-Za-z]+)/(\d{1,9})", str(name))
     if match is None or match[2] not in SIZES or (match[1] and int(match[3]) not in RESNET_50):
         raise InputError(
-            f"unknown variant {shown(name)}: expected a size of {', '.join(SIZES)}, a slash and a patch size "
+            f"unknown variant {shown(name)}: expected a size ({', '.join(SIZES)}), a slash and a patch size "
             "in pixels, for instance 'B/16'; or a hybrid at stride 16 or 32, for instance 'R50+B/16'."
         )
     stem = {"stem": {"kind": "resnet", "layers": RESNET_50[int(match[3])]}} if match[1] else {}

@@ -11,12 +11,12 @@ from vit_from_scratch.model.vit import VisionTransformer
 
 
 def count_parameters(model: nn.Module) -> int:
-    """All parameters of a model, each counted once, raw ``nn.Parameter`` included."""
+    """Count a model's parameters, each once, raw ``nn.Parameter`` included."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def parameters_of(config: ViTConfig) -> int:
-    """All parameters of the model that a configuration describes; it takes no memory to count them."""
+    """Count the parameters of the model that a configuration describes; it takes no memory."""
     with shapes_only():
         return count_parameters(VisionTransformer(config))
 

@@ -74,9 +74,9 @@ class Block(nn.Module):
 
 
 def require_pair(gathered: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
-    """Return what attention returned; refuse a single tensor, two images of which would pass for a pair."""
+    """Return what attention returned; refuse a single tensor: for two images it would unpack as a pair."""
     if not isinstance(gathered, tuple):
-        raise InputError("attention returned no pair: expected tokens (B, T, D), and their weights or None.")
+        raise InputError(f"attention returned {type(gathered).__name__}: expected (tokens, weights or None).")
     return gathered
 
 
@@ -95,9 +95,9 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if final else nn.Identity()
 
     def forward(self, tokens: Tensor, intermediates: dict[str, list[Tensor]] | None = None) -> Tensor:
-        """Map z_0 (B, T, D) to the normalised z_L (B, T, D).
+        """Map z_0 (B, T, D) to `norm` of z_L (B, T, D).
 
-        In `intermediates` it leaves, layer by layer, ``"attention"`` (B, h, T, T) and ``"layers"`` (B, T, D).
+        It leaves in `intermediates`, layer by layer, ``"attention"`` (B, h, T, T) and ``"layers"`` (B, T, D).
         """
         if intermediates is not None:
             intermediates |= {"attention": [], "layers": []}

@@ -96,7 +96,7 @@ class Bottleneck(nn.Module):
 
 
 def residual_stages(config: ResNetConfig, unit: Callable[..., nn.Module]) -> nn.ModuleList:
-    """Build the stages of a ResNet; the first unit of each but the first halves height and width."""
+    """Build the stages of a ResNet; each after the first begins by halving height and width."""
     stages = nn.ModuleList()
     channels = config.width
     for stage, units in enumerate(config.layers):

@@ -119,7 +119,7 @@ def activation_memory(
     size = PRECISIONS[precision]
     block, end = block_activations(config, size, attention), end_activations(config, size)
     blocks = config.depth * block + end
-    if checkpointing and config.depth:  # when the last block is computed again, what came behind it has gone
+    if checkpointing and config.depth:  # when the last block is computed again, what followed it is freed
         kept = size * config.num_tokens * config.dim
         blocks = (config.depth - 1) * kept + max(block, kept + end)
     patches = config.num_patches * config.patch_values  # the encoder begins with z_0

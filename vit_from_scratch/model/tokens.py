@@ -15,8 +15,8 @@ from vit_from_scratch.model.config import ViTConfig
 def sincos_2d(grid: tuple[int, int], dim: int, device: torch.device | str | None = None) -> Tensor:
     """Fixed sine and cosine positions (N, D) on a two-dimensional grid, patches row by row.
 
-    The first half of the values encodes the row, the second the column; each half is a row of sines
-    and a row of cosines at D/4 frequencies from 1 down to 1 / 10,000.
+    The first half of the values encodes the row, the second the column; each half is D/4 sines, then
+    D/4 cosines, at frequencies from 1 down to 1 / 10,000.
 
     Args:
         grid: rows and columns (gh, gw).

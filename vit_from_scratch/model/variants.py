@@ -17,8 +17,8 @@ from vit_from_scratch.model.tokens import Positions, TokenSequence, grid_of_same
 class LocalMlp(Mlp):
     """The MLP with locality: between its two layers each patch also sees its eight neighbours.
 
-    A depth-wise 3 x 3 convolution runs over the patch grid, hidden value by hidden value, and is added to
-    what it reads; the class token has no place on the grid and passes by the convolution. A variant of
+    A depth-wise 3 x 3 convolution runs over the patch grid, channel by channel, and its GELU is added to
+    what it reads; the class token has no place on the grid and skips the convolution. A variant of
     Li et al. (2021) and Irandoust et al. (2022), whose convolution replaces what it reads.
 
     Args:
@@ -73,7 +73,7 @@ class ConvStem(nn.Module):
 class NormalisedQueries(nn.Linear):
     """The projection to queries, keys and values, after which q and k of each head are x / RMS(x).
 
-    A score is then sqrt(Dh) cos(q, k): no token can shout others down, and rates may be higher.
+    A score is then sqrt(Dh) cos(q, k): no token can drown out others; learning rates may be higher.
 
     Args:
         config: uses ``dim``, ``heads`` and ``qkv_bias``.
@@ -135,7 +135,7 @@ class VariantBlock(Block):
         config: as for :class:`Block`, and ``position``, ``position_at``, ``mlp``, ``qk_norm``,
             ``initialisation`` and ``stochastic_depth``.
         layer: counted from 0; the last layer is skipped most often (Huang et al., 2016).
-        tokens: the model's own, whose positions every layer adds where they are shared.
+        tokens: the model's, whose positions every layer adds if they are shared.
     """
 
     def __init__(self, config: ViTConfig, layer: int, tokens: TokenSequence) -> None:
@@ -146,7 +146,7 @@ class VariantBlock(Block):
             self.attention.qkv = NormalisedQueries(config)
             self.attention.reset_parameters()
         self.positions: Positions | None = None
-        self.added: list[Positions] = []  # a list: the shared ones are not its own
+        self.added: list[Positions] = []  # a list: shared ones are not registered
         if layer and config.position_at == "every_layer":
             self.positions = Positions(config)
             self.added = [self.positions]
@@ -234,10 +234,10 @@ def mimetic_(attention: MultiHeadSelfAttention) -> None:
 def whiten_(embedding: PatchEmbedding, images: Tensor) -> None:
     """Let a patch embedding begin with outputs that vary alike in all directions over some images' patches.
 
-    Patches of photos are mostly brightness, and fine detail is faint in them: of their covariance U S U^T the
-    S falls steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, times sqrt(D / min(D, P^2 C)),
-    and the bias takes the mean away, after the first layer of fast recipes for CIFAR-10 (Page, 2019; Jordan,
-    2024), which is not trained.
+    Patches of photos are mostly brightness, and fine detail is faint in them: the eigenvalues S of their
+    covariance U S U^T fall steeply. E begins as a rotation of (S + 0.01 mean(S))^(-1/2) U^T, times
+    sqrt(D / min(D, P^2 C)), and the bias takes the mean away. Fast recipes for CIFAR-10 (Page, 2019; Jordan,
+    2024) have such a first layer, and do not train it.
 
     Args:
         embedding: its weights are changed in place; the rotation is drawn from torch's global generator.

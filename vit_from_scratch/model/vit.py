@@ -73,7 +73,7 @@ class VisionTransformer(nn.Module):
         if self.config.position == "relative" and config.grid != self.config.grid:
             raise InputError(
                 f"image_size {image_size} with relative positions: expected {self.config.image_size}, the "
-                "size for which they are learnt; resize the images."
+                "size for which they are learned; resize the images."
             )
         self.image_shape = config.image_shape
 
@@ -93,7 +93,7 @@ class VisionTransformer(nn.Module):
             head reads (B, D or the representation's width).
 
         Raises:
-            InputError: for images of another size, channel count or type, on another device, or no tensor.
+            InputError: for images of another size, channel count, type or device, or not a tensor.
         """
         self.check_images(images)
         intermediates: dict[str, Any] | None = {} if return_intermediates else None

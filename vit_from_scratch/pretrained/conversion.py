@@ -19,7 +19,7 @@ def unsupported(library: str, difference: str) -> InputError:
     """Return the error for a model that ours cannot express."""
     return InputError(
         f"this {library} model has {difference}: expected a plain ViT as in the paper, which fits "
-        "a ViTConfig. Convert a model without it."
+        "a ViTConfig. Convert such a model."
     )
 
 
@@ -126,6 +126,6 @@ def proved(ours: VisionTransformer, theirs: nn.Module, library: str) -> VisionTr
     difference = (found - expected).abs().max().item() / scale
     if not difference <= tolerance:
         raise unsupported(
-            library, f"parts that look alike and work otherwise (logits differ by {difference:.1e})"
+            library, f"parts that look alike but work differently (logits differ by {difference:.1e})"
         )
     return ours

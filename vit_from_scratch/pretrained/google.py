@@ -50,7 +50,7 @@ BIG_VISION = {
 def load_google_npz(model: VisionTransformer, path: str | os.PathLike[str]) -> None:
     """Fill a model with weights as Google publishes them; either all are taken or none.
 
-    Read are the layouts of vision_transformer (also under `opt/target/`, with or without `pre_logits`) and of
+    It reads the layouts of vision_transformer (also under `opt/target/`, with or without `pre_logits`) and of
     big_vision (under `params/`, blocks one by one or stacked along a first axis). Positions are interpolated
     if the model's grid is another. Those weights were trained with the tanh form of GELU and images scaled to
     [-1, 1]: build the model so, with the file's sizes, as `build_model("B/16", num_classes=21843,

@@ -30,11 +30,11 @@ def load_pretrained(name: str) -> VisionTransformer:
 
     Five ship with the package, all plain ViTs: "cifar10", of the recipe `cifar10-30min-cpu-plain`, 32 x 32
     pixels, patches of 4; "mnist", of the recipe `mnist`, 28 x 28 pixels, grey, patches of 4;
-    "tiny-imagenet", 64 x 64 pixels, patches of 8, 200 classes, into which the book looks, the mean of the
+    "tiny-imagenet", the model of Part III, 64 x 64 pixels, patches of 8, 200 classes, the mean of the
     weights with which the recipes `tiny-imagenet-longer` and `-finish` ended; and two like it that learned
     from the same photos without labels, "tiny-imagenet-masked-patches" and "tiny-imagenet-masked-pixels",
-    with untrained heads (see `load_self_supervised`). The names of `RELEASES` are downloaded once. What
-    images a model takes says `input_scaling`.
+    with untrained heads (see `load_self_supervised`). The names of `RELEASES` are downloaded once;
+    `input_scaling` says how images are scaled.
 
     The model is on the CPU, in evaluation mode, with float32 weights.
 
@@ -84,11 +84,11 @@ def _released(name: str, release: Release) -> VisionTransformer:
 def fetch(url: str, name: str, sha256: str = "") -> Path:
     """Return the path of a file from the web; on first use torch downloads it to the cache.
 
-    It goes under its name to the folder that VIT_WEIGHTS_DIR names, or to a cache in the home folder. Of its
-    checksum the beginning is given; "" for a zip archive, such as .npz, which has its own.
+    It is stored as `name` in the folder VIT_WEIGHTS_DIR, or in a cache in the home folder. `sha256` is the
+    beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
 
     Raises:
-        InputError: it cannot be had whole, or not be written; no broken file is left.
+        InputError: it cannot be fetched whole, or written; no broken file is left.
     """
     named = os.environ.get("VIT_WEIGHTS_DIR")
     folder = typed_path(named, "VIT_WEIGHTS_DIR") if named else download_folder("weights")
@@ -123,7 +123,7 @@ def fetch(url: str, name: str, sha256: str = "") -> Path:
 
 
 def load_self_supervised(name: str) -> "SelfSupervised":
-    """Load a shipped model that learned without labels, with what its task needs beside the ViT, `vit`.
+    """Load a shipped model that learned without labels, with what its task needs besides the ViT, `vit`.
 
     It is "tiny-imagenet-masked-patches" (appendix B.1.2) or "tiny-imagenet-masked-pixels" (not the paper's),
     on the CPU, in evaluation mode, with float32 weights; an `InputError` refuses another name.

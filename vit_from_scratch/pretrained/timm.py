@@ -36,7 +36,7 @@ def from_timm(model: nn.Module) -> VisionTransformer:
     """Convert a `timm.models.vision_transformer.VisionTransformer` to ours, with the same logits.
 
     Class token or average pooling (the class token kept or left out, the norm before or after pooling), any
-    size and patch, either GELU, with or without qkv bias, with a head. Ours is in evaluation mode, its
+    size, square patches, either GELU, with or without qkv bias, with a head. Ours is in evaluation mode, its
     weights copied, in their type. For training it takes over stochastic depth, and dropout if timm's model
     has one rate in all the places where ours has it.
 

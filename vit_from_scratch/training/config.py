@@ -40,8 +40,8 @@ class TrainConfig:
             ends on images as they are; 1 to mix to the end.
         augment_until: share of the run from which, as the next epoch begins, images are no longer cropped and
             nothing is erased, so that the run ends on whole images; 1 for never.
-        average_decay: decay a step of the moving average of the weights that is measured and kept in place of
-            the last weights, such as 0.999; 0 for none. The paper's Polyak averaging has 0.9999.
+        average_decay: decay per step, such as 0.999, of a moving average of the weights, which is measured
+            and kept in place of the last weights; 0 for none. The paper's Polyak averaging has 0.9999.
         patience: epochs without a lower validation loss after which the run stops early and goes back to the
             best weights, counted in the last stage of a curriculum; 0 to train to the end.
         accumulation: pieces that a batch is cut into, one after another, so that a large batch fits into a
@@ -106,7 +106,7 @@ class TrainConfig:
         each("learning_rate", lambda rate: rate > 0, "a number above 0")
         each("layer_decay", lambda share: 0 < share <= 1, "above 0, at most 1")
         alike = self.optimiser != "muon" or self.layer_decay == 1
-        require(alike, "train.layer_decay", self.layer_decay, '1 beside optimiser = "muon"')
+        require(alike, "train.layer_decay", self.layer_decay, '1 with optimiser = "muon"')
         shares = "momentum label_smoothing average_decay"
         each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
         each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")

@@ -22,8 +22,8 @@ class FewShot:
     """Accuracies of a classifier that has seen k images of each class, over several draws of these images.
 
     Attributes:
-        shots: images a class, k.
-        accuracies: one a draw, 0 to 1.
+        shots: images per class, k.
+        accuracies: one per draw, 0 to 1.
     """
 
     shots: int
@@ -110,8 +110,8 @@ def few_shot_accuracy(
     Args:
         train: features (N, D) and labels (N,) to draw from.
         test: likewise, to measure on.
-        shots: images a class, k.
-        draws: how often images are drawn anew; a draw's classifier sees no other images.
+        shots: images per class, k.
+        draws: how many times images are drawn; a draw's classifier sees no others.
         penalty: as in `ridge_classifier`; None lets each draw choose one (`chosen_penalty`). (The paper does
             not say what it takes.)
         seed: decides the draws.

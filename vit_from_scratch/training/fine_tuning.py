@@ -48,7 +48,7 @@ def adapted(
         InputError: the size does not fit the patches, a change or the channels do not fit the weights, a
             field does not exist, or the head to keep has another number of classes.
     """
-    learnt = vars(model.config)
+    learned = vars(model.config)
     if keep_head and num_classes != model.config.num_classes:
         raise InputError(
             f"keep_head with {num_classes} classes: expected {model.config.num_classes}, as many as the "
@@ -60,25 +60,25 @@ def adapted(
         decided["representation_size"] = None
     kept = (*SHAPELESS, "pool") if keep_head else SHAPELESS  # a new head learns to read another pool
     for key, value in changes.items():
-        if key not in learnt:
-            raise unknown_name("option of the model", key, learnt)
+        if key not in learned:
+            raise unknown_name("option of the model", key, learned)
         if key in decided:
             raise InputError(f"model.{key} = {value!r}: fine-tuning decides it; leave it out.")
-        if key in kept and value != learnt[key]:
+        if key in kept and value != learned[key]:
             raise InputError(
-                f"the pre-trained weights do not fit model.{key} = {value!r}: expected {learnt[key]!r}, "
-                "with which they were learnt. Leave it out."
+                f"the pre-trained weights do not fit model.{key} = {value!r}: expected {learned[key]!r}, "
+                "as in pre-training. Leave it out."
             )
     config = replace(model.config, **decided, **changes)
     if config.position == "relative" and config.grid != model.config.grid:
         raise InputError(
             f"image_size = {image_size} for a model with relative positions: expected "
-            f"{model.config.image_size}, the size for which they were learnt. Resize the images."
+            f"{model.config.image_size}, the size for which they were learned. Resize the images."
         )
     summed = 1 in (config.channels, model.config.channels) and model.config.stem.kind == "patch"
     if not summed and config.channels != model.config.channels:
         raise InputError(
-            f"channels = {config.channels} for a model of {model.config.channels}: expected as many; with "
+            f"channels = {config.channels} for a model of {model.config.channels}: expected the same; with "
             "plain patches one of the two may be 1. Begin from other weights."
         )
     weights = {
@@ -96,7 +96,7 @@ def adapted(
     try:
         return model_from_tensors(config, weights).train()
     except InputError as problems:
-        others = {key: value for key, value in changes.items() if value != learnt[key]}
+        others = {key: value for key, value in changes.items() if value != learned[key]}
         raise InputError(
             f"the pre-trained weights do not fit {others} ({problems}): expected only changes that leave "
             "every weight its shape. Leave the others out."

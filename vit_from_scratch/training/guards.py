@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from vit_from_scratch.model.config import ViTConfig
 
 HUGE = 1000
-"""A mean loss of an epoch so many times that of a uniform guess is not that of a model that learns."""
+"""An epoch's mean loss at this many times a uniform guess's means that the model is not learning."""
 
 
 def check_fit(model: nn.Module, data: "DataSet", config: TrainConfig) -> None:
     """Refuse settings that this model or these data cannot be trained with, before anything is written."""
     if not hasattr(data, "training_size"):
         raise InputError(
-            f"data of type {type(data).__name__}: expected a DataSet; own tensors go into an ImageData."
+            f"data of type {type(data).__name__}: expected a DataSet; put tensors into an ImageData."
         )
     batch = min(config.batch_size, data.training_size)
     if (vit := vit_of(model)) is not None:
@@ -73,7 +73,7 @@ def check_curriculum(model: nn.Module, data: "DataSet", config: TrainConfig) -> 
 
 
 def check_unlabelled(model: SelfSupervised, data: "DataSet", config: TrainConfig) -> None:
-    """Refuse what changes labels where none is read, and images that are scaled otherwise."""
+    """Refuse what changes labels where none is read, and images that are scaled differently."""
     changes = config.augmentation
     amounts = {"label_smoothing": config.label_smoothing}
     amounts |= {"augmentation.mixup": changes.mixup, "augmentation.cutmix": changes.cutmix}
@@ -101,7 +101,7 @@ def data_mismatch(model: "ViTConfig", data: "DataSet") -> str | None:
 
 
 def reading_interval(device: torch.device) -> int:
-    """Return after how many steps losses are read: reading makes a GPU wait, so there it is now and then."""
+    """Return after how many steps losses are read: rarely on a GPU, since reading makes it wait."""
     return 1 if device.type == "cpu" else 50
 
 

@@ -1,6 +1,6 @@
 """Masked autoencoding of pixels: not the paper's, but what came after it (MAE, He et al., 2022).
 
-Three quarters of the patches are hidden. The encoder sees the others alone, which makes a step cheap, and a
+Three quarters of the patches are hidden. The encoder sees only the others, which makes a step cheap, and a
 small decoder paints what is hidden. It asks for pixels where `masked_patches` asks for one colour a patch.
 """
 
@@ -136,7 +136,7 @@ class MaskedAutoencoder(SelfSupervised):
         return self.to_pixels(self._split(self.decoder(torch.cat([first, patches], dim=1)))[1])
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Part the class token, (B, 1, D) or (B, 0, D), from the patches."""
+        """Split the class token, (B, 1, D) or (B, 0, D), from the patches."""
         start = int(self.vit.config.class_token)
         return tokens[:, :start], tokens[:, start:]
 

@@ -1,7 +1,7 @@
 """Masked patch prediction: the paper's pre-training without labels (appendix B.1.2).
 
 Half of the patch embeddings are corrupted, and the model is asked for the mean colour of each corrupted
-patch, cut to 3 bits a channel: a choice among 512. BERT does so with words.
+patch, quantised to 3 bits a channel: one of 512. BERT masks words likewise.
 """
 
 from dataclasses import dataclass
@@ -70,15 +70,15 @@ def draw_corruption(
 ) -> Corruption:
     """Decide at random what happens to each of N patches of B images (appendix B.1.2).
 
-    In each image exactly `round(share * N)` patches are chosen. Each of them becomes the mask token with
-    80 %, a random other patch of the batch with 10 %, or stays as it is.
+    In each image exactly `round(share * N)` patches are chosen. Each becomes the mask token with
+    probability 0.8, a random other patch of the batch with 0.1, or stays as it is.
     """
     total = batch * num_patches
     require(total >= 2, "patches of the batch", total, "at least 2, so that there is another")
     chosen = choose_patches(batch, num_patches, share, generator, device)
     fate = uniform(batch, num_patches, generator, device)
     own = torch.arange(total, device=device).view(batch, num_patches)
-    # 1 to B N - 1 patches further, round and round: any other patch, and never its own.
+    # 1 to B N - 1 patches further on, wrapping around: any other patch, never its own.
     further = 1 + (uniform(batch, num_patches, generator, device) * (total - 1)).long().clamp(max=total - 2)
     replaced = chosen & (fate >= MASKED) & (fate < MASKED + REPLACED)
     return Corruption(chosen, chosen & (fate < MASKED), torch.where(replaced, (own + further) % total, own))

@@ -1,4 +1,4 @@
-"""Optimisers from `torch.optim`, with weight decay on weight matrices alone.
+"""Optimisers of torch, and Muon, with weight decay only on weight matrices.
 
 The paper pre-trains with Adam and a high weight decay, and fine-tunes with SGD and momentum (section 4.1).
 It does not say whether the decay is decoupled, or on which parameters it acts. Here biases, norms, the

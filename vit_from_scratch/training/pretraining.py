@@ -1,4 +1,4 @@
-"""What learns without labels, by name; and pre-training's whole module in a file, never pickle.
+"""Self-supervised tasks by name; and a whole self-supervised model in a file, never pickle.
 
 A run's model.safetensors is the ViT alone, which is what fine-tuning takes; this file also holds the parts
 that only the task needs, such as a decoder.

@@ -52,7 +52,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean loss on held-out images, and the share of right answers, 0 to 1; None where nothing is right."""
+    """Mean loss on held-out images, and accuracy, 0 to 1; None where nothing is right or wrong."""
 
     loss: float
     accuracy: float | None
@@ -77,7 +77,7 @@ class Prediction:
 
 
 class SelfSupervised(nn.Module, ABC):
-    """A ViT with what a task of its own needs beside it.
+    """A ViT, and what its own task needs besides it.
 
     Args:
         vit: what is pre-trained, with or without class token.
@@ -86,7 +86,7 @@ class SelfSupervised(nn.Module, ABC):
 
     Attributes:
         objective: the task's name in recipes and files.
-        settings: what `pretraining.load_pretraining` builds the model with, beside the ViT.
+        settings: what `pretraining.load_pretraining` builds the model with, besides the ViT.
 
     Raises:
         InputError: another stem than plain patches, or a share that does not fit.

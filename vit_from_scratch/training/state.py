@@ -1,4 +1,4 @@
-"""What the training loop holds while it runs, what it reports, and what several processes do otherwise."""
+"""What the training loop holds while it runs and reports, and what several processes do differently."""
 
 import contextlib
 import math
@@ -59,7 +59,7 @@ class EpochMetrics:
 
 
 class MovingAverage(AveragedModel):
-    """The exponential moving average of a model's weights and buffers, which no GPU waits for.
+    """The exponential moving average of a model's weights and buffers; it makes no GPU wait.
 
     torch's own sends the count of its updates to the device in every step.
     """
@@ -206,9 +206,9 @@ class Callback:
     """
 
     def __init_subclass__(cls) -> None:
-        """Refuse a moment that the loop does not know, at which it would call nothing."""
+        """Refuse an `on_...` method that the loop does not know and would never call."""
         for name in {name for name in vars(cls) if name.startswith("on_")} - {*vars(Callback)}:
-            raise unknown_name("moment of a callback", name, ("on_start", "on_step", "on_epoch", "on_end"))
+            raise unknown_name("callback method", name, ("on_start", "on_step", "on_epoch", "on_end"))
 
     def on_start(self, state: TrainingState) -> None:
         """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""
@@ -250,7 +250,7 @@ class Engine:
         return contextlib.nullcontext()
 
     def weight(self, images: int, of_all: int) -> float:
-        """Return the factor of the mean loss over this process's images, of those of all processes."""
+        """Return the factor for the mean loss over this process's `images` out of `of_all`."""
         return 1.0
 
     def mean(self, value: Tensor, images: int) -> Tensor:
@@ -279,7 +279,7 @@ def compiled(network: nn.Module, device: torch.device) -> nn.Module:
     compiler = os.environ.get("CXX") or COMPILERS.get(sys.platform, "g++")
     if device.type == "cpu" and not shutil.which(compiler):
         print(
-            f"train.compile = true: no C++ compiler ({compiler}) is at hand, so the model is "
+            f"train.compile = true: no C++ compiler ({compiler}) was found, so the model is "
             "trained as it is. Install one to have it compiled.",
             file=sys.stderr,
         )

@@ -77,10 +77,10 @@ A training step, {batch:,} at once: {options.precision}, {options.attention} att
   forward pass         {batch * flops / 1e9:>15,.1f} GFLOPs
   training             {batch * training_flops(config, again) / 1e9:>15,.1f} GFLOPs  ({passes})""")
     if memory is None:
-        return print("  memory               not worked out for a ResNet in front")
+        return print("  memory               not modelled for a ResNet stem")
     rows = {"weights": memory.weights, "gradients": memory.gradients, "optimiser": memory.optimiser}
     rows |= {"weights in bfloat16": memory.copies} if memory.copies else {}
-    for name, count in (rows | {"activations": memory.activations, "together": memory.total}).items():
+    for name, count in (rows | {"activations": memory.activations, "total": memory.total}).items():
         unit, said = (2**30, "GiB") if count >= 2**30 else (2**20, "MiB")
         print(f"  {name:<20} {count / unit:>15,.2f} {said}")
 

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
     done = export_model(trained, path, options.format, options.image_size)
     notes, names = done.notes, trained.class_names
-    unsaid = "" if trained.normalisation else ", which is taken for granted: the file does not say"
+    unsaid = "" if trained.normalisation else ", assumed: the file does not say"
     mean, std = (", ".join(f"{value:g}" for value in json.loads(notes[key])) for key in ("mean", "std"))
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
     print(f"  takes {notes['input']}")

@@ -1,4 +1,4 @@
-"""`vit inspect`: every figure of Part III for one picture."""
+"""`vit inspect`: figures of Part III for one picture."""
 
 import argparse
 import io
@@ -118,7 +118,7 @@ def save_figures(trained: TrainedModel, photo: "Tensor", folder: Path) -> Iterat
 
 
 def _save(path: Path) -> str:
-    """Save the current figure, whole or not at all, on white, whatever the theme, and close it; name it."""
+    """Save the current figure, whole or not at all, on white, and close it; return the file's name."""
     import matplotlib.pyplot as plt
 
     drawn = io.BytesIO()

@@ -172,7 +172,7 @@ def shared_device(name: str | None, local_rank: int, local_size: int) -> str:
     import torch
 
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: there is none here. Expected a device of this machine, or none.")
+        raise InputError("--device cuda: no GPU here. Expected a device of this machine, or no --device.")
     if name == "cpu" or not torch.cuda.is_available():
         return "cpu:gloo"
     if local_size > (count := torch.cuda.device_count()):

@@ -51,7 +51,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--out": {
         "type": own_path,
         "metavar": "DIR",
-        "help": "folder of the run (default: runs/NAME-seed-N), or over those of several (runs/NAME)",
+        "help": "folder of the run (default: runs/NAME-seed-N), or for several runs (runs/NAME)",
     },
     "--results": {"type": own_path, "metavar": "FILE", "help": "also write the summary of the runs here"},
     "--add-to-results": {

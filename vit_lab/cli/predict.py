@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
         "predict",
         run,
         help="name what is in pictures",
-        description="Print the most probable classes of each picture. `vit inspect` draws where it looks.",
+        description="Print each picture's most probable classes. `vit inspect` draws where a model looks.",
     )
     parser.add_argument("images", nargs="+", type=Path, metavar="IMAGE")
     about = f"{weights_help(CLASSIFIERS)} (default: tiny-imagenet)"

@@ -106,7 +106,7 @@ def explained(error: BaseException, command: str | None) -> tuple[str, int]:
         where = f"{' and '.join(files)}: " if files else ""
         return f"{where}{error.strerror}. Check that the file or folder can be read and written.", FAILED
     return (
-        f"a fault of vit_from_scratch, which is not your doing ({type(error).__name__}: {reason(error)}). "
+        f"a bug in vit_from_scratch, not a mistake of yours ({type(error).__name__}: {reason(error)}). "
         "With the environment variable VIT_DEBUG=1, the command shows where; please report that.",
         FAILED,
     )

@@ -198,7 +198,7 @@ TEST_NUMBERS = ("accuracy", "images", "top5_accuracy", "loss")
 
 def test_numbers(accuracy: float, images: int, top5_accuracy: float | None, loss: float) -> str:
     """Return what was measured on test images as commands print it."""
-    five = "" if top5_accuracy is None else f"in the first five {top5_accuracy:.4f}, "
+    five = "" if top5_accuracy is None else f"top-5 accuracy {top5_accuracy:.4f}, "
     return f"test accuracy {accuracy:.4f} on {images:,} images, {five}test loss {loss:.4f}"
 
 

@@ -33,10 +33,10 @@ def train_at_once(
     device: str = "cpu",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> None:
-    """Train the runs of a study's rows in the folders where `run_study` finds them, then, finished.
+    """Train the runs of a study's rows in folders where `run_study` then finds them finished.
 
     Rates come first; as soon as all of a row are there, its other seeds follow at the best. What diverges
-    leaves no finished run, and is told by `run_study`, which comes to it again.
+    leaves no finished run; `run_study` comes to it again and reports it.
 
     Args:
         variants: the rows.
@@ -48,7 +48,7 @@ def train_at_once(
         InputError: as in `run`, in whichever process; runs that have begun go on to their end, no more begin.
     """
     if sys.platform == "win32":
-        count = min(count, 61)  # more than these a pool does not take there
+        count = min(count, 61)  # a pool takes no more there
     spawn, threads = multiprocessing.get_context("spawn"), max(1, torch.get_num_threads() // count)
     waiting: deque[tuple[Variant, Recipe]] = deque()
     running: dict[Future[Rate], Variant] = {}  # as many as processes: a pool begins all that it holds

@@ -31,7 +31,7 @@ def load_result(name: str) -> dict[str, Any]:
 def load_table(kind: str, folder: str, name: str, others: Sequence[str] = ()) -> tuple[dict[str, Any], str]:
     """Read the TOML of a recipe or a study: one in a folder of the package, or a file by its path.
 
-    It is returned with the file's name without its ending. What else has a name is for messages.
+    It is returned with the file's name without its ending. `others` are further names, for messages.
 
     Raises:
         InputError: an unknown name, or a file that is not TOML.
@@ -85,6 +85,6 @@ def read_toml(path: Path, name: str) -> dict[str, Any]:
         wide = path.read_bytes()[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # PowerShell's `>`
         return parse_toml(path.read_text("utf-16" if wide else "utf-8-sig"), name)
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({reason(error)}). Check its rights.") from None
+        raise InputError(f"{name} cannot be read ({reason(error)}). Check its permissions.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{name} is not TOML: {error}. Correct the file.") from None

@@ -95,7 +95,7 @@ class Recipe:
         require(labelled or not self.flip_test, "flip_test", True, f"false {without}")
         begun = bool(self.weights) or not self.keep_head
         require(begun, "keep_head", True, "weights to begin from, or false")
-        require(not (self.whiten and self.weights), "whiten", True, "false beside weights to begin from")
+        require(not (self.whiten and self.weights), "whiten", True, "false with weights to begin from")
         for key in self.model:
             if key not in ViTConfig.__dataclass_fields__:
                 raise unknown_name("option of [model]", key, ViTConfig.__dataclass_fields__)
@@ -132,7 +132,7 @@ class Recipe:
         if trained.normalisation not in (None, self.data.normalisation):
             raise InputError(
                 f"data.normalisation = {self.data.normalisation!r}: expected {trained.normalisation!r}, "
-                f"by which {self.weights} was trained; set data.normalisation to it."
+                f"which {self.weights} was trained with; set data.normalisation to it."
             )
         if self.keep_head:
             trained.check_classes(data.class_names, self.data.name)
@@ -140,7 +140,7 @@ class Recipe:
         return adapted(start, keep_head=self.keep_head, **(_decided_by(data) | self.model))
 
     def seeded(self, data: "DataSet") -> "VisionTransformer | SelfSupervised":
-        """Build what the recipe trains with the weights of its seed, drawn on the CPU whatever the device.
+        """Build what the recipe trains, its weights drawn from its seed, on the CPU whatever the device.
 
         Without labels it is the model inside a self-supervised one.
         """

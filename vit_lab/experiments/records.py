@@ -172,7 +172,7 @@ class Row:
         return statistics.stdev(self.values()) if len(self.runs) > 1 else None
 
     def table(self) -> dict[str, Any]:
-        """Return what JSON holds; runs and rates say where they were made only if the last run was not."""
+        """Return what JSON holds; runs and rates say where they were made if the last run differs."""
         measured = [name for name in MEASURES if name in self.runs[0].measured]
         rates = said_once(self.rates, self.made)
         return {

@@ -43,7 +43,7 @@ class Study:
 
     Attributes:
         name: the file's name without `.toml`.
-        claim: what is asked; told in the summary, as `command`, what to type, is.
+        claim: what is asked; the summary has it, and `command`, what to type.
         base: the recipe that all rows begin from; "" where `changes` hold a whole one.
         changes: nested tables laid over the base in every row.
         tasks: for each task, by name, tables laid over these; every row is run for each task.
@@ -57,7 +57,7 @@ class Study:
 
     Raises:
         InputError: a value of another type, no row, names that cannot be folders of their own, rows with
-            unequal numbers of rates, or rates that are none.
+            unequal numbers of rates, or rates not above 0.
     """
 
     name: str
@@ -145,7 +145,7 @@ def check_rates(rates: Sequence[object], option: str) -> None:
     numbers = [rate for rate in rates if isinstance(rate, int | float) and rate > 0]
     require(len(numbers) == len(rates), option, list(rates), "numbers above 0")
     apart = {f"{rate:g}" for rate in numbers}
-    require(len(apart) == len(rates), option, list(rates), "each of them once, apart in six digits")
+    require(len(apart) == len(rates), option, list(rates), "each of them once, to six digits")
 
 
 def check_folders(names: Iterable[str]) -> None:
@@ -184,7 +184,7 @@ def miniature(study: Study, rates: Mapping[str, float], images: int = 2000, epoc
     """
     fits = bool(rates) and set(rates) <= set(study.rows)
     require(fits, "rates", list(rates), f"names of rows: {', '.join(study.rows)}")
-    require(not study.cumulative, "cumulative", True, "a study whose rows stand for themselves")
+    require(not study.cumulative, "cumulative", True, "a study whose rows stand on their own")
     task = next(iter(study.tasks), "")
     recipes = {one.name: one.recipe for one in study.variants() if one.task == task}
     rows = {}

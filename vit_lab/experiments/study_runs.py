@@ -92,7 +92,7 @@ def _check_folder(out_dir: Path, made_by: Recipe | Study, rates: Sequence[float]
     """Refuse a folder that is to be over runs if it is a run's own, or if its summary would be lost."""
     if (out_dir / CONFIG).exists():
         raise InputError(
-            f"{out_dir} is the folder of a run: expected one over the folders of several runs. Nothing was "
+            f"{out_dir} is the folder of a run: expected one for the folders of several runs. Nothing was "
             "written; choose another folder."
         )
     check_summary(out_dir / SUMMARY, made_by, rates)
@@ -194,7 +194,7 @@ def _check_rows(variants: Sequence[Variant], place: Place) -> None:
         for variant in alike:
             try:
                 if not data.size_of("validation"):
-                    raise InputError("it holds no images out: expected data.validation_size above 0, as 200.")
+                    raise InputError("no images held out: expected data.validation_size above 0, say 200.")
                 if not variant.recipe.weights:
                     variant.recipe.model_config(data)
             except InputError as error:
@@ -213,7 +213,7 @@ def run_row(
 ) -> Row:
     """Run a recipe with each of its seeds, at the best of some learning rates if any are given.
 
-    With `test` runs are measured by `run`, otherwise by what held-out images say of what they keep. With
+    With `test`, `run` measures the runs; otherwise held-out images measure the models they keep. With
     `past_divergence` it goes on to the next seed where training diverges, unless it does with every seed.
     """
     tried = sweep_rates(recipe, rates, folder, data, place) if rates else []

@@ -37,7 +37,7 @@ OWN_RECIPES = {"digits": "digits", "mnist": "mnist", "cifar10": "cifar10-small"}
 
 
 DIGITS = ("digits", "mnist")
-"""Data sets whose images are other things, or nothing, in the mirror."""
+"""Data sets whose images, mirrored, mean something else or nothing."""
 
 
 class Survey(NamedTuple):
@@ -252,6 +252,6 @@ def suited_patch(side: int) -> int:
     if not fitting:
         raise InputError(
             f"data.image_size = {side}: no patch size cuts such images into {fewest} to {most} "
-            f"patches. Expected a multiple of 8, as {max(8, round(side / 8) * 8)}, or model.patch_size, too."
+            f"patches. Expected a multiple of 8, say {max(8, round(side / 8) * 8)}, or model.patch_size, too."
         )
     return min(fitting, key=lambda patch: abs(math.log((side // patch) ** 2 / 100)))

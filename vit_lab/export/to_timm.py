@@ -1,4 +1,4 @@
-"""Our models as timm's Vision Transformers: the way back of `from_timm`."""
+"""Our models as timm's Vision Transformers: the inverse of `from_timm`."""
 
 from functools import partial
 from typing import Any

@@ -91,7 +91,7 @@ class SeveralProcesses(Engine):
         return [FirstProcess(model, state, callbacks, self.processes)]
 
     def seed(self, seed: int) -> int:
-        """Return a seed of this process's own: no two drop alike, and the first as if it were alone."""
+        """Return a seed of this process's own: no two draw the same, and the first draws as if alone."""
         if self.processes.rank == 0:
             return seed
         return int(np.random.SeedSequence((seed, self.processes.rank)).generate_state(1, np.uint64)[0])

@@ -63,7 +63,7 @@ def data_fingerprint(data: DataSet) -> str:
 
 
 def described(photos: Photos) -> Iterator[str]:
-    """Yield a line a photo that tells it from others, wherever the data set is; none is decoded.
+    """Yield a line for each photo that identifies it, wherever the data set is; none is decoded.
 
     Of a file these are the last parts of its path, its size in bytes and a checksum of its end; of
     all of it where pixels are not compressed.

@@ -62,7 +62,7 @@ def evaluate_run(
     model = load_checkpoint(folder / MODEL).to(device)
     if changed := differences({"model": model.config.to_dict()}, {"model": settings["model"]}):
         raise InputError(
-            f"{folder / MODEL} is another run's than {folder / CONFIG}: {'; '.join(changed)}. "
+            f"{folder / MODEL} is not of the same run as {folder / CONFIG}: {'; '.join(changed)}. "
             "Put this run's back."
         )
     noted = result.get("data_dir")

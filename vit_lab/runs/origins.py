@@ -52,8 +52,8 @@ def read_origins(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise InputError(
-        f"{path} cannot be read: expected where this run was trained. Restore it; if that is not known "
-        "any more, remove it."
+        f"{path} cannot be read: expected a record of where this run was trained. Restore it; if it is "
+        "lost, remove it."
     )
 
 
@@ -61,7 +61,7 @@ def trained_at(folder: Path) -> dict[str, Any]:
     """Return where a run was trained: hardware, versions, commit and date of its last stretch.
 
     Beside them are its "origins", every stretch that is noted, unless a single one is all of the run. Where
-    nothing is noted, this process stands, and the list is empty.
+    nothing is noted, this process is named, and the list is empty.
     """
     noted = read_origins(folder)
     last = noted[-1] if noted else environment()

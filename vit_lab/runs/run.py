@@ -90,8 +90,8 @@ def run(
         say: called with a sentence when there is a run in the folder already, or when test photos were drawn.
         opened: the recipe's data, if they are open already.
         keep: epochs after which the model is kept, in `out_dir/epochs`; 0 is the untrained one.
-        test: measure, and write result.json; otherwise no test image is touched, and what is returned says
-            what the run keeps reached on held-out images.
+        test: measure, and write result.json; otherwise no test image is touched, and the held-out numbers
+            of the model that the run keeps are returned.
 
     Returns:
         What result.json holds. Hardware, versions, commit and date are those of training, and "measured_by"

@@ -184,7 +184,7 @@ class RunFolder(Callback):
             whole = load_pretraining(self.pretraining)
             if _described(whole, whole.vit.state_dict()) != _described(state.model, model.state_dict()):
                 raise InputError(
-                    f"{self.pretraining} is another run's than {self.model.name}: expected the same ViT with "
+                    f"{self.pretraining} is not of the run of {self.model.name}: expected the same ViT with "
                     f"objective = {state.model.objective!r}. Put this run's back, or choose another folder."
                 )
         state.model.load_state_dict(whole.state_dict())
