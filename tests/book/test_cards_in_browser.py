@@ -1,7 +1,7 @@
 """Cards and side notes as a reader meets them, in the built book without a server. Needs Chromium."""
 
 import pytest
-from browser import NONE_HERE, find_browser, open_browser
+from browser import open_browser
 from project_facts import ROOT, chapters
 
 pytest.importorskip("playwright.sync_api")
@@ -31,8 +31,6 @@ OVERLAPS = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    if not find_browser():
-        pytest.fail(NONE_HERE)
     with open_browser() as opened:
         yield opened
 

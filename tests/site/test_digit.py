@@ -9,6 +9,7 @@ from looks import axe, settle, switch_theme
 from playwright.sync_api import expect
 from project_facts import ROOT
 from serve import served
+from widgets import Widget
 
 from vit_lab.experiments.recipes import load_recipe
 
@@ -64,16 +65,13 @@ LOOKS = """async ([pixels, layer, head]) => {
 }"""
 
 
-class Pad:
+class Pad(Widget):
     """The widget as a reader has it before them."""
 
     def __init__(self, page):
-        self.page, self.whole = page, page.locator(".vit-digit")
+        super().__init__(page, ".vit-digit")
         self.canvas = self.whole.locator(".vit-pad")
         self.sees, self.maps = self.whole.locator(".vit-grid").all()
-
-    def press(self, name):
-        self.whole.get_by_role("button", name=name, exact=True).click()
 
     def reads(self, digit):
         """Wait until the model reads this digit, in words and as the longest bar."""

@@ -48,10 +48,6 @@ def expected_darkness(row):
     return pytest.approx((0.66 * (1 - row[1:] / row[1:].max())).tolist(), abs=0.03)
 
 
-def press(widget, name):
-    widget.whole.get_by_role("button", name=name, exact=True).click()
-
-
 def says(widget, text):
     expect(widget.whole.locator(".vit-status")).to_contain_text(text, timeout=SOON)
 
@@ -69,7 +65,7 @@ def test_the_map_is_the_packages_for_any_token_layer_and_head(page, book, weight
         assert dark(explorer) == expected_darkness(maps[8 * (row - 1) + column])
     explorer.whole.get_by_role("radio", name="rollout").check()
     assert dark(explorer) == expected_darkness(attention_rollout(found[:, None])[0, 1])
-    press(explorer, "Class token")
+    explorer.press("Class token")
     assert dark(explorer) == expected_darkness(attention_rollout(found[:, None])[0, 0])
     assert explorer.said().startswith("Through all layers: the class token looks most at ")
 
@@ -161,7 +157,7 @@ def shares_without(trained, name, hidden):
 
 def test_a_click_hides_a_patch_and_words_say_what_becomes_of_the_answer(page, book, trained):
     explorer = come_near(page, book, "explorer")
-    press(explorer, "cat")
+    explorer.press("cat")
     answer = explorer.whole.get_by_text("The model says")
     expect(answer).to_contain_text("cat", timeout=SOON)
     whole = answer.inner_text()
@@ -228,7 +224,7 @@ def test_what_chapter_13_says_of_the_explorer(page, book, weights):
         assert attended[0].mean() > attended[1].mean() + 10
     explorer = come_near(page, book, "explorer")
     for name in NAMES:
-        press(explorer, name)
+        explorer.press(name)
         page.wait_for_timeout(1500)
         alike = {}
         for layer in (2, 8):

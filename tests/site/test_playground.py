@@ -47,9 +47,6 @@ class Playground(Widget):
     def dimmed(self):
         return self.map.locator(".cells i").evaluate_all("all => all.map((one) => +one.style.opacity)")
 
-    def press(self, name):
-        self.whole.get_by_role("button", name=name, exact=True).click()
-
     def pick(self, name):
         """Press a photo's name, and wait until it is the one that is shown."""
         self.press(name)

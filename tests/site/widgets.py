@@ -44,6 +44,9 @@ class Widget:
     def said(self):
         return self.whole.locator(".vit-status").inner_text()
 
+    def press(self, name):
+        self.whole.get_by_role("button", name=name, exact=True).click()
+
     def slide(self, name, value):
         self.whole.get_by_role("slider", name=name).fill(str(value))
 
