@@ -8,13 +8,13 @@ or was planned with, on two CPU cores with bfloat16 units, two runs at a time.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
 
-from vit_lab.experiments.records import Row, read_rows
+from vit_lab.experiments.records import Row
 from vit_lab.experiments.study import Study, load_study
+from vit_lab.experiments.summaries import read_summary
 
 RESULTS = Path(__file__).resolve().parent.parent / "vit_lab/results"
 
@@ -53,23 +53,9 @@ LONGER = {
 def done(study: Study, rows: list[Row]) -> float:
     """Return the share of a study's rows that are there, with all its seeds and rates."""
     there = {(row.task, row.name): row for row in rows}
-
-    def whole(task: str, name: str, rates: tuple[float, ...]) -> bool:
-        row = there.get((task, name))
-        return (
-            row is not None
-            and sorted(row.seeds) == sorted(study.seeds)
-            and sorted(one.rate for one in row.rates) == sorted(rates)
-        )
-
-    variants = study.variants()
-    return sum(whole(one.task, one.name, one.rates) for one in variants) / len(variants)
-
-
-def known_rows(name: str) -> list[Row]:
-    """Return the rows of a study's result; none without one."""
-    path = RESULTS / f"{name}.json"
-    return read_rows(json.loads(path.read_text("utf-8"))) if path.exists() else []
+    planned = {(one.task, one.name): one.rates for one in study.variants()}
+    whole = [row in there and there[row].is_whole(study.seeds, rates) for row, rates in planned.items()]
+    return sum(whole) / len(planned)
 
 
 def main() -> None:
@@ -88,7 +74,7 @@ def main() -> None:
     if unknown:
         parser.error(f"no experiment {', '.join(unknown)}: expected some of {', '.join(minutes)}")
     chosen = given.only or list(USUAL)
-    shares = {name: done(load_study(name), known_rows(name)) for name in chosen}
+    shares = {name: done(load_study(name), read_summary(RESULTS / f"{name}.json")[1]) for name in chosen}
     left = {name: round(minutes[name] * (1 - share)) for name, share in shares.items()}
     for name in chosen:
         print(f"{name:22} {shares[name]:4.0%} done, about {left[name]} minutes left")

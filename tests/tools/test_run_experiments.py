@@ -30,7 +30,8 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
         returncode = 0
 
     monkeypatch.setattr(run_experiments, "USUAL", {"depth_width": 50, "class_token": 30})
-    monkeypatch.setattr(run_experiments, "known_rows", lambda name: read_rows(load_result("depth_width")))
+    rows = read_rows(load_result("depth_width"))
+    monkeypatch.setattr(run_experiments, "read_summary", lambda path: ("depth_width", rows))
     monkeypatch.setattr(
         run_experiments.subprocess, "run", lambda command, check: commands.append(command) or Ended
     )
@@ -45,7 +46,7 @@ def test_only_what_is_missing_is_run(monkeypatch, capsys):
 
 
 def test_a_long_one_is_run_where_it_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(run_experiments, "known_rows", lambda name: [])
+    monkeypatch.setattr(run_experiments, "read_summary", lambda path: ("", []))
     monkeypatch.setattr("sys.argv", ["run_experiments.py", "--only", "data_hunger", "--show"])
     run_experiments.main()
     told = capsys.readouterr().out

@@ -145,6 +145,10 @@ class Row:
         """All seeds that were run, those with which training diverged included."""
         return [*(run.seed for run in self.runs), *self.diverged]
 
+    def is_whole(self, seeds: Sequence[int], rates: Sequence[float]) -> bool:
+        """Whether it was run with these seeds and tried at these rates, and with no others."""
+        return sorted(self.seeds) == sorted(seeds) and sorted(one.rate for one in self.rates) == sorted(rates)
+
     @property
     def made(self) -> dict[str, Any]:
         """Where and when the last run was made."""

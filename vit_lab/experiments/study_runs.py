@@ -155,10 +155,7 @@ def run_study(
 
         def taken_over(variant: Variant) -> bool:
             row, folder = told.get((variant.task, variant.name)), out_dir / variant.recipe.name
-            if row is None or folder.exists():
-                return False
-            tried = [rate.rate for rate in row.rates]
-            return sorted(row.seeds) == sorted(study.seeds) and sorted(tried) == sorted(variant.rates)
+            return row is not None and not folder.exists() and row.is_whole(study.seeds, variant.rates)
 
         missing = [one for one in variants if not taken_over(one)]
         _check_rows(missing, place)
