@@ -90,11 +90,9 @@ def terms_of_the_glossary() -> list[str]:
 def main() -> None:
     """Run from the command line."""
     texts = {path.stem: prose_of(path) for path in chapters(ROOT)}
-    known = {form.lower() for term in terms_of_the_glossary() for form in forms(term)}
+    gaps = unexplained(words_of_the_field(), texts, terms_of_the_glossary())
     for name, used in words_by_chapter(map(forms, words_of_the_field()), texts).items():
-        marked = [
-            word if is_explained(word, texts[name], known) else f"{word} (unexplained)" for word in used
-        ]
+        marked = [f"{word} (unexplained)" if word in gaps.get(name, ()) else word for word in used]
         print(f"{name}: {', '.join(marked) or 'none'}")
 
 
