@@ -108,19 +108,23 @@ def linear_probe(train: Labelled, validation: Labelled, test: Labelled) -> tuple
     return float(model.score(inputs[2], labels[2])), strength
 
 
-def neighbours_accuracy(train: Labelled, test: Labelled, neighbours: int = 20) -> float:
-    """Classify each test image by a vote of the training images whose features point in a similar direction.
+def neighbours_accuracy(
+    train: Labelled, test: Labelled, neighbours: int = 20, metric: str = "cosine", weights: str = "distance"
+) -> float:
+    """Classify each test image by a vote of the nearest training images: of similar directions, by default.
 
     Args:
         train: the voters.
         test: to measure on.
-        neighbours: how many vote, of all, by cosine similarity, the nearer ones with more weight.
+        neighbours: how many vote, of all.
+        metric: what is near, as in scikit-learn.
+        weights: how much a vote weighs, likewise; by default that of a nearer one more.
 
     Returns:
         The share classified correctly, 0 to 1.
     """
     from sklearn.neighbors import KNeighborsClassifier
 
-    classifier = KNeighborsClassifier(neighbours, metric="cosine", weights="distance")
+    classifier = KNeighborsClassifier(neighbours, metric=metric, weights=weights)
     classifier.fit(train[0].float().numpy(), train[1].numpy())
     return float(classifier.score(test[0].float().numpy(), test[1].numpy()))

@@ -10,8 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from torch import Tensor
+import torch
 
 from vit_from_scratch.data.dataset import DataSet, ImageData
 from vit_from_scratch.data.datasets import open_dataset
@@ -23,6 +22,7 @@ from vit_lab.experiments.recipes import Recipe
 from vit_lab.experiments.records import Rate, Row, SeedRun, best_rate, rate_folder, said_once
 from vit_lab.experiments.study import Study, Variant, check_rates
 from vit_lab.experiments.summaries import SUMMARY, check_summary, read_summary
+from vit_lab.probes import neighbours_accuracy
 from vit_lab.runs.locks import locked
 from vit_lab.runs.metrics import read_metrics
 from vit_lab.runs.origins import trained_at
@@ -291,12 +291,7 @@ def nearest_neighbour_accuracy(data: ImageData, neighbours: int = 3) -> float:
     Distances are Euclidean, between bytes. Nothing is learnt and nothing chosen, so training and validation
     images both vote.
     """
-    from sklearn.neighbors import KNeighborsClassifier  # imported here: it takes half a second
-
-    def pixels(*images: Tensor) -> np.ndarray:
-        return np.concatenate([part.flatten(1).cpu().numpy().astype(np.float32) for part in images])
-
-    classifier = KNeighborsClassifier(n_neighbors=neighbours)
-    labels = np.concatenate([part.cpu().numpy() for part in (data.train_labels, data.validation_labels)])
-    classifier.fit(pixels(data.train_images, data.validation_images), labels)
-    return float(classifier.score(pixels(data.test_images), data.test_labels.cpu().numpy()))
+    images = torch.cat([data.train_images, data.validation_images]).flatten(1).cpu()
+    labels = torch.cat([data.train_labels, data.validation_labels]).cpu()
+    asked = data.test_images.flatten(1).cpu(), data.test_labels.cpu()
+    return neighbours_accuracy((images, labels), asked, neighbours, "euclidean", "uniform")
