@@ -12,15 +12,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from project_facts import PACKAGES
+from project_facts import PACKAGES, ROOT
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
 
 BUDGETS = ("quick", "full")
-ROOT = Path(__file__).resolve().parents[3]
-
-
 SHARED = (
     "_config.yml",
     *(f"tools/{name}.py" for name in ("project_facts", "notation_page", "drawings", "check_book")),
