@@ -11,7 +11,6 @@ the mean of both runs' weights ships; held-out photos are asked about other shar
 
 import argparse
 import dataclasses
-import hashlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from torch import nn
 
 from vit_from_scratch.data import DataConfig, open_dataset
 from vit_from_scratch.errors import InputError
+from vit_from_scratch.files import sha256
 from vit_from_scratch.model.checkpoints import load_checkpoint, model_from_tensors, save_checkpoint
 from vit_from_scratch.model.cost import count_parameters
 from vit_from_scratch.model.vit import VisionTransformer
@@ -100,7 +100,7 @@ def ship(run: Path, name: str, data_dir: str | None, start: Path | None = None) 
             key: result[key] for key in ("seed", "date", "commit", "model_sha256", *numbers) if key in result
         },
         "bytes": target.stat().st_size,
-        "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
+        "sha256": sha256(target),
     }
     write_result(f"{name}_weights", summary)
     return summary
