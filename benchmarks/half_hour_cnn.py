@@ -44,17 +44,17 @@ EPOCHS, TRIED = 30, 9  # as many as fill the half hour, and of a rate that is tr
 class SmallCNN(nn.Module):
     """Classify (B, 3, 32, 32) by convolutions: a 2 x 2 root, three pairs with their pools, a linear head."""
 
-    def __init__(self, widths: tuple[int, ...] = (64, 256, 256), num_classes: int = 10) -> None:
+    def __init__(self) -> None:
         super().__init__()
         channels = 24
         layers: list[nn.Module] = [nn.Conv2d(3, channels, 2), nn.GELU()]
-        for width in widths:
+        for width in (64, 256, 256):
             halved = [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.MaxPool2d(2)]
             kept = nn.Conv2d(width, width, 3, padding=1, bias=False)
             layers += [*halved, nn.BatchNorm2d(width), nn.GELU(), kept, nn.BatchNorm2d(width), nn.GELU()]
             channels = width
         self.layers = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
-        self.head = nn.Linear(channels, num_classes)
+        self.head = nn.Linear(channels, 10)
         self.to(memory_format=torch.channels_last)  # twice as fast on a CPU
 
     def forward(self, images: Tensor) -> Tensor:

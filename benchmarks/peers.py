@@ -353,13 +353,13 @@ def matmul_peak(device: str, dtype: torch.dtype) -> float:
     return best
 
 
-def profile(size: argparse.Namespace, steps: int = 2) -> dict[str, float]:
+def profile(size: argparse.Namespace) -> dict[str, float]:
     """Return which share of the CPU's time in our step each kind of operator takes; the largest first."""
     with keeping_freed_memory(size.mode == "training"):
         step, _ = step_of(OURS, size)
         step()
         with torch.profiler.profile() as seen:
-            for _ in range(steps):
+            for _ in range(2):
                 step()
     spent = {event.key: event.self_cpu_time_total for event in seen.key_averages()}
     total = sum(spent.values())

@@ -65,7 +65,7 @@ class Runtime:
     options: tuple[str, ...] = ()
 
 
-def runtimes(root: Path = ROOT) -> dict[str, Runtime]:
+def runtimes() -> dict[str, Runtime]:
     """Return the runtimes by name: Colab's, the latest first, then that of the lock and the lowest.
 
     "lock" has this interpreter and the versions of requirements.lock, which are in uv's cache; "lowest" the
@@ -73,9 +73,9 @@ def runtimes(root: Path = ROOT) -> dict[str, Runtime]:
     """
     listed = tomllib.loads(Path(__file__).with_name("colab_runtimes.toml").read_text(encoding="utf-8"))
     found = {name: Runtime(name, one["python"], tuple(one["packages"])) for name, one in listed.items()}
-    project = read_project(root)
+    project = read_project()
     oldest, needed = project["requires-python"].removeprefix(">="), (*project["dependencies"], *KERNEL)
-    own = ("--constraint", str(root / "requirements.lock"))
+    own = ("--constraint", str(ROOT / "requirements.lock"))
     found["lock"] = Runtime("lock", sys.executable, OF_COLAB, own)
     found["lowest"] = Runtime("lowest", oldest, needed, ("--resolution", "lowest-direct"))
     return found
