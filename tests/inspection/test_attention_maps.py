@@ -16,9 +16,9 @@ from vit_from_scratch.inspection import (
 from vit_from_scratch.inspection.masking import gradient_scores, rollout_scores
 
 
-def random_attention(layers=3, batch=2, heads=2, tokens=7):
+def random_attention(heads=2):
     torch.manual_seed(0)
-    return list(torch.randn(layers, batch, heads, tokens, tokens, dtype=torch.float64).softmax(-1))
+    return list(torch.randn(3, 2, heads, 7, 7, dtype=torch.float64).softmax(-1))
 
 
 def test_the_weights_of_every_layer_are_those_that_the_model_returns(model, images):

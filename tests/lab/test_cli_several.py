@@ -20,12 +20,12 @@ SMALL = ["--device", "cpu", "--epochs", "2", "--set", "model.depth=1", "model.di
 TRAIN = ["train", "--data", "digits", *SMALL, "--out", "x"]
 
 
-def said(folder: Path, stream: str, count: int = 2) -> list[str]:
-    return [(folder / f"{stream}-{rank}").read_text() for rank in range(count)]
+def said(folder: Path, stream: str) -> list[str]:
+    return [(folder / f"{stream}-{rank}").read_text() for rank in range(2)]
 
 
-def complaints(folder: Path, count: int = 2) -> list[str]:
-    lines = "".join(said(folder, "err", count)).splitlines()
+def complaints(folder: Path) -> list[str]:
+    lines = "".join(said(folder, "err")).splitlines()
     return [line for line in lines if line.startswith("vit: ")]
 
 

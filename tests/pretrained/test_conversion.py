@@ -143,7 +143,7 @@ def test_any_other_module_is_refused(convert):
         convert(nn.Linear(2, 2))
 
 
-def timm_hybrid(layers=(1, 2, 1), size=64, num_classes=7):
+def timm_hybrid():
     """A small one of timm's hybrids, with its own class of stem."""
     from functools import partial
 
@@ -152,8 +152,8 @@ def timm_hybrid(layers=(1, 2, 1), size=64, num_classes=7):
     from timm.models.vision_transformer_hybrid import HybridEmbed
 
     backbone = ResNetV2(
-        layers=layers,
-        channels=(256, 512, 1024)[: len(layers)],
+        layers=(1, 2, 1),
+        channels=(256, 512, 1024),
         num_classes=0,
         global_pool="",
         in_chans=3,
@@ -162,11 +162,11 @@ def timm_hybrid(layers=(1, 2, 1), size=64, num_classes=7):
         conv_layer=partial(StdConv2dSame, eps=1e-8),
     )
     return timm.models.vision_transformer.VisionTransformer(
-        img_size=size,
+        img_size=64,
         embed_dim=24,
         depth=2,
         num_heads=3,
-        num_classes=num_classes,
+        num_classes=7,
         patch_size=1,
         embed_layer=partial(HybridEmbed, backbone=backbone),
     )

@@ -141,8 +141,8 @@ def test_what_chapter_6_says_of_it(bugs):
 
 
 def test_what_gives_each_away_is_so(bugs):
-    def largest(part, names=bugs):
-        return max(names, key=lambda name: bugs[name][part][0])
+    def largest(part):
+        return max(bugs, key=lambda name: bugs[name][part][0])
 
     off = [name for name in bugs if bugs[name]["block"][0]]
     assert largest("encoder") == "no final norm"

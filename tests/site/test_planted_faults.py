@@ -48,9 +48,9 @@ FINE = {
 }
 
 
-def show(page, extra="", head=""):
+def show(page, extra=""):
     page.set_content(
-        f"<!DOCTYPE html><html lang='en'><head><title>t</title>{head}</head>"
+        "<!DOCTYPE html><html lang='en'><head><title>t</title></head>"
         f"<body><main><article>{CLEAN}{extra}</article></main></body></html>"
     )
     return page
