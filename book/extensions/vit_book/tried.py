@@ -200,5 +200,5 @@ def spread(mean: float, deviation: float | None, seeds: int) -> str:
 def setup(app: Sphinx) -> None:
     """Register `{runs} NAMES`, in which a name may hold a `*`, `{study} NAME` and `{between} NAME`."""
     add_table(app, "runs", lambda names: runs_text(names.split()))
-    add_table(app, "study", lambda name: study_text(name))
+    add_table(app, "study", study_text)
     add_table(app, "between", between_text)
