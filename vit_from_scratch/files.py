@@ -75,6 +75,6 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"cannot write {path}: {error.strerror or error}. Expected a folder with room in it that you may "
-            "write to. Make room, close the program that has it open, or take another folder; then try again."
+            f"cannot write {path}: {error.strerror or error}. Expected a folder with room that you may write "
+            "to. Make room, close what has the file open, or take another folder; then run the same again."
         ) from error

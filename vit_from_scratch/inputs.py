@@ -11,7 +11,7 @@ def require_tensor(value: object, name: str, shape: str) -> None:
     if not isinstance(value, Tensor):
         raise InputError(
             f"{name} of type {type(value).__name__}: expected a tensor {shape}; "
-            "convert an array with torch.from_numpy."
+            "convert an array with torch.from_numpy; load_photo of vit_from_scratch.data reads a picture."
         )
 
 
@@ -35,7 +35,7 @@ def holds(condition: Tensor) -> bool:
 
 
 def require_labels(labels: Tensor, count: int | None, classes: int, name: str = "labels") -> None:
-    """Raise an `InputError` unless labels are (count,), or (N,), class numbers below `classes`."""
+    """Raise an `InputError` unless labels are (count,) class numbers below `classes`; None is any count."""
     require_tensor(labels, name, "(N,) of class numbers")
     count = labels.numel() if count is None else count
     if labels.shape != (count,) or labels.is_floating_point() or labels.dtype == torch.bool:

@@ -78,7 +78,7 @@ class Frozen:
         values, labels = extract_features(self.model, batches, self.layer, self.token)
         if not (values.abs() <= LARGEST).all():
             raise InputError(
-                f"{self.name} gives {self.data.config.name} features that are not finite, or beyond "
+                f"features of {self.data.config.name} by {self.name} are not finite, or beyond "
                 f"{LARGEST:g}: expected a trained model's. Take another model."
             )
         return values, labels

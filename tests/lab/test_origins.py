@@ -95,7 +95,7 @@ def test_a_run_that_is_tested_elsewhere_is_not_taken_for_one_trained_there(tmp_p
 def test_a_damaged_note_is_one_clear_error(stopped, damage):
     folder = stopped()
     (folder / "origins.json").write_text(damage)
-    with pytest.raises(InputError, match=r"origins\.json cannot be read: expected where .* Restore it"):
+    with pytest.raises(InputError, match=r"origins\.json cannot be read: expected a record.*Restore the"):
         run(recipe(0), folder)
     assert (folder / "origins.json").read_text() == damage
 

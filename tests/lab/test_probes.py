@@ -126,7 +126,7 @@ def test_features_that_nothing_can_be_fitted_to_are_refused(make_model, monkeypa
 
     monkeypatch.setattr(probes, "extract_features", spoilt)
     trained = TrainedModel("mine", make_model(dropout=0.0), tuple("0123456789"), None)
-    with pytest.raises(InputError, match=r"^mine gives digits features that are not finite, or bey"):
+    with pytest.raises(InputError, match=r"^features of digits by mine are not finite, or bey"):
         Frozen(trained, "digits").features("test")
 
 

@@ -215,7 +215,7 @@ def test_a_recipe_that_whitens_begins_so_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("whiten = true\nweights = 'cifar10'\n[data]\nname = 'cifar10'", "beside weights to begin from"),
+        ("whiten = true\nweights = 'cifar10'\n[data]\nname = 'cifar10'", "with weights to begin from"),
         (
             "whiten = true\n[data]\nname = 'digits'\n[model]\npatch_size = 2\nstem = { kind = 'conv' }",
             "'conv' stem",

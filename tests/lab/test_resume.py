@@ -167,7 +167,7 @@ def test_a_full_disk_is_one_clear_error_and_the_last_epoch_is_kept(job, goes_on,
         monkeypatch.setattr("vit_from_scratch.model.checkpoints.os.fsync", full)
 
     kept = (stopped / "checkpoint.safetensors").read_bytes()
-    message = r"cannot write .*checkpoint\.safetensors: No space left.*the same command then goes on"
+    message = r"cannot write .*checkpoint\.safetensors: No space left.*then run the same again"
     with pytest.raises(InputError, match=message):
         job(stopped, [AtStep(7, fill_the_disk)])
     assert (stopped / "checkpoint.safetensors").read_bytes() == kept

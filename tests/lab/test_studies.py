@@ -224,7 +224,7 @@ def test_a_study_without_test_never_touches_the_test_images(page, monkeypatch):
 
 def test_rows_without_held_out_images_are_refused(page):
     page.write(TRIED, ("validation_size = 100", "validation_size = 0"))
-    with pytest.raises(InputError, match=r"row 'as it is': it holds no images out"):
+    with pytest.raises(InputError, match=r"row 'as it is': no images held out"):
         run_study(page.load(), page.out)
 
 

@@ -36,7 +36,7 @@ def test_every_side_is_cut_into_64_to_200_patches(side):
 
 def test_a_side_that_no_patch_suits_is_refused_unless_the_patch_is_named():
     with pytest.raises(
-        InputError, match=r"data\.image_size = 37: .*a multiple of 8, as 40, or model\.patch_size"
+        InputError, match=r"data\.image_size = 37: .*a multiple of 8, say 40, or model\.patch_size"
     ):
         suited_recipe("imagenette", {"data": {"image_size": 37}})
     changes = {"data": {"image_size": 37}, "model": {"patch_size": 37}}

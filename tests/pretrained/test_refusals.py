@@ -59,7 +59,7 @@ class Prelu(nn.PReLU):
             "'ParallelScalingBlock' object has no attri",
         ),
         ({"mlp_layer": timm.layers.SwiGLU}, "'SwiGLU' object has no attribute 'fc1'"),
-        ({"mlp_layer": timm.layers.GluMlp}, r"the weights do not fit .*misshapen: .*mlp\.output\.weight"),
+        ({"mlp_layer": timm.layers.GluMlp}, r"the weights do not fit .*another shape: .*mlp\.output\.weight"),
         ({"depth": 0}, "this one lacks a part of it"),
         ({"act_layer": Prelu}, "the activation Prelu"),
         ({"norm_layer": partial(timm.layers.RmsNorm)}, r"missing: encoder\.blocks\.0\.attention_norm\.bias"),
@@ -110,7 +110,7 @@ def test_torchvisions_model_with_a_linear_head_of_the_users_own_is_converted(par
             "a head of Linear, GELU, Linear",
         ),
         ({"heads": nn.Linear(24, 3, bias=False)}, r"missing: head\.bias"),
-        ({"heads": nn.Linear(12, 3)}, r"misshapen: head\.weight \(3, 12\) for \(3, 24\)"),
+        ({"heads": nn.Linear(12, 3)}, r"of another shape: head\.weight \(3, 12\) for \(3, 24\)"),
         ({"encoder.layers": nn.Sequential()}, "this one lacks a part of it"),
     ],
 )

@@ -165,7 +165,7 @@ def test_changes_that_leave_the_weights_no_meaning_are_refused(changes):
     """Every weight would keep its shape."""
     config = ViTConfig(16, 4, dim=16, depth=1, heads=2, mlp_dim=16, num_classes=7, position="sincos_2d")
     (key, given), learned = *changes.items(), vars(config)
-    message = rf"do not fit model\.{key} = {given!r}: expected {learned[key]!r}, .*as in pre-training"
+    message = rf"do not fit model\.{key} = {given!r}: expected {learned[key]!r}, .*training\. Leave it out"
     with pytest.raises(InputError, match=message):
         adapted(VisionTransformer(config), 16, 10, **changes)
 

@@ -15,7 +15,7 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("mixup cutmix", lambda alpha: alpha == 0 or 0.01 <= alpha <= 1000, "0, or 0.01 to 1000"),
     ("mix_probability", lambda share: 0 <= share <= 1, "0 to 1"),
     ("crop", lambda areas: 0 < areas[0] <= areas[1] <= 1, "two shares, 0 < low <= high <= 1"),
-    ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four of 0 or more, the last up to 0.5"),
+    ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four numbers >= 0, the last at most 0.5"),
     ("rand_augment", lambda of: of[0] >= 0 and 0 <= of[1] <= 30, "a number and a strength of 0 to 30"),
 )
 """What the amounts may be: names, whether a value is in their range, and the range in words."""
@@ -42,8 +42,8 @@ class Augmentation:
         mix_probability: of a batch to be mixed at all, where mixup or cutmix is on.
         colour_jitter: the most by which brightness, contrast, saturation and hue change; the hue of streamed
             data only.
-        rand_augment: operations for each image, and their strength, 0 to 30; (0, 0) for none; streamed data
-            only (Cubuk et al., 2020).
+        rand_augment: how many random operations an image gets, and their strength, 0 to 30; (0, 0) for none;
+            streamed data only (Cubuk et al., 2020).
         fill: what comes in at the border: "zeros" (black) or "reflection".
 
     Raises:

@@ -36,7 +36,7 @@ class DataConfig:
             your own those in `val`, if there is also a `test`, else what
             `vit_from_scratch.data.datasets.usual_size` says, drawn when they are opened), 0 for none. Test
             images, and those in such a `val`, are never trained on.
-        split_seed: decides which images are held out.
+        split_seed: decides which images are held out, and which of the others are kept.
         train_size: how many of the other training images are kept, the same share of each class; all
             (None). Fewer show how data-hungry a model is.
         image_size: side in pixels that images are brought to; None for 224 with photos (64 with

@@ -55,9 +55,9 @@ def open_folder(root: Path) -> PhotoSource:
 def draw(
     names: Sequence[str], labels: Sequence[int], classes: Sequence[str], root: Path
 ) -> tuple[list[bool], str]:
-    """Say of each photo whether it is held out for the test, a fifth of each class; and a note about it.
+    """Return, for each photo, whether it is held out for the test, a fifth of each class; and a note.
 
-    The smallest checksums of names are, so always the same photos; a class of one photo is refused.
+    Those with the smallest checksums of names are held out, always the same; a class of one photo is refused.
     """
     held_out = [False] * len(names)
     sums = [hashlib.sha256(os.fsencode(name)).digest() for name in names]
@@ -81,7 +81,7 @@ def _no_folder(root: Path, reason: str) -> InputError:
     return InputError(
         f"no image folder at {root} ({reason}): expected {root}/train/CLASS/*.jpg and "
         f"{root}/test/CLASS/*.jpg, or {root}/CLASS/*.jpg, a folder for each class. "
-        "Sort them like that, or name another folder."
+        "Sort the photos like that, or name another folder."
     )
 
 

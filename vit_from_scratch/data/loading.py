@@ -151,7 +151,7 @@ class PhotoWorkers:
     def _watched(self, fetching: bool = False) -> Iterator[None]:
         """Say in one sentence that a worker died, which torch may report at any point.
 
-        While a batch is fetched such an error is a worker's: a photo's own is returned instead.
+        While a batch is fetched any of `LOST` is a worker's: an error of a photo is returned instead.
         """
         try:
             yield

@@ -159,7 +159,7 @@ class PhotoData(DataSet):
     def _training_jobs(self, augmentation: Augmentation, workers: int) -> PhotoJobs:
         """Return the training photos through crop, flip, RandAugment and changes of colour.
 
-        They are decoded already if memory allows; going by the headers of a few files.
+        They are decoded already if memory allows, by the headers of a few files, evenly spread.
         """
         photos, prepare = self.source.train, partial(shrunk, side=self.side)
         key = "shrunk", self.train.numpy().tobytes()

@@ -56,7 +56,7 @@ def embedding_filter_components(weight: Tensor, k: int | None = None) -> FilterC
         k: how many; None for all, min(D, P^2 C).
 
     Raises:
-        InputError: a weight of another shape or not finite, or more components than there are.
+        InputError: a weight of another shape or not finite, or a `k` out of range.
     """
     require_tensor(weight, "filters", "(D, C, P, P)")
     if weight.ndim != 4:

@@ -9,7 +9,7 @@ from vit_from_scratch.inputs import require_tensor
 
 
 def check_attentions(attentions: Tensor | Sequence[Tensor], same_heads: bool = False) -> list[Tensor]:
-    """Return the attention of each layer, after checking that all are of the same images.
+    """Return the attention of each layer, after checking that shapes agree in images and tokens.
 
     Args:
         attentions: L tensors (B, h, T, T), or one (L, B, h, T, T).

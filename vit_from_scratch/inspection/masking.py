@@ -57,7 +57,7 @@ def mask_patches(images: Tensor, scores: Tensor, count: int, patch_size: int) ->
     In each of the images (B, C, H, W) `count` patches, 0 to gh gw, are blanked, by scores (B, gh, gw).
 
     Raises:
-        InputError: scores that are not one per patch, or more patches than there are.
+        InputError: scores that are not one per patch, or a `count` out of that range.
     """
     require_tensor(images, "images", "(B, C, H, W)")
     require_tensor(scores, "scores", "(B, gh, gw)")

@@ -37,7 +37,7 @@ def fused_is_faster(q: Tensor) -> bool:
 
     On a GPU always. On a CPU the fused kernel is slower in bfloat16 for short sequences, where the
     T x T weights fit in the cache anyway; ``benchmarks/attention_paths.py`` puts the crossover between 577
-    and 1,025 tokens. On a CPU that emulates bfloat16 the fused kernel is slower only in training.
+    and 1,025 tokens. On a CPU that emulates bfloat16 it is slower for short ones only in training.
     """
     if q.device.type != "cpu" or q.dtype != torch.bfloat16 or q.shape[-2] > 640:
         return True

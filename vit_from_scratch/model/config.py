@@ -51,7 +51,7 @@ class ViTConfig:
             cosines, not the paper's; ``"relative"``: none are added, and every score also depends on how
             far apart the two tokens stand in the sequence; ``"none"`` (appendix D.4).
         position_at: where learned positions are added (appendix D.4): to the tokens before the encoder
-            (``"stem"``, eq. 1), before every layer, each its own vectors (``"every_layer"``), or the same
+            (``"stem"``, eq. 1), before every layer, each with its own (``"every_layer"``), or the same
             ones before every layer (``"every_layer_shared"``).
         representation_size: width of the hidden tanh layer before the head, as in pre-training
             (section 3.1); None for a single linear layer, as in fine-tuning.

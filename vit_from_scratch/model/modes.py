@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and then each module back into its own, which may differ."""
+    """Put a model into evaluation mode, and then each module back into the mode it was in."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

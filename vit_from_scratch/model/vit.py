@@ -93,7 +93,7 @@ class VisionTransformer(nn.Module):
             head reads (B, D or the representation's width).
 
         Raises:
-            InputError: for images of another size, channel count, type or device, or not a tensor.
+            InputError: for images of another size, channel count, type or device, or for no tensor at all.
         """
         self.check_images(images)
         intermediates: dict[str, Any] | None = {} if return_intermediates else None

@@ -84,8 +84,8 @@ def _released(name: str, release: Release) -> VisionTransformer:
 def fetch(url: str, name: str, sha256: str = "") -> Path:
     """Return the path of a file from the web; on first use torch downloads it to the cache.
 
-    It is stored as `name` in the folder VIT_WEIGHTS_DIR, or in a cache in the home folder. `sha256` is the
-    beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
+    It is stored as `name` in the folder that VIT_WEIGHTS_DIR names, or in a cache in the home folder.
+    `sha256` is the beginning of its checksum; "" for a zip archive, such as .npz, which has its own.
 
     Raises:
         InputError: it cannot be fetched whole, or written; no broken file is left.

@@ -1,4 +1,4 @@
-"""What the training loop holds while it runs and reports, and what several processes do differently."""
+"""What the training loop holds while it runs, what it reports, and what several processes do differently."""
 
 import contextlib
 import math

@@ -57,7 +57,7 @@ class Study:
 
     Raises:
         InputError: a value of another type, no row, names that cannot be folders of their own, rows with
-            unequal numbers of rates, or rates not above 0.
+            unequal numbers of rates, or rates not above 0 or not all different.
     """
 
     name: str

@@ -210,7 +210,7 @@ def run_row(
 ) -> Row:
     """Run a recipe with each of its seeds, at the best of some learning rates if any are given.
 
-    With `test`, `run` measures the runs; otherwise held-out images measure the models they keep. With
+    With `test` the runs are measured by `run`, otherwise by held-out images, on the models they keep. With
     `past_divergence` it goes on to the next seed where training diverges, unless it does with every seed.
     """
     tried = sweep_rates(recipe, rates, folder, data, place) if rates else []
@@ -288,7 +288,7 @@ def sweep_rates(
 def nearest_neighbour_accuracy(data: ImageData, neighbours: int = 3) -> float:
     """Return the share of test images that a vote of their nearest training images classifies correctly.
 
-    Distances are Euclidean, between bytes. Nothing is learnt and nothing chosen, so training and validation
+    Distances are Euclidean, between bytes. Nothing is learned and nothing chosen, so training and validation
     images both vote.
     """
     images = torch.cat([data.train_images, data.validation_images]).flatten(1).cpu()

@@ -52,8 +52,8 @@ def read_origins(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise InputError(
-        f"{path} cannot be read: expected a record of where this run was trained. Restore it; if it is "
-        "lost, remove it."
+        f"{path} cannot be read: expected a record of where this run was trained. Restore the file, or "
+        "remove it if there is no copy."
     )
 
 

@@ -3,7 +3,7 @@
  * becomes one.
  */
 import { pixelsOf } from "./looking.js";
-import { bars, element, likeliest, paint, percent, picker, whenNear } from "./parts.js";
+import { PHOTOS, bars, element, likeliest, paint, percent, picker, whenNear } from "./parts.js";
 
 whenNear(".vit-answers", (place, { config: { image_size: side }, classes, forward }) => {
     const seen = element("canvas", { class: "vit-picture", role: "img", "aria-label": `The photo as the model gets it, ${side} by ${side} pixels.` });
@@ -17,6 +17,6 @@ whenNear(".vit-answers", (place, { config: { image_size: side }, classes, forwar
         status.textContent = `${classes[first[0]]}, ${percent(shares[first[0]])}. All five together: `
             + `${percent(first.reduce((sum, k) => sum + shares[k], 0))}.`;
     };
-    const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], came);
+    const photos = picker(place.dataset.photos, PHOTOS, came);
     place.replaceChildren(...photos, seen, element("div", { class: "vit-side" }, likely, status));
 });

@@ -3,7 +3,7 @@
  * `vit-filters` becomes one.
  */
 import { pixelsOf } from "./looking.js";
-import { PatchGrid, element, paint, picker, placeOf, signed, slider, whenNear } from "./parts.js";
+import { PHOTOS, PatchGrid, element, paint, picker, placeOf, signed, slider, whenNear } from "./parts.js";
 
 const COLUMNS = 16, STEPS = [1, 2, 4, 8]; // pixels that a filter moves on by; the last is the model's
 
@@ -25,7 +25,7 @@ class Filters {
         this.large = small("The chosen filter, large.");
         this.photo = small("The photo, as the model gets it.");
         this.status = element("p", { class: "vit-status", role: "status" });
-        const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], (square) => {
+        const photos = picker(place.dataset.photos, PHOTOS, (square) => {
             this.pixels = pixelsOf(square, config.image_size);
             paint(this.photo, this.pixels, config.image_size);
             this.draw();

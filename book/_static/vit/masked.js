@@ -3,7 +3,7 @@
  * `vit-masked` becomes one.
  */
 import { pixelsOf, shuffled } from "./looking.js";
-import { PatchGrid, choice, element, percent, picker, placeOf, whenNear } from "./parts.js";
+import { PHOTOS, PatchGrid, choice, element, percent, picker, placeOf, whenNear } from "./parts.js";
 
 const LEVELS = 8, BIN = 256 / LEVELS; // 3 bits a channel
 
@@ -62,7 +62,7 @@ class Masked {
             this.hide(which ? [...Array(N).keys()].filter(which) : shuffled(N).slice(N / 2));
         } }, name));
         this.status = element("p", { class: "vit-status", role: "status" });
-        const photos = picker(place.dataset.photos, ["cat", "coffee", "rocket", "astronaut"], (square) => {
+        const photos = picker(place.dataset.photos, PHOTOS, (square) => {
             this.pixels = pixelsOf(square, model.config.image_size);
             this.means = meanColours(this.pixels, model.config);
             this.left.draw(square);

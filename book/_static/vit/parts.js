@@ -181,6 +181,9 @@ export function bars(label) {
     return list;
 }
 
+/** The photos that come with the book. */
+export const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
+
 /**
  * Photos to choose from, one of the reader's own, and the square that is cut out of it.
  * @param {string} folder of the photos

@@ -5,10 +5,10 @@
  */
 import { allDistances, asSeen, componentColours, lookOf, pixelsOf, rollout, shuffled, uniformDistance } from "./looking.js";
 import {
-    PatchGrid, bars, choice, dotChart, element, fold, likeliest, percent, picker, placeOf, slider, toggle, whenNear,
+    PHOTOS, PatchGrid, bars, choice, dotChart, element, fold, likeliest, percent, picker, placeOf, slider, toggle, whenNear,
 } from "./parts.js";
+import { softmax } from "./vit.js";
 
-const PHOTOS = ["cat", "coffee", "rocket", "astronaut"];
 const FOREHEAD = [4, 12, 13]; // patches of the cat
 const UNTOUCHED = { erase: [], positions: true, shuffle: null, scale: 1, without: [], pool: "cls" };
 
@@ -206,9 +206,8 @@ class Photo {
             ...this.far.map((heads, i) => row("td", [i + 1, ...heads.map((one) => (Number.isNaN(one) ? "–" : one.toFixed(1)))])),
         );
         this.lens.replaceChildren(...answer.lens.map((logits) => {
-            const most = logits.indexOf(Math.max(...logits));
-            const sum = logits.reduce((total, value) => total + Math.exp(value - logits[most]), 0);
-            return element("li", {}, `${this.model.classes[most]}, ${percent(1 / sum)}`);
+            const [most] = likeliest(logits, 1);
+            return element("li", {}, `${this.model.classes[most]}, ${percent(softmax(logits, logits.length)[most])}`);
         }));
     }
 

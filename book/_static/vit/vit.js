@@ -239,7 +239,7 @@ export function product(a, b, k, bias = null) {
 const linear = (x, { weight, bias }) => product(x, weight, weight.length / bias.length, bias);
 
 /** x + y, number by number. */
-const add = (x, y) => x.map((value, i) => value + y[i]);
+export const add = (x, y) => x.map((value, i) => value + y[i]);
 
 /** The matrix (rows, width) of the numbers `at(row, column)`. */
 function matrix(rows, width, at) {

@@ -4,11 +4,10 @@
  */
 import { catOf, gaussian, pixelsOf } from "./looking.js";
 import { element, paint, player, whenNear } from "./parts.js";
-import { attention, layerNorm, mlp, patchify, product } from "./vit.js";
+import { add, attention, layerNorm, mlp, patchify, product } from "./vit.js";
 
 export const SIZES = { image: 32, P: 4, D: 32, M: 64, heads: 4, depth: 12 };
 const { image, P, D, M, heads, depth } = SIZES, N = (image / P) ** 2;
-const add = (x, y) => x.map((value, i) => value + y[i]);
 
 /** A block's two steps in each wiring, as in the chapter: z (T, D), f and its norm. */
 export const WIRINGS = {

@@ -7,6 +7,7 @@ menu, no speech, formulas are not tab stops.
 
 import io
 import json
+import logging
 import re
 import shutil
 from collections.abc import Iterable
@@ -186,6 +187,7 @@ def _pruned(rules: Iterable, words: set[str]) -> str:
 
 def subset_icons(fonts: Path, characters: set[int]) -> None:
     """Leave the given characters in every font of a folder, .ttf and .woff2 alike."""
+    logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it tells of every table
     options = Options(layout_features=[], notdef_outline=True, drop_tables=["FFTM"])
     for path in sorted(fonts.glob("*.ttf")):
         for flavour, suffix in ((None, ".ttf"), ("woff2", ".woff2")):
