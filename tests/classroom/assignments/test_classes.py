@@ -83,7 +83,7 @@ def test_a_class_is_graded(folder, answers, tmp_path, capsys):
     assert re.search(
         r'<a href="https://github.com/[^"]+/notebooks/03_attention.ipynb">chapter 3. Attention</a>', bob
     )
-    assert "<h2>… Exercise 3.5: What a forward pass pays for</h2>" in (pages / "ada.html").read_text()
+    assert "<h2>… Exercise 3.5: What attention costs</h2>" in (pages / "ada.html").read_text()
     assert "40 of 40 points.</strong>\n Answers for up to 15 more" in (pages / "ada.html").read_text()
     report = tmp_path / "marks_report"
     question = html.unescape((report / "03_attention" / "ex-cost.html").read_text())

@@ -83,7 +83,7 @@ def test_the_progress_counts_what_passed(sheet, notebook, answers, capsys):
     assert "not yet right" in lines[1]
     assert "not checked yet" in lines[2]
     assert lines[-4] == "1 of 5 checks have passed. A person reads:"
-    assert lines[-2] == "  Exercise 3.5: What a forward pass pays for, 5 points"
+    assert lines[-2] == "  Exercise 3.5: What attention costs, 5 points"
 
 
 def test_names_that_nobody_asks_for(sheet):
