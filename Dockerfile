@@ -2,7 +2,7 @@
 # How to call it stands on the page for instructors.
 FROM python:3.12-slim
 WORKDIR /opt/book
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+COPY pyproject.toml requirements.lock README.md LICENSE THIRD_PARTY.md ./
 COPY vit_from_scratch vit_from_scratch
 COPY vit_lab vit_lab
 COPY vit_classroom vit_classroom

@@ -100,7 +100,7 @@ def installed(tmp_path_factory):
 def copy_source(target):
     """Copy what the wheel is made of, so that building leaves nothing behind in the project."""
     target.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "THIRD_PARTY.md"):
         (target / name).write_bytes((ROOT / name).read_bytes())
     for path in files_of_the_packages():
         copy = target / path.relative_to(ROOT)
@@ -200,7 +200,7 @@ def test_the_container_for_grading_is_called_as_its_page_says():
     """No daemon here: its parts are there, all that the packages need, and the command is one that exists."""
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
-    assert {*PACKAGES, "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"][:1]} <= {*copied}
+    assert {*PACKAGES, "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"][:2]} <= {*copied}
     assert all((ROOT / name).exists() for name in copied)
     (start,) = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in lines if "ENTRYPOINT" in line]
     page = (ROOT / "book" / "for_instructors.md").read_text(encoding="utf-8")

@@ -50,7 +50,8 @@ INLINE_TARGET = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)")
 PLAIN_FOLD = "Show "  # code that draws or sets up; an answer, "Ours", belongs to the text
 ABOUT = (
     "Printed from {address}, version {version}. There, hints and solutions unfold, chapters open in Colab, "
-    "and the package is documented. The book and its code may be copied and changed under the MIT licence."
+    "and the package is documented. Our text and code may be copied and changed under the MIT licence; "
+    "THIRD_PARTY.md says what has other terms."
 )
 
 

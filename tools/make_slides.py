@@ -32,6 +32,7 @@ IMAGE = re.compile(r"(!\[.*?\]\(data:[^)]*\))", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]*\)")
 HERE = Path(__file__).parent
 MATHJAX = "sphinx-mathjax-offline/static/mathjax"
+LICENCE = HERE.parent / "book" / "extensions" / "vit_book" / "mathjax-licence.txt"
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -249,6 +250,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         print(f"wrote: {page.relative_to(root)}")
+    shutil.copyfile(LICENCE, folder / "mathjax" / "LICENSE")
     for part in ("tex-chtml.js", "output/chtml/fonts"):
         source, target = Path(str(mathematics)) / part, folder / "mathjax" / part
         target.parent.mkdir(parents=True, exist_ok=True)

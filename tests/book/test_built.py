@@ -31,6 +31,7 @@ def test_every_page_ends_with_its_licence_and_how_to_cite_it(built):
     for name in ("book/index", "notebooks/01_patches", "book/api/model"):
         footer = read(built, name).rpartition('class="colophon"')[2]
         assert f'href="{files}/LICENSE"' in footer, name
+        assert f'href="{files}/THIRD_PARTY.md"' in footer, name
         assert f'href="{files}/CITATION.cff"' in footer, name
 
 
@@ -38,6 +39,8 @@ def test_what_is_cut_down_keeps_its_licence_beside_it(built):
     static = built / "_static"
     for name, words in (
         ("mathjax/LICENSE", "Apache License"),
+        ("LICENCES.txt", "Copyright (c) 2011-2024 The Bootstrap Authors"),
+        ("LICENCES.txt", "pydata-sphinx-theme"),
         ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Bootstrap"),
         ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Font Awesome Free"),
     ):

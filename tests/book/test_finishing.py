@@ -151,6 +151,8 @@ def test_fonts_keep_the_icons_that_are_used(tmp_path):
     for name in ("icons.ttf", "icons.woff2"):
         assert set(TTFont(tmp_path / name).getBestCmap()) == {ord("A"), ord("é")}
         assert (tmp_path / name).stat().st_size < 8000
+        records = [record for record in TTFont(tmp_path / name)["name"].names if record.nameID in (1, 4, 6)]
+        assert {*map(str, records)} == {"BookIcons"}, "the whole font's name is reserved"
 
 
 # ---- figures ----------------------------------------------------------------------------------------

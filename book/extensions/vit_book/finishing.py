@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from sphinx.application import Sphinx
 
-from vit_book.lean_files import BUNDLE, lighten_mathjax, lighten_pictures, lighten_styles
+from vit_book.lean_files import BUNDLE, lighten_mathjax, lighten_pictures, lighten_styles, write_licences
 
 SCRIPT = r'<script(?=[^>]*\ssrc="[^"]*{name})[^>]*></script>\s*'
 FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_process|output_area)(?![\w-])')
@@ -156,6 +156,7 @@ def finish(site: Path, cache: Path) -> None:
     renamed = [path.with_suffix(".png").name for path in (site / "_images").glob("*.webp")]
     renamed = sorted({*renamed, *lighten_pictures(site, cache)})
     lighten_mathjax(site / "_static")
+    write_licences(site / "_static")
     rename = partial(renamed_pictures, names=renamed)
     steps = (
         formulas_where_they_are,

@@ -1,4 +1,4 @@
-"""The files beside the pages, made light: MathJax, figures, style sheets and icon fonts.
+"""The files beside the pages, made light: MathJax, figures, style sheets and icon fonts; and their licences.
 
 The whole of MathJax's `tex-chtml.js` is 1.1 MB, nearly half of it a menu. `formulas.js` holds the components
 that are needed, each as a function that MathJax's own loader calls where it would otherwise fetch a file: no
@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from importlib.metadata import distribution
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -34,6 +35,13 @@ SCALE = 1.147
 # assistive-mml stays: it is what readers who listen to the page hear of a formula.
 TEMPLATE = Path(__file__).with_name("formulas.js").read_text(encoding="utf-8")
 LICENCE = Path(__file__).with_name("mathjax-licence.txt")
+LICENCES = Path(__file__).with_name("licences.txt")
+OF_A_PACKAGE = re.compile(r"\S+\.dist-info/(licenses/)?LICENSE")
+# Packages whose files are on the site as they are.
+COMPANIONS = (
+    *("sphinx", "sphinx-book-theme", "pydata-sphinx-theme", "sphinx-copybutton", "sphinx-togglebutton"),
+    *("sphinx-design", "sphinx-exercise", "sphinx-thebe", "myst-nb"),
+)
 
 
 def bundle(mathjax: Path) -> str:
@@ -135,6 +143,7 @@ def _lighter_file(png: bytes, cache: Path) -> Path:
 
 SHEETS = ("styles/pydata-sphinx-theme.css", "sphinx-design.min.css", "mystnb.*.css")
 ICON_FONTS = "vendor/fontawesome/webfonts"
+NAMES = (1, 3, 4, 6)  # of a font, which its licence keeps for the whole one
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 ESCAPED = re.compile(r"\\([ef][0-9a-f]{3})\b", re.IGNORECASE)  # an icon in CSS, written as a number
 DRAWN = re.compile("[\ue000-\uf8ff]")  # and written as itself, in the range that fonts have to themselves
@@ -185,8 +194,18 @@ def _pruned(rules: Iterable, words: set[str]) -> str:
     return "\n".join(kept)
 
 
+def write_licences(static: Path) -> None:
+    """Put the licences of what the site is made with into one file, `LICENCES.txt`."""
+    texts = [LICENCES.read_text(encoding="utf-8")]
+    for name in COMPANIONS:
+        made = distribution(name)
+        (licence,) = (file for file in made.files or [] if OF_A_PACKAGE.match(file.as_posix()))
+        texts.append(f"{name} {made.version}\n\n{licence.read_text(encoding='utf-8')}")
+    (static / "LICENCES.txt").write_text(f"\n{'-' * 80}\n\n".join(texts), encoding="utf-8")
+
+
 def subset_icons(fonts: Path, characters: set[int]) -> None:
-    """Leave the given characters in every font of a folder, .ttf and .woff2 alike."""
+    """Leave the given characters in every font of a folder, .ttf and .woff2 alike, under another name."""
     logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it tells of every table
     options = Options(layout_features=[], notdef_outline=True, drop_tables=["FFTM"])
     for path in sorted(fonts.glob("*.ttf")):
@@ -195,6 +214,9 @@ def subset_icons(fonts: Path, characters: set[int]) -> None:
                 subsetter = Subsetter(options)
                 subsetter.populate(unicodes=characters)
                 subsetter.subset(font)
+                for record in font["name"].names:
+                    if record.nameID in NAMES:
+                        record.string = "BookIcons"
                 font.flavor = flavour
                 font.save(path.with_suffix(suffix))
 
