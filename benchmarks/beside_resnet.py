@@ -82,6 +82,8 @@ def seconds(run: Callable[[Tensor], object], images: Tensor, least: float) -> fl
 def measured(side: int, batch: int, rounds: int, least: float, device: str) -> dict[str, Any]:
     """Measure all models on photos of a side: speed in turn, and what a training step keeps."""
     torch.manual_seed(0)
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, in which convolutions are anyway
     found = {name: model.to(device) for name, model in models(side).items()}
     images, two = (torch.rand(count, 3, side, side, device=device) for count in (batch, 2))
     rows: dict[str, dict[str, Any]] = {

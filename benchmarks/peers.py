@@ -55,8 +55,8 @@ CELLS = ("32/4", "64/8", "224/16", "384/16")
 """Image size / patch size."""
 MODES = ("training", "inference")
 TYPES = ("float32", "bfloat16")
-GFLOP = {"cpu": 40, "cuda": 20_000}
-"""Operations of a step, by device: what a batch is made for."""
+GFLOP = {"cpu": 40, "cuda": 5_000}
+"""Operations of a step, by device: what a batch is made for. Five models share a GPU's memory."""
 LEAST, MOST = 1, {"cpu": 128, "cuda": 1024}
 """Images in a batch."""
 OURS, UNKEPT = "vit_from_scratch", "memory not kept"

@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+import time
 
+import gpu_night
 import pytest
 from gpu_night import Job, jobs, run_all
 from project_facts import ROOT
@@ -43,6 +45,27 @@ def test_none_begins_whose_minutes_are_not_left(tmp_path, capsys):
     assert run_all(todo, tmp_path, 10) == []
     assert ran(tmp_path) == ["short"]
     assert "long: wants 30 minutes, and 10.0 are left" in capsys.readouterr().out
+
+
+def test_a_training_stops_in_time_and_goes_on_and_what_takes_far_too_long_has_failed(tmp_path, capsys):
+    code = f"import time; open({str(tmp_path / 'ran')!r}, 'a').write('x '); time.sleep(60)"
+    words = ["-c", code]
+    start = time.monotonic()
+    assert run_all([Job("slow", 0.01, words)], tmp_path, 10) == ["slow"]
+    for _ in range(2):
+        assert run_all([Job("training", 0.01, words, resumes=True)], tmp_path, 0.03) == []
+    assert time.monotonic() - start < 30
+    assert capsys.readouterr().out.count("training: stopped, goes on") == 2
+    assert ran(tmp_path) == ["x"] * 3
+
+
+def test_it_asks_for_a_gpu(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["gpu_night.py", "--data-dir", "data", "--out", str(tmp_path / "night")])
+    with pytest.raises(SystemExit):
+        gpu_night.main()
+    assert "sees no GPU here" in capsys.readouterr().err
+    assert not (tmp_path / "night").exists()
 
 
 def test_the_full_budget_is_for_a_gpu_alone(tmp_path):

@@ -105,7 +105,7 @@ class PhotoWorkers:
             batches: the numbers.
             seed: decides the random changes.
             count: number of workers; 0 to load in this process.
-            pin: whether to pin memory, so that a GPU fetches batches while it computes.
+            pin: whether to pin memory, so that copying a batch to a GPU does not hold up the host.
 
         Raises:
             InputError: a photo cannot be read, a worker died, or there is no room to hand batches over.

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,8 +64,8 @@ class MovingAverage(AveragedModel):
     torch's own sends the count of its updates to the device in every step.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.towards = get_ema_multi_avg_fn(decay)
+    def __init__(self, model: nn.Module, decay: float, rule: Callable = get_ema_multi_avg_fn) -> None:
+        self.towards = rule(decay)
         super().__init__(model, multi_avg_fn=self.towards, use_buffers=True)
 
     def update_parameters(self, model: nn.Module) -> None:

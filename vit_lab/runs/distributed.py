@@ -19,7 +19,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.swa_utils import AveragedModel
 
 from vit_from_scratch.data.config import Part
 from vit_from_scratch.data.dataset import DataSet
@@ -30,7 +29,7 @@ from vit_from_scratch.training.config import TrainConfig
 from vit_from_scratch.training.evaluation import Evaluation, measure
 from vit_from_scratch.training.optimisers import build_optimiser
 from vit_from_scratch.training.self_supervised import HeldOut, SelfSupervised
-from vit_from_scratch.training.state import Callback, Engine, TrainingState
+from vit_from_scratch.training.state import Callback, Engine, MovingAverage, TrainingState
 from vit_lab.runs.processes import Processes, check_processes
 from vit_lab.runs.saved_state import packed, unpack_optimiser, unpack_weights
 from vit_lab.runs.sharding import is_sharded, local, local_average, shard, whole
@@ -79,7 +78,7 @@ class SeveralProcesses(Engine):
         average = None
         model.cpu()  # until the end: the shards take its place
         if config.average_decay:
-            average = AveragedModel(model, multi_avg_fn=local_average(config.average_decay), use_buffers=True)
+            average = MovingAverage(model, config.average_decay, local_average)
             shard(average.module, device, self.processes.size, config.precision)
         sharded = copy.deepcopy(model)
         shard(sharded, device, self.processes.size, config.precision)
