@@ -4,14 +4,20 @@ only a process that has a single thread can be set apart.
 
 import contextlib
 import ctypes
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x00020000  # CLONE_NEWUSER, NEWPID, NEWNET, NEWNS
 CAPABILITIES = 0x20080522  # the version of capset
-BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x1000, 442, -100, 0x8000, 1  # of mount, mount_setattr
+BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x5000, 442, -100, 0x8000, 1  # of mount, mount_setattr
+COVERED = ("/run", "/tmp")
+"""Where programs wait for what is said to them: a socket takes it where nothing can be written, too."""
+SEEN = ("MPLCONFIGDIR", "XDG_CACHE_HOME", "VIT_DATA_DIR", "VIT_WEIGHTS_DIR")
+"""Variables that name folders which code of a chapter reads."""
 LARGEST_FILE = 100_000_000
 NOT_APART = (
     "This system does not set the students' code apart: it can write to your files and use the network. In a "
@@ -46,18 +52,46 @@ def set_apart() -> bool:
 
 
 def write_only_in(folder: str) -> bool:
-    """Let a process that was set apart write in one folder only, for good; say whether that was possible."""
+    """Let a process that was set apart write in one folder only, for good; say whether that was possible.
+
+    Of what lies beside the folder, and of `COVERED`, it then sees what Python and its packages need.
+    """
     library = ctypes.CDLL(None, use_errno=True)
+
+    def bound(source: str, place: str) -> bool:
+        return library.mount(source.encode(), place.encode(), None, ctypes.c_ulong(BIND), None) == 0
 
     def changed(path: str, below: int, read_only: int) -> bool:
         attributes = (ctypes.c_uint64 * 4)(read_only, READ_ONLY - read_only, 0, 0)
         return library.syscall(SET_ATTRIBUTES, HERE, path.encode(), below, attributes, 32) == 0
 
-    place = folder.encode()
-    bound = library.mount(place, place, None, ctypes.c_ulong(BIND), None) == 0
-    done = bound and changed("/", ALL_BELOW, READ_ONLY) and changed(folder, 0, 0)
+    def covered(place: str) -> bool:
+        kept = {path: os.open(path, os.O_PATH) for path in _needed(folder) if path.startswith(f"{place}/")}
+        cover = tempfile.mkdtemp(prefix=".", dir=folder)  # no new file system: nobody here may write in one
+        for path in kept:
+            os.makedirs(cover + path.removeprefix(place), exist_ok=True)
+        sources = {place: cover} | {path: f"/proc/self/fd/{number}" for path, number in kept.items()}
+        done = all(bound(source, path) for path, source in sources.items())
+        for number in kept.values():  # or they would lead to what is covered
+            os.close(number)
+        return done
+
+    done = False
+    with contextlib.suppress(OSError):
+        places = {os.path.realpath(path) for path in (*COVERED, os.path.dirname(folder))}
+        done = all(covered(place) for place in sorted(places) if os.path.isdir(place))
+        done = done and changed("/", ALL_BELOW, READ_ONLY) and changed(folder, 0, 0)
     version = (ctypes.c_uint32 * 2)(CAPABILITIES, 0)
     return library.capset(version, (ctypes.c_uint32 * 6)()) == 0 and done  # or it could change that back
+
+
+def _needed(folder: str) -> set[str]:
+    """Return the folders that a student's process needs, each as it is named and as it is."""
+    root = Path(__file__).parents[2]
+    named = [os.environ.get(name, "") for name in SEEN]
+    paths = [folder, sys.prefix, sys.base_prefix, root, *root.glob("vit_*"), *sys.path, *named]
+    both = {way(path) for path in paths if path for way in (os.path.abspath, os.path.realpath)}
+    return set(filter(os.path.isdir, both))
 
 
 def can_be_set_apart() -> bool:

@@ -3,6 +3,8 @@
 import copy
 import json
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from hand_ins import nbgrader, put_into
@@ -88,12 +90,19 @@ def cells(handed_in):
 
 
 @pytest.fixture
-def queue(tmp_path):
+def in_sight(pytestconfig):
+    """A folder that a student's process sees, as it sees no temporary ones."""
+    with tempfile.TemporaryDirectory(dir=pytestconfig.cache.mkdir("in_sight")) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def queue(in_sight):
     """A function that puts bytes into a queue, and returns code that takes one out, in whichever process."""
     held = []
 
     def make(content):
-        path = tmp_path / f"queue{len(held)}"
+        path = in_sight / f"queue{len(held)}"
         os.mkfifo(path)
         held.append(os.open(path, os.O_RDWR | os.O_NONBLOCK))
         os.write(held[-1], content)

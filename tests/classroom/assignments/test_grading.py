@@ -8,7 +8,10 @@ import os
 import re
 import select
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import banks
@@ -16,6 +19,7 @@ import pytest
 import torch
 from attacks import ATTACKS, RIGHT_ALL_THE_SAME
 from banks import RIGHT, WRONG
+from project_facts import ROOT
 
 from vit_classroom import checks
 from vit_classroom.assignments import grading, nursery, wire
@@ -684,8 +688,8 @@ open({path!r}, "w")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing sets a process apart")
-def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_others(tmp_path):
-    student, path = StudentProcess(Limits()), tmp_path / "queue"
+def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_others(in_sight):
+    student, path = StudentProcess(Limits()), in_sight / "queue"
     held = student.start()
     assert can_be_set_apart() == held["files"]
     if not held["files"]:
@@ -694,7 +698,7 @@ def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     run = {"do": "run", "place": "cell"}
     assert student.ask({**run, "source": LOOSE.format(path=str(path))})[0].get("error") is None
-    record = str(tmp_path / "record.json")
+    record = str(in_sight / "record.json")
     for source in (f"open({record!r}, 'w')", AGAIN.format(path=record)):
         assert "Read-only file system" in student.ask({**run, "source": source})[0]["error"]
     kill = f"import os\nos.kill({os.getpid()}, 0)"
@@ -705,6 +709,58 @@ def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_
     student.close()
     assert select.select([reader], [], [], 20)[0] == [reader], "it ended with its student's"
     os.close(reader)
+
+
+LISTENS = """
+import os, socket
+there = os.path.isdir("/run") and os.listdir("/run")
+socket.socket(socket.AF_UNIX).connect({path!r})
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing sets a process apart")
+def test_a_students_process_reaches_no_program_that_listens_on_a_socket():
+    """What listens on one in a file takes words from whoever may open it, read-only or not."""
+    student = StudentProcess(Limits())
+    if not student.start()["files"]:
+        pytest.skip("this system lets nobody set a process apart")
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        path = f"{folder}/socket"
+        server.bind(path)
+        server.listen()
+        run = {"do": "run", "place": "cell"}
+        assert "No such file" in student.ask({**run, "source": LISTENS.format(path=path)})[0]["error"]
+    assert not remote_piece(student, "there")
+    student.close()
+
+
+WITH_A_PACKAGE = """
+import os, sys
+from vit_classroom.assignments.limits import set_apart, write_only_in
+held = set_apart() and write_only_in({folder!r})
+os.chdir({folder!r})
+import beside
+open("kept.txt", "w")
+print(held, beside.__file__)
+"""
+
+
+@pytest.mark.skipif(not can_be_set_apart(), reason="this system lets nobody set a process apart")
+def test_a_package_in_a_temporary_folder_stays_in_sight(tmp_path):
+    (tmp_path / "packages").mkdir()
+    module = tmp_path / "packages/beside.py"
+    module.touch()
+    (tmp_path / "own").mkdir()
+    paths = os.pathsep.join([str(module.parent), str(ROOT)])
+    source = WITH_A_PACKAGE.format(folder=str(tmp_path / "own"))
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"True {module}\n"
 
 
 def test_a_process_that_is_gone_says_so():
