@@ -50,6 +50,12 @@ c.Autograde.autograde_preprocessors = [
 c.JudgeAnswers.seconds = 30  # for a cell; a call of an answer has ten
 c.JudgeAnswers.megabytes = 4000
 
+# No page runs what a student typed: outputs go through the first of these filters, words through the second.
+c.HTMLExporter.sanitize_html = True
+c.HTMLExporter.filters = dict.fromkeys(
+    ["clean_html", "strip_files_prefix"], "vit_classroom.assignments.course.without_scripts"
+)
+
 # Feedback without the hidden tests.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
@@ -57,6 +63,11 @@ c.GenerateFeedback.preprocessors = [
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 '''
+SHOWN = (
+    "a b blockquote br code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img li ol p pre s span strong "
+    "sub summary sup table tbody td th thead tr ul"
+)
+"""Tags that a page keeps; of others it shows what was typed."""
 
 
 def build_course(
@@ -120,6 +131,14 @@ def worksheet(chapter: Chapter) -> str:
     notebook = json.loads(chapter.text)
     notebook["cells"] = [for_students(cell) for cell in notebook["cells"]]
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_scripts(html: str) -> str:
+    """Return what can be shown of HTML that somebody handed in: nothing that runs, or that buttons go by."""
+    import bleach  # which nbgrader brings
+
+    attributes = {"a": ["href", "title"], "img": ["src", "alt", "title"]}
+    return bleach.clean(html, SHOWN.split(), attributes, {"http", "https", "mailto", "data"})
 
 
 def rubrics(chapter: Chapter) -> str:

@@ -56,6 +56,9 @@ class RepairCells(NbGraderPreprocessor):
                 for name in ("nbgrader", "assignment"):
                     entry.metadata.pop(name, None)
                 entry.metadata.update(from_dict(metadata))
+                for output in entry.get("outputs", []):
+                    if "metadata" in output:
+                        output.metadata = from_dict({})  # pages write the sizes of figures in it as they are
             else:
                 entry = {"cell_type": cell.kind, "metadata": metadata, "source": cell.source}
                 entry |= {"outputs": [], "execution_count": None} if cell.kind == "code" else {}

@@ -14,6 +14,7 @@ from vit_classroom.assignments.notebooks import cells_of, read_chapter
 from vit_classroom.assignments.variations import seeds_of, variations
 from vit_lab.cli import main
 
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 pytest.importorskip("nbgrader", reason="comes with the extra `instructor`")
 pytestmark = pytest.mark.slow
 
@@ -138,6 +139,48 @@ def test_where_nothing_is_set_apart_it_says_so_once(monkeypatch, caplog):
             place = {"nbgrader": {"notebook": CHAPTER, "student": student}}
             nbgrader_plugin.JudgeAnswers().preprocess(notebook, place)
         assert caplog.text.count("does not set the students' code apart") == (not apart)
+
+
+SCRIPT = "<script>reach()</script><img src=x onerror=reach()><details><summary>Fold</summary></details>"
+TYPED = [
+    SCRIPT,
+    f"```mermaid\n{SCRIPT}\n```",
+    "[here](javascript:reach())",
+    f"**Bold**, $a<b$ and $$a_i < b \\& c$$\n\n> quoted\n\n| one |\n|---|\n| 2 |\n\n![seen]({PIXEL})",
+]
+
+
+def test_no_page_of_nbgraders_runs_what_a_student_typed(course):
+    import nbformat
+    from bs4 import BeautifulSoup
+    from nbconvert.exporters import HTMLExporter
+    from nbgrader.server_extensions.formgrader.handlers import template_path
+    from traitlets.config import PyFileConfigLoader
+
+    from vit_classroom.assignments.nbgrader_plugin import RepairCells
+
+    output = {"output_type": "display_data", "metadata": {"image/png": {"width": "1 onerror=reach()"}}}
+    kinds = ["text/html", "text/markdown", "application/javascript", "image/svg+xml", "text/latex"]
+    data = [{kind: f"said\n\n{SCRIPT}"} for kind in kinds] + [{"image/png": "x"}]
+    outputs = [output | {"data": one} for one in data]
+    code = {"cell_type": "code", "source": SCRIPT, "outputs": outputs, "execution_count": None}
+    words = [{"cell_type": "markdown", "source": one} for one in TYPED]
+    added = [one | {"metadata": {}, "id": str(number)} for number, one in enumerate([code, *words])]
+    notebook = nbformat.read(course / "source" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
+    notebook.cells += nbformat.from_dict(added)
+    place = {"notebook": CHAPTER, "assignment": CHAPTER, "db_url": f"sqlite:///{course / 'gradebook.db'}"}
+    notebook, _ = RepairCells().preprocess(notebook, {"nbgrader": place})
+    config = PyFileConfigLoader("nbgrader_config.py", str(course)).load_config()
+    config.HTMLExporter.extra_template_basedirs = [template_path]
+    config.HTMLExporter.template_name = "formgrade"
+    page, _ = HTMLExporter(config=config).from_notebook_node(notebook, {"index": 0, "total": 1})
+    assert "&lt;p&gt;" not in page
+    soup = BeautifulSoup(page, features="html.parser")
+    assert not [one for one in soup.find_all("script") if "reach" in one.text]
+    assert not [one for one in soup.find_all(True) if "reach" in str(one.attrs)]
+    assert soup.find(string=re.compile(r"\$a<b\$.*\$\$a_i < b \\& c\$\$"))
+    for shown in ("strong", "blockquote", "td", "details", f'img[src="{PIXEL}"]'):
+        assert soup.select(shown)
 
 
 def test_a_chapter_is_never_overwritten(course, capsys):
