@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,8 +94,16 @@ def _lines(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Keep a spreadsheet from taking text for a formula, and a file from being unreadable."""
+    """Keep a spreadsheet from taking text for a formula, and a file from being unreadable.
+
+    A spreadsheet may also begin a cell behind a sign that separates cells elsewhere.
+    """
     text = _lines(text).encode(errors="backslashreplace").decode()  # a name of another encoding
+    return "".join(map(_as_text, re.split(r"(?<=[;,\t\n])", text)))
+
+
+def _as_text(text: str) -> str:
     seen = unicodedata.normalize("NFKC", text)  # "＝" is "=" to a spreadsheet
     first = next((sign for sign in seen if unicodedata.category(sign)[0] not in "CZ"), "")
-    return f"'{text}" if first in ("=", "+", "-", "@") else text
+    rest = text.lstrip()
+    return f"{text[: len(text) - len(rest)]}'{rest}" if first in ("=", "+", "-", "@") else text

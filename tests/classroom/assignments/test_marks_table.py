@@ -163,10 +163,12 @@ def test_another_table_is_one_sentence_and_stays_as_it_is(text, message, marks):
 
 def test_no_value_is_a_formula(marks):
     path, write = marks
-    odd = ["=cmd()", "-1", "\t=cmd()", "\r+1", "  @x", "＝cmd()", "\ufeff=1", " Ada"]
+    odd = {"=cmd()": "'=cmd()", "-1": "'-1", "＝cmd()": "'＝cmd()", "\ufeff=1": "'\ufeff=1", "  @x": "  '@x"}
+    odd |= {"\t=cmd()": "\t'=cmd()", "\r+1": "\n'+1", "x\n=1": "x\n'=1", " Ada": " Ada", "a-b": "a-b"}
+    odd |= {"x;=1+1;@y": "x;'=1+1;'@y", "x, ＝1": "x, '＝1"}  # where the list's separator is another
     for _ in range(2):
         write(*map(record, odd))
-        assert list(rows(path)) == [*(f"'{name}".replace("\r", "\n") for name in odd[:-1]), " Ada"]
+        assert list(rows(path)) == list(odd.values())
 
 
 @pytest.mark.parametrize("platform", ["moodle", "canvas", "nbgrader"])
