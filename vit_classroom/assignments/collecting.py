@@ -148,7 +148,7 @@ def _placed(hand: Hand, out: Path, rows: Rows) -> Iterator[Row]:
             yield _row(hand.person, chapter, name, [*hand.notes, *notes, *also], _time_of(newest))
         else:
             row = rows.get((hand.person.id, chapter)) or _row(hand.person, chapter, "", hand.notes)
-            said = [row["note"], f"{name} differs, is older, and was left out"]
+            said = [row["note"], harmless(f"{name} differs, is older, and was left out")]
             yield row if said[1] in said[0] else {**row, "note": "; ".join(filter(None, said))}
     if not hand.notebooks:
         yield _row(hand.person, "", "", [*hand.notes, f"no worksheet: {others}"])

@@ -13,7 +13,7 @@ from stopping import Death, Killed
 
 from vit_classroom.assignments.collecting import LIST, collect, read_list
 from vit_classroom.assignments.roster import Roster, read_roster, whose
-from vit_classroom.assignments.tables import Table, as_csv, read_csv
+from vit_classroom.assignments.tables import Table, as_csv, harmless, read_csv
 from vit_from_scratch import InputError
 from vit_lab.cli import main
 
@@ -474,6 +474,16 @@ def test_a_later_notebook_takes_the_place_of_an_earlier_one_which_is_kept(inbox,
     before = everything(out)
     collect(first, out, roster)
     assert everything(out) == before
+
+
+def test_what_a_list_says_is_no_formula_and_the_name_of_its_folder(inbox, out):
+    first = inbox({"@bob/=1.ipynb": worksheet("first")}, "first")
+    second = inbox({"@bob/0.py": "", "@bob/=1.ipynb": worksheet("second")}, "second")
+    for place in (first, second, first, first):
+        (row,) = collect(place, out)
+    assert text_of(out, row["student"]) == "second"
+    assert row["note"].count("differs, is older") == 1
+    assert all(value == harmless(value) for value in row.values())
 
 
 def test_wherever_it_is_killed_the_next_call_gives_the_same(inbox, roster, tmp_path, monkeypatch):
