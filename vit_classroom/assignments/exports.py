@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vit_classroom.assignments.marks_table import number_of, read_table
 from vit_classroom.assignments.notebooks import read_chapter
-from vit_classroom.assignments.tables import Row, Table, as_csv
+from vit_classroom.assignments.tables import Row, Table, as_csv, harmless
 from vit_from_scratch.errors import InputError
 from vit_from_scratch.files import write_atomically
 
@@ -54,6 +54,7 @@ def write_export(platform: str, marks: Path) -> Path:
             last, comma, first = name.partition(", ")
             if not comma:
                 first, _, last = name.rpartition(" ")
+            last, first = harmless(last), harmless(first)  # what stood inside of a name stands in front now
             about = {"student_id": student, "last_name": last, "first_name": first, "email": email}
             for chapter, total in totals[student].items():
                 rows.append({"assignment": chapter, **about, "score": total, "max_score": possible[chapter]})

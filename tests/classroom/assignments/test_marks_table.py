@@ -199,6 +199,12 @@ def test_nbgrader_gets_first_and_last_name_however_they_are_written(name, marks)
     assert about in write_export("nbgrader", path).read_text()
 
 
+def test_no_half_of_a_name_is_a_formula(marks):
+    path, write = marks
+    write({**record("1001"), "name": "Ada =cmd|X!A1"})
+    assert "1001,'=cmd|X!A1,Ada," in write_export("nbgrader", path).read_text()
+
+
 def test_what_a_page_saved_is_typed_in_once(marks, tmp_path, capsys):
     """A later mark in the table stays, and is said; a file of another class is refused."""
     path, write = marks
