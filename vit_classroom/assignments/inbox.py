@@ -5,6 +5,7 @@ import os
 import re
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +18,13 @@ from vit_from_scratch.errors import InputError, reason
 DEEPEST = 3
 """Zips in zips that are opened."""
 UNPACKED = 2_000_000_000
-"""Bytes that a zip may hold once it is unpacked."""
+"""Bytes that a zip and those in it may hold once they are unpacked; in an inbox, each zip in it by itself."""
 PACKING = 200
 """Times that a zip of more than a notebook's size may become larger; notebooks stay far below."""
-BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError)
+READ = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Ways of packing that are read: of others Python unpacks all before a limit is looked at."""
+BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError)
+BROKEN += (MemoryError,)
 """What reading a zip ends in that is damaged or has a password."""
 
 
@@ -82,12 +86,18 @@ def _of_folder(folder: Path) -> Iterator[Found]:
                 yield Found(parts, problem=f"cannot be read: {reason(error)}.")
 
 
-def _of_zip(file: IO[bytes], parts: tuple[str, ...], depth: int = 1) -> Iterator[Found]:
-    """Yield what is in a zip; nothing of it is written to disk, so no name in it reaches anything."""
+def _of_zip(
+    file: IO[bytes], parts: tuple[str, ...], depth: int = 1, before: list[int] | None = None
+) -> Iterator[Found]:
+    """Yield what is in a zip; nothing of it is written to disk, so no name in it reaches anything.
+
+    `before` are the bytes in those around it and before it, to which its own are added.
+    """
+    sizes = [] if before is None else before
     try:
         with zipfile.ZipFile(file) as archive:
             members = [member for member in archive.infolist() if not _is_hidden(*_parts_of(member))]
-            if problem := _danger(members, depth):
+            if problem := _danger(members, depth, sizes):
                 yield Found(parts, problem=problem)
                 return
             within = (*parts[:-1], Path(parts[-1]).stem) if parts else ()
@@ -97,10 +107,11 @@ def _of_zip(file: IO[bytes], parts: tuple[str, ...], depth: int = 1) -> Iterator
                 if member.is_dir():
                     yield from () if PurePosixPath(member.filename) in full else [Found((*whole, ""))]
                 elif whole[-1].lower().endswith(".zip"):
-                    yield from _of_zip(io.BytesIO(archive.read(member)), whole, depth + 1)
+                    inner = io.BytesIO(_read(archive, member))
+                    yield from _of_zip(inner, whole, depth + 1, sizes if parts else None)
                 else:
                     written = time.mktime((*member.date_time, 0, 0, -1))
-                    yield _file(whole, written, member.file_size, partial(archive.read, member))
+                    yield _file(whole, written, member.file_size, partial(_read, archive, member))
     except BROKEN as error:
         yield Found(parts, problem=f"is a zip that cannot be read: {reason(error)}.")
 
@@ -115,11 +126,21 @@ def _file(parts: tuple[str, ...], written: float, size: int, read: Callable[[], 
     return Found(parts, written, read())
 
 
-def _danger(members: list[zipfile.ZipInfo], depth: int) -> str:
-    """Say why a zip is not read, "" if it is."""
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return a member's content, of which no more is unpacked than it says that there is."""
+    with archive.open(member) as file:
+        return file.read(member.file_size + 1)
+
+
+def _danger(members: list[zipfile.ZipInfo], depth: int, sizes: list[int]) -> str:
+    """Say why a zip is not read, "" if it is, and add to `sizes` what it holds besides other zips."""
     unpacked, packed = (sum(getattr(one, size) for one in members) for size in ("file_size", "compress_size"))
-    if unpacked > UNPACKED or (unpacked > LARGEST and unpacked > PACKING * packed):
-        return f"is a zip that would unpack to {unpacked / 1e6:,.0f} MB: expected notebooks. It was not read."
+    sizes += [one.file_size for one in members if not one.filename.lower().endswith(".zip")]
+    if max(sum(sizes), unpacked) > UNPACKED or (unpacked > LARGEST and unpacked > PACKING * packed):
+        whole = max(sum(sizes), unpacked) / 1e6
+        return f"is a zip that would unpack to {whole:,.0f} MB: expected notebooks. It was not read."
+    if any(one.compress_type not in READ for one in members):
+        return "is a zip that is packed in a rare way: expected Deflate, the usual one. It was not read."
     if depth > DEEPEST:
         return f"is a zip in more than {DEEPEST} others: expected a zip of notebooks. It was not read."
     for member in members:

@@ -6,7 +6,9 @@ import itertools
 import json
 import os
 import time
+import tracemalloc
 import zipfile
+import zlib
 
 import pytest
 from stopping import Death, Killed
@@ -36,12 +38,18 @@ def worksheet(text="", chapter="03_attention"):
     )
 
 
-def zipped(members):
+def zipped(members, way=zipfile.ZIP_DEFLATED):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in members.items():
-            archive.writestr(zipfile.ZipInfo(name, (2024, 5, 1, 12, 0, 0)), text, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name, (2024, 5, 1, 12, 0, 0)), text, way)
     return content.getvalue()
+
+
+def understated(content, size):
+    """A zip of one file that says that this is smaller than it is."""
+    name = content.index(b"PK\x01\x02")  # of the entry in its list
+    return content[: name + 24] + size.to_bytes(4, "little") + content[name + 28 :]
 
 
 @pytest.fixture
@@ -325,6 +333,23 @@ def test_what_lies_too_deep_or_is_too_large_is_said(inbox, roster, out, monkeypa
     assert "expected a notebook" in first["note"]
 
 
+def test_a_zip_unpacks_to_no_more_than_it_says_with_those_in_it(tmp_path, roster, out, monkeypatch):
+    path = tmp_path / "inbox.zip"
+    path.write_bytes(understated(zipped({"x.ipynb": b"0" * 60_000_000}), 100))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="cannot be read"):
+        collect(path, out)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    sheet = worksheet("a" * 9000)
+    monkeypatch.setattr("vit_classroom.assignments.inbox.UNPACKED", 3 * len(sheet) - 1)
+    inner = {f"{number}.zip": zipped({"x.ipynb": sheet}) for number in range(3)}
+    path.write_bytes(zipped({"1001.zip": zipped(inner), "1002.zip": zipped({"x.ipynb": sheet})}))
+    rows = collect(path, out, roster)
+    assert "2.zip is a zip that would unpack to" in rows[0]["note"]
+    assert text_of(out, "1001") == text_of(out, "1002") == "a" * 9000
+
+
 def test_canvas_goes_by_its_own_numbers(roster):
     lines = ["Student,ID,SIS User ID,SIS Login ID,Section", "    Points Possible,,,,"]
     lines += ['"Kowalski, Jan",55,s1,j1,A', '"Kowalski, Jan",56,s2,j2,A']
@@ -358,6 +383,8 @@ def test_each_worksheet_goes_by_its_own_line_and_not_by_its_name(inbox, out):
     assert (text_of(out, "ada", "02_tokens"), text_of(out, "ada")) == ("tokens", "attention")
 
 
+DEFLATED = zlib.compress(b"x" * 99)[2:-4]
+DAMAGED = zipped({"x.ipynb": "x" * 99}).replace(DEFLATED, b"\xff" * len(DEFLATED))
 INSTEAD = {
     "a script": (
         {"Ada Lovelace/answers.py": "print(1)"},
@@ -382,6 +409,11 @@ INSTEAD = {
         {"Ada Lovelace/x.zip": zipped({f"{n}.txt": b"0" * 60_000_000 for n in range(2)})},
         "unpack to 120 MB",
     ),
+    "a rare way of packing": (
+        {"Ada Lovelace/x.zip": zipped({"x.ipynb": worksheet()}, zipfile.ZIP_LZMA)},
+        "packed in a rare way: expected Deflate",
+    ),
+    "a zip of damaged bytes": ({"Ada Lovelace/x.zip": DAMAGED}, "is a zip that cannot be read"),
 }
 
 
