@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from vit_classroom.assignments.notebooks import UNREADABLE, plain_python
+from vit_classroom.assignments.notebooks import LONGEST_CELL, UNREADABLE, plain_python
 from vit_classroom.assignments.variations import assigned
 
 BOOK = "the book"
@@ -68,7 +68,7 @@ def _in_chapter(name: str, records: list[dict[str, Any]]) -> Iterator[Alike]:
     for task in assigned(name, variant).tasks:
         measure = CODE if task.check else WORDS
         texts = {
-            record["student"]: mark["own"]
+            record["student"]: mark["own"][:LONGEST_CELL]
             for record in records
             for mark in record["marks"]
             if mark["name"] == task.name and mark["state"] != "to do"

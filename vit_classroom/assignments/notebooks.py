@@ -28,9 +28,11 @@ LONGEST_PRINT = 4000
 """Characters that are kept of what a cell has printed."""
 LARGEST = 50_000_000
 """Bytes of a submitted notebook; a larger one is not read."""
+LONGEST_CELL = 200_000
+"""Characters of code that are read; to read it takes hundreds of bytes for each."""
 Entry = TypeVar("Entry", bound=dict[str, Any])
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What reading code ends in that is not Python, or far too deep."""
+"""What reading code ends in that is not Python, or far too deep or too long."""
 
 
 @dataclass(frozen=True)
@@ -352,10 +354,21 @@ def needed(given: Iterable[str], wanted: Iterable[str]) -> list[str]:
     return ["\n".join(ast.unparse(one) for one in statements if one in taken) for statements in cells]
 
 
+def parsed(source: str) -> ast.Module:
+    """Read code.
+
+    Raises:
+        MemoryError: it has more than `LONGEST_CELL` characters; what is no Python raises others.
+    """
+    if len(source) > LONGEST_CELL:
+        raise MemoryError(f"{len(source):,} characters of code: expected {LONGEST_CELL:,} at most.")
+    return ast.parse(source)
+
+
 def statements_of(source: str) -> list[ast.stmt]:
-    """Return the statements of a cell; none where it is not Python."""
+    """Return the statements of a cell; none where it cannot be read."""
     try:
-        return ast.parse(source).body
+        return parsed(source).body
     except UNREADABLE:
         return []
 
@@ -388,7 +401,9 @@ def bound_by(statement: ast.stmt) -> set[str]:
 
 
 def globals_of(source: str) -> set[str]:
-    """Return the global names that code uses, in its functions too; none where it is not Python."""
+    """Return the global names that code uses, in its functions too; none where it cannot be read."""
+    if len(source) > LONGEST_CELL:
+        return set()
     try:
         return set(_global_names(symtable.symtable(source, "cell", "exec")))
     except UNREADABLE:

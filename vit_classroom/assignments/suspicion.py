@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vit_classroom.assignments.notebooks import (
+    LONGEST_CELL,
     UNREADABLE,
     Cell,
     Chapter,
     bound_by,
+    parsed,
     plain_python,
     statements_of,
 )
@@ -82,7 +84,8 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
         if cell.kind != "code":
             continue
         try:
-            tree = ast.parse(plain_python("\n".join(own_code(cell))))
+            own = "\n".join(own_code(cell)) if len(cell.source) <= LONGEST_CELL else cell.source
+            tree = parsed(plain_python(own))
             imports = [one for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
             modules = {alias.asname or alias.name.split(".")[0]: alias.name for alias in imports}
             tree.body = [one for one in tree.body if ast.dump(one) not in given]
@@ -91,7 +94,7 @@ def suspicions(chapter: Chapter, cells: list[Cell]) -> list[Suspicion]:
         except (SyntaxError, ValueError):
             continue
         except (RecursionError, MemoryError):
-            seen = {"cannot be read": False}
+            seen = {f"cannot be read: too deep, or more than {LONGEST_CELL // 1000} kB of code": False}
         found += [Suspicion(place, what, severe) for what, severe in seen.items()]
     expected = {cell.name: cell.form for cell in chapter.cells if is_check(cell)}
     for place, cell in enumerate(cells, start=1):

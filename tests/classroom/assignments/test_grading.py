@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import banks
@@ -314,6 +315,20 @@ def test_what_python_cannot_write_again_in_the_cell_of_a_check_stops_no_grading(
     marks = grade(two_answers, cells(**answers, **odd), limits=Limits(seconds=5))
     assert points(marks) == CHECKED
     assert [one.what for one in marks.suspicions] == ["the cell check-attention was changed"]
+
+
+@pytest.mark.parametrize("kind", ["a cell of its own", "the cell of a check"])
+def test_code_of_megabytes_is_not_read_and_said_to_be_there(kind, two_answers, cells):
+    """Python takes 1.7 GB to read these."""
+    source = "[]\n" * 1_000_000
+    whole = cells(**{"add": source} if kind == "a cell of its own" else {"check-attention": source})
+    tracemalloc.start()
+    found = suspicions(two_answers, [cell for cell, _ in repaired(two_answers, whole)])
+    plan = _plan(two_answers, whole)
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+    assert "more than 200 kB of code" in "".join(map(str, found))
+    assert (source in [one for _, one in plan]) == (kind == "a cell of its own")
 
 
 def test_definitions_that_never_end_hold_up_nobody(two_answers, cells, answers, monkeypatch):

@@ -91,6 +91,12 @@ def test_right_answers_of_ones_own_are_not_alike():
         assert found(ada={NAME: unreadable}, bob={NAME: unreadable}) == []
 
 
+def test_of_an_answer_of_megabytes_the_beginning_is_compared():
+    long = " ".join(map(str, range(50_000)))
+    (one,) = likenesses(records(ada={"ex-cost": f"{long} a"}, bob={"ex-cost": f"{long} b"}))
+    assert one.same
+
+
 def test_words_are_alike_when_few_are_others():
     swapped = WORDS.replace("grow", "rise").replace("little", "not much")
     assert found(ada={"ex-cost": WORDS}, bob={"ex-cost": swapped}) == [("ex-cost", {"ada", "bob"}, False)]
