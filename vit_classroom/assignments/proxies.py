@@ -65,6 +65,8 @@ class StudentProcess:
             assert process.stdout is not None
             self.incoming, self.outgoing, self.number = process.stdout, process.stdin, process.pid
         self.replies: queue.SimpleQueue[tuple[dict[str, Any], list[Tensor]] | None] = queue.SimpleQueue()
+        self.asked = threading.Semaphore(0)
+        """How many replies are read: what comes unasked waits where it was written."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def ask(
@@ -77,6 +79,7 @@ class StudentProcess:
             ProcessEnded: it is gone, or talks nonsense.
         """
         echo = next(self.numbers)
+        self.asked.release()
         try:
             wire.send(self.outgoing, {**message, "echo": echo}, list(tensors))
         except (OSError, ValueError):
@@ -128,6 +131,7 @@ class StudentProcess:
         for stream in (self.incoming, self.outgoing):
             with contextlib.suppress(OSError, ValueError):  # what was still to be sent
                 stream.close()
+        self.asked.release()  # who waits there has nothing more to read
         self.folder.cleanup()
 
     def _processor_time(self) -> float:
@@ -140,10 +144,10 @@ class StudentProcess:
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
     def _read(self) -> None:
-        while True:
+        while self.asked.acquire():
             try:
                 self.replies.put(wire.receive(self.incoming))
-            except (wire.BrokenWire, ValueError):
+            except Exception:  # whatever it is, or whoever asked would wait in vain
                 self.replies.put(None)
                 return
 

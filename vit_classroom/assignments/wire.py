@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 LARGEST = 500_000_000
 """Bytes of a message; a larger one ends the conversation."""
+LARGEST_TEXT = 10_000_000
+"""Bytes of its text, and of what names its tensors, which take far more once they are read."""
 
 
 class BrokenWire(Exception):
@@ -37,14 +39,17 @@ def receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[Tensor]]:
     """
     try:
         sizes = struct.unpack(">QQ", _read(stream, 16))
-        if sum(sizes) > LARGEST:
-            raise BrokenWire(f"a message of {sum(sizes):,} bytes")
+        if sum(sizes) > LARGEST or sizes[0] > LARGEST_TEXT:
+            raise BrokenWire(f"a message of {sizes[0]:,} bytes of text and {sizes[1]:,} of tensors")
         message = json.loads(_read(stream, sizes[0]))
-        tensors = safetensors.torch.load(_read(stream, sizes[1]))
+        blob = _read(stream, sizes[1])
+        if (names := int.from_bytes(blob[:8], "little")) > LARGEST_TEXT:
+            raise BrokenWire(f"a message with {names:,} bytes of names of tensors")
+        tensors = safetensors.torch.load(blob)
         if not isinstance(message, dict):
             raise BrokenWire("a message that is none")
         return message, [tensors[str(number)] for number in range(len(tensors))]
-    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, MemoryError, safetensors.SafetensorError) as error:
         raise BrokenWire(str(error)) from error
 
 

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -786,6 +787,42 @@ def test_a_process_that_is_gone_says_so():
     with pytest.raises(ProcessEnded):
         student.ask({"do": "look", "name": "x"})
     assert not student.alive
+
+
+UNASKED = """
+import sys, threading
+from vit_classroom.assignments import wire
+frame = sys._getframe()
+while "outgoing" not in frame.f_locals:
+    frame = frame.f_back
+outgoing = frame.f_locals["outgoing"]
+def talk():
+    while True:
+        wire.send(outgoing, {"echo": -1, "more": "x" * 100_000}, [])
+threading.Timer(0.5, talk).start()
+"""
+
+
+def test_what_a_process_says_fills_no_memory_and_leaves_nobody_waiting(monkeypatch):
+    students = [StudentProcess(Limits()) for _ in range(3)]
+    for student, source in zip(students, ["long = 'x' * 11_000_000", "x = 1", UNASKED], strict=True):
+        student.start()
+        assert "error" not in student.ask({"do": "run", "source": source, "place": "cell"})[0]
+    long, other, talks = students
+    with pytest.raises(ProcessEnded):
+        remote_piece(long, "long")
+    time.sleep(2)
+    assert talks.replies.empty()
+    with pytest.raises(ProcessEnded, match="answers what it was not asked"):
+        remote_piece(talks, "x")
+
+    def fails(_text):
+        raise MemoryError
+
+    monkeypatch.setattr(json, "loads", fails)
+    with pytest.raises(ProcessEnded):
+        remote_piece(other, "x")
+    assert not any(student.alive for student in students)
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs a system that it imitates Windows on")
