@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from vit_classroom.assignments import nursery, wire
 from vit_classroom.assignments.limits import Limits
-from vit_classroom.checks.sandbox import LIMIT_SECONDS, Box, Elsewhere, Outcome, Stopwatch
+from vit_classroom.checks.sandbox import LIMIT_SECONDS, PATIENCE, Box, Elsewhere, Outcome, Stopwatch
 
 START_SECONDS = 120
 """How long a student's process may take to import torch, on a machine that has much else to do."""
@@ -80,12 +80,17 @@ class StudentProcess:
         """
         echo = next(self.numbers)
         self.asked.release()
+        seconds = seconds or self.limits.seconds
+        patience = threading.Timer(PATIENCE * seconds, self.close)  # with a process that takes nothing in
+        patience.start()
         try:
             wire.send(self.outgoing, {**message, "echo": echo}, list(tensors))
         except (OSError, ValueError):
             self.close()
             raise ProcessEnded(ENDED) from None
-        stopwatch = Stopwatch(seconds or self.limits.seconds, self._processor_time)
+        finally:
+            patience.cancel()
+        stopwatch = Stopwatch(seconds, self._processor_time)
         while True:
             try:
                 reply = self.replies.get(timeout=0.1)

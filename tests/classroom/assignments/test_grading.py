@@ -825,6 +825,18 @@ def test_what_a_process_says_fills_no_memory_and_leaves_nobody_waiting(monkeypat
     assert not any(student.alive for student in students)
 
 
+def test_a_process_that_takes_nothing_in_is_ended():
+    student = StudentProcess(Limits(seconds=0.5))
+    student.start()
+    deaf = "import time\nfrom vit_classroom.assignments import wire\nwire.receive = lambda _: time.sleep(60)"
+    student.ask({"do": "run", "source": deaf, "place": "cell"})
+    began = time.monotonic()
+    with pytest.raises(ProcessEnded):
+        student.ask({"do": "look", "name": "x"}, [torch.zeros(1_000_000)])
+    assert time.monotonic() - began < 30
+    assert not student.alive
+
+
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs a system that it imitates Windows on")
 @pytest.mark.parametrize("gone", [False, True])
 def test_without_groups_of_processes_one_has_ended_before_its_folder_is_removed(monkeypatch, gone):
