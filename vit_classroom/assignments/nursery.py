@@ -8,6 +8,7 @@ or not there, each process starts from scratch.
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,13 @@ from vit_classroom.assignments.limits import set_apart
 
 DIE_WITH_PARENT = 1  # Linux: PR_SET_PDEATHSIG
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+GIVEN = re.compile(
+    "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|TMPDIR|TZ|VIRTUAL_ENV|LD_LIBRARY_PATH|MPLCONFIGDIR|XDG_CACHE_HOME|"
+    "PYTHON.*|(LC|CONDA|DYLD|OMP|KMP|MKL|OPENBLAS|CUDA|VIT|NIX_LD)(_.*)?"
+)
+"""Variables that a student's process is given: what it prints and what its errors say, its student reads."""
+SECRET = re.compile("TOKEN|KEY|SECRET|PASS", re.IGNORECASE)
+"""What is in the names of those that it never is."""
 NURSERY = "from vit_classroom.assignments import nursery; nursery.serve({fd})"
 ALONE = "from vit_classroom.assignments import nursery; nursery.serve_alone({megabytes})"
 
@@ -34,7 +42,7 @@ class Nursery:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env={**os.environ, **ONE_THREAD},
+                env={**environment(), **ONE_THREAD},
             )
 
     def new(self, megabytes: int) -> tuple[IO[bytes], IO[bytes], int]:
@@ -50,6 +58,12 @@ class Nursery:
             if not number:
                 raise OSError("the process from which students' processes are made has ended")
             return ours.makefile("rb"), ours.makefile("wb"), number
+
+
+def environment() -> dict[str, str]:
+    """Return what a student's process is given of the environment; on Windows that is nearly all."""
+    names = os.environ if sys.platform == "win32" else filter(GIVEN.fullmatch, os.environ)
+    return {name: os.environ[name] for name in names if not SECRET.search(name)}
 
 
 _nurseries: list[Nursery] = []

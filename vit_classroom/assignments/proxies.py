@@ -60,6 +60,7 @@ class StudentProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                env=nursery.environment(),
             )
             assert process.stdin is not None
             assert process.stdout is not None

@@ -779,6 +779,23 @@ def test_a_package_in_a_temporary_folder_stays_in_sight(tmp_path):
     assert done.stdout == f"True {module}\n"
 
 
+def test_a_students_process_is_given_no_secret(monkeypatch):
+    names = ["HF_TOKEN", "MY_CLOUD", "VIT_KEY", "VIT_DATA_DIR", "PATH"]
+    for name in names[:-1]:
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setattr(nursery, "_nurseries", [])
+    source = f"import os\nseen = [name for name in {names} if name in os.environ]"
+    for maker in (nursery.nursery, lambda: None):
+        monkeypatch.setattr(nursery, "nursery", maker)
+        student = StudentProcess(Limits())
+        student.start()
+        student.ask({"do": "run", "source": source, "place": "cell"})
+        assert remote_piece(student, "seen") == ["MY_CLOUD"] * (sys.platform == "win32") + names[-2:]
+        student.close()
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert {*names} & {*nursery.environment()} == {"MY_CLOUD", "VIT_DATA_DIR", "PATH"}
+
+
 def test_a_process_that_is_gone_says_so():
     student = StudentProcess(Limits())
     student.start()
