@@ -11,7 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x00020000  # CLONE_NEWUSER, NEWPID, NEWNET, NEWNS
+APART = 0x10000000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x00020000
+"""CLONE_NEWUSER, NEWPID, NEWNET, NEWIPC and NEWNS."""
 CAPABILITIES = 0x20080522  # the version of capset
 BIND, SET_ATTRIBUTES, HERE, ALL_BELOW, READ_ONLY = 0x5000, 442, -100, 0x8000, 1  # of mount, mount_setattr
 COVERED = ("/run", "/tmp")

@@ -2,8 +2,8 @@
 
 It does not know what is expected of it: it runs cells, calls functions and classes by their names, and sends
 results and gradients back. Its limits are set before any of the student's code runs: memory, the size of
-files, and where the system lets an ordinary user set a process apart, no network, no sight of other
-processes, and no file to write outside of a folder of its own.
+files, and where the system lets an ordinary user set a process apart, no network, no other process within
+reach (/proc still lists them), and no file to write outside of a folder of its own.
 """
 
 import os

@@ -719,6 +719,8 @@ def test_a_students_process_takes_along_what_it_started_and_reaches_no_files_of_
         assert "Read-only file system" in student.ask({**run, "source": source})[0]["error"]
     kill = f"import os\nos.kill({os.getpid()}, 0)"
     assert "No such process" in student.ask({**run, "source": kill})[0]["error"]
+    student.ask({**run, "source": "shares = os.readlink('/proc/self/ns/ipc')"})
+    assert remote_piece(student, "shares") != os.readlink("/proc/self/ns/ipc")
     assert select.select([reader], [], [], 20)[0] == [reader]
     assert os.read(reader, 1) == b"x"
     assert select.select([reader], [], [], 0)[0] == [], "the process that was let loose holds the queue open"
