@@ -250,7 +250,6 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         print(f"wrote: {page.relative_to(root)}")
-    shutil.copyfile(LICENCE, folder / "mathjax" / "LICENSE")
     for part in ("tex-chtml.js", "output/chtml/fonts"):
         source, target = Path(str(mathematics)) / part, folder / "mathjax" / part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -259,6 +258,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             if source.is_dir()
             else shutil.copy(source, target)
         )
+    shutil.copyfile(LICENCE, folder / "mathjax" / "LICENSE")
     return 0
 
 
