@@ -82,8 +82,9 @@ def test_code_is_copied(chapter):
 def test_a_fold_of_code_is_called_what_it_shows(chapter):
     fold = chapter.locator("details.hide > summary").first
     for _ in range(3):
-        assert fold.get_attribute("aria-label").startswith(fold.inner_text().strip())
         fold.click()
+        named = "it => it.getAttribute('aria-label').startsWith(it.innerText.trim())"
+        chapter.wait_for_function(named, arg=fold.element_handle())
     names = chapter.locator("summary").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
     assert not [name for name in names if "\\" in name]
 
