@@ -2,10 +2,12 @@
 
 import json
 import re
+from importlib.metadata import version
 
 import pytest
 from bs4 import BeautifulSoup
 from project_facts import ROOT, chapters, read_repository, reading_minutes, time_text, writing_minutes
+from vit_book.lean_files import COMPANIONS
 
 from vit_lab.experiments.recipes import NOT_RUN, recipe_rows
 
@@ -40,7 +42,7 @@ def test_what_is_cut_down_keeps_its_licence_beside_it(built):
     for name, words in (
         ("mathjax/LICENSE", "Apache License"),
         ("LICENCES.txt", "Copyright (c) 2011-2024 The Bootstrap Authors"),
-        ("LICENCES.txt", "pydata-sphinx-theme"),
+        *(("LICENCES.txt", f"{name} {version(name)}\n") for name in COMPANIONS),
         ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Bootstrap"),
         ("styles/pydata-sphinx-theme.css.LICENSE.txt", "Font Awesome Free"),
     ):

@@ -81,12 +81,19 @@ def test_each_term_shows_its_definition_on_focus_and_never_cut(visit, size):
         assert links.nth(place).get_attribute("aria-describedby") is None
 
 
-def test_the_pointer_can_move_onto_the_card_and_away(visit):
+@pytest.fixture
+def pointed_at(visit):
+    """A page with the card of its first term, at which the pointer is, and that term."""
     page = visit("notebooks/09_small_data")
     link = page.locator(TERM).first
     link.scroll_into_view_if_needed()
     link.hover()
     card(page).wait_for(state="visible")
+    return page, link
+
+
+def test_the_pointer_can_move_onto_the_card_and_away(pointed_at):
+    page, _ = pointed_at
     box = card(page).bounding_box()
     page.mouse.move(box["x"] + 20, box["y"] + 10)
     page.wait_for_timeout(600)
@@ -95,12 +102,8 @@ def test_the_pointer_can_move_onto_the_card_and_away(visit):
     card(page).wait_for(state="hidden")
 
 
-def test_a_card_goes_with_the_pointer_after_a_click_too(visit):
-    page = visit("notebooks/09_small_data")
-    link = page.locator(TERM).first
-    link.scroll_into_view_if_needed()
-    link.hover()
-    card(page).wait_for(state="visible")
+def test_a_card_goes_with_the_pointer_after_a_click_too(pointed_at):
+    page, link = pointed_at
     with page.context.expect_page():
         link.click(modifiers=["ControlOrMeta"])
     page.mouse.move(5, 5)

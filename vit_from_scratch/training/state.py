@@ -61,7 +61,7 @@ class EpochMetrics:
 class MovingAverage(AveragedModel):
     """The exponential moving average of a model's weights and buffers; it makes no GPU wait.
 
-    torch's own sends the count of its updates to the device in every step.
+    torch's own sends the count of its updates to the device in every step. `rule(decay)` moves the weights.
     """
 
     def __init__(self, model: nn.Module, decay: float, rule: Callable = get_ema_multi_avg_fn) -> None:

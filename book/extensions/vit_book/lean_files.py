@@ -199,8 +199,8 @@ def write_licences(static: Path) -> None:
     texts = [LICENCES.read_text(encoding="utf-8")]
     for name in COMPANIONS:
         made = distribution(name)
-        (licence,) = (file for file in made.files or [] if OF_A_PACKAGE.match(file.as_posix()))
-        texts.append(f"{name} {made.version}\n\n{licence.read_text(encoding='utf-8')}")
+        licences = [file for file in made.files or [] if OF_A_PACKAGE.match(file.as_posix())]
+        texts += [f"{name} {made.version}\n\n{file.read_text(encoding='utf-8')}" for file in licences]
     (static / "LICENCES.txt").write_text(f"\n{'-' * 80}\n\n".join(texts), encoding="utf-8")
 
 
