@@ -61,6 +61,7 @@ def test_a_training_stops_in_time_and_goes_on_and_what_takes_far_too_long_has_fa
 
 def test_it_asks_for_a_gpu(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(gpu_night, "run_all", lambda *_: [])
     monkeypatch.setattr("sys.argv", ["gpu_night.py", "--data-dir", "data", "--out", str(tmp_path / "night")])
     with pytest.raises(SystemExit):
         gpu_night.main()
