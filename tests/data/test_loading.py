@@ -211,6 +211,23 @@ def test_a_worker_that_is_killed_is_one_sentence(mixed):
     assert not multiprocessing.active_children()
 
 
+class ToldLate(dict):
+    """Loaders that are idle; a first time torch tells in their end that a worker died."""
+
+    def clear(self):
+        if self.pop("untold", False):
+            raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Killed.")
+        super().clear()
+
+
+def test_a_death_that_torch_tells_of_in_the_end_takes_no_other_errors_place():
+    workers = PhotoWorkers()
+    workers.idle = ToldLate(untold=True, loader=None)
+    with pytest.raises(InputError, match="the error of the block"), workers.kept():
+        raise InputError("the error of the block")
+    assert not workers.idle
+
+
 class Killer:
     """Reads photos; in a worker, the fifth raises an error or ends the process."""
 

@@ -24,7 +24,6 @@ from vit_from_scratch.errors import InputError, reason
 LOST = (RuntimeError, OSError, EOFError)
 """What torch raises where a worker is gone, or found no room for a batch."""
 
-
 FORKS = sys.platform == "linux"
 """Whether workers are forks, which share what is decoded; to others it is sent, each photo as a file."""
 
@@ -83,10 +82,11 @@ class PhotoWorkers:
                 yield
         finally:
             self.keeping = before
-            if not before:
-                for running in list(self.passes):  # an exception's frames may hold on to it
-                    running.close()
-                self.idle.clear()
+            for _ in range(0 if before else 2):
+                with contextlib.suppress(*LOST):  # torch may tell of a death in here, once
+                    for running in list(self.passes):  # an exception's frames may hold on to it
+                        running.close()
+                    self.idle.clear()
 
     def load(
         self,
