@@ -29,7 +29,15 @@ FOREIGN_STYLE = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])(https?:)?//""")
 RAW_MYST = re.compile(
     r":::|```\{|\{(?:doc|ref|numref|eq|cite(?::[pt])?|source|minutes|term|code-cell|admonition)\}"
 )
-BESIDE = ("index.html", "search.html", "sitemap.xml", "robots.txt", "llms.txt", "_static/social_card.png")
+BESIDE = (
+    "index.html",
+    "404.html",
+    "search.html",
+    "sitemap.xml",
+    "robots.txt",
+    "llms.txt",
+    "_static/social_card.jpg",
+)
 CANONICAL = re.compile(r'<link rel="canonical" href="([^"]*)"')
 
 

@@ -44,7 +44,7 @@ LINK = (
     "</article>"
 )
 LEFT_OUT = "book/api/"
-CARD = "_static/social_card.png"
+CARD = "_static/social_card.jpg"
 POINTS = ("aria-labelledby", "aria-describedby", "aria-controls", "for")
 INLINE_TARGET = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)")
 PLAIN_FOLD = "Show "  # code that draws or sets up; an answer, "Ours", belongs to the text

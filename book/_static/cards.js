@@ -7,6 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const margin = 8; // pixels between card, link and the window's edge
   const card = document.createElement("div");
   let shown = null; // the link whose card is open
+  let width; // of the window, when a card was shown: asked for before, it would hold up the page
   let timer = 0;
   let touched = false;
 
@@ -94,6 +95,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const parts = content(link);
     if (!parts.length) return false;
     shown = link;
+    width = innerWidth;
     window.MathJax?.typesetClear?.([card]);
     card.replaceChildren(...parts);
     card.hidden = false;
@@ -146,10 +148,8 @@ document.addEventListener("DOMContentLoaded", () => {
     touched = false;
     if (event.key === "Escape") hide();
   });
-  let width = innerWidth;
   window.addEventListener("resize", () => {
-    if (innerWidth !== width) hide(); // not when a phone's bars come and go
-    width = innerWidth;
+    if (shown && innerWidth !== width) hide(); // not when a phone's bars come and go
   });
   window.addEventListener("pagehide", hide);
 });

@@ -54,7 +54,9 @@ def test_the_address_is_that_of_github_pages(slug, address):
 
 
 def test_the_card_has_the_size_that_its_tags_say():
-    assert Image.open(ROOT / "book" / CARD).size == CARD_SIZE
+    card = Image.open(ROOT / "book" / CARD)
+    assert card.size == CARD_SIZE
+    assert card.mode == "RGB"  # on a dark ground, too, it is read
 
 
 def contents(soup, attribute, name):

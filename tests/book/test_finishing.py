@@ -46,7 +46,8 @@ def test_mathjax_stays_where_formulas_are_and_only_the_part_that_is_used():
     assert "_static/mathjax/formulas.js" in loaded(page)
     assert "_static/mathjax/tex-chtml.js" not in loaded(page)
     assert "window.MathJax" in page
-    assert re.search('<script async src="[^"]*formulas.js', page)
+    assert re.search(r'<script async src="[^"]*formulas.js"></script>\s*</body>', page)
+    assert finishing.formulas_where_they_are(page) == page
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,18 @@ def test_scripts_wait_but_the_one_that_the_page_speaks_to():
     assert [script for script in scripts if " defer" not in script and " async" not in script] == [
         '<script src="_static/documentation_options.js?v=9">'
     ]
+
+
+def test_letters_are_asked_for_before_scripts():
+    hurried = '<link rel="preload" as="script" href="_static/scripts/bootstrap.js?digest=5" />'
+    page = finishing.letters_first(book_page("").replace("<link", f"{hurried}<link", 1))
+    assert "bootstrap" not in page
+    fonts = re.findall('<link rel="preload" as="font" type="font/woff2" href="([^"]*)" crossorigin />', page)
+    assert [font.rsplit("/")[-1] for font in fonts] == [
+        "literata-latin-wght-normal.woff2",
+        "fa-solid-900.woff2",
+    ]
+    assert finishing.letters_first(page) == page
 
 
 def test_what_the_theme_writes_is_put_right_once():
@@ -108,14 +121,13 @@ def test_printed_sentences_may_break_and_columns_may_not():
     assert finishing.sentences(finishing.sentences(page)) == finishing.sentences(page)
 
 
-def test_pictures_of_the_text_say_their_size_and_all_but_the_first_wait(tmp_path):
+def test_pictures_of_the_text_say_their_size_and_wait(tmp_path):
     Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
     page = book_page(
-        '<img src="a.png" alt="1"><img alt="2" src="a.png"/><img src="gone.png"><img src="a.png" width="5">'
+        '<article><img alt="2" src="a.png"/></article><img src="gone.png"><img src="a.png" width="5">'
     )
-    first, second, gone, sized = re.findall("<img[^>]*>", finishing.pictures_when_they_near(page, tmp_path))
-    assert first == '<img width="40" height="30" src="a.png" alt="1">'
-    assert second == '<img loading="lazy" decoding="async" width="40" height="30" alt="2" src="a.png"/>'
+    first, gone, sized = re.findall("<img[^>]*>", finishing.pictures_when_they_near(page, tmp_path))
+    assert first == '<img loading="lazy" decoding="async" width="40" height="30" alt="2" src="a.png"/>'
     assert gone == '<img src="gone.png">'
     assert 'width="5"' in sized
     assert "height" not in sized

@@ -251,10 +251,10 @@ function matrix(rows, width, at) {
 }
 
 // ---- The file of weights
-/** Fetch a model; `progress` hears the share that has come. An Error says in one sentence what failed. */
+/** Fetch a model, after the page's pictures; `progress` hears the share that has come. An Error says in one sentence what failed. */
 export async function load(url, progress = () => {}) {
     const refuse = (why) => { throw new Error(`${url} cannot be fetched (${why}); try again later.`); };
-    const response = await fetch(url).catch((error) => refuse(error.message));
+    const response = await fetch(url, { priority: "low" }).catch((error) => refuse(error.message));
     if (!response.ok) refuse(`the server answered ${response.status}`);
     const parts = [];
     let came = 0, whole = Infinity;

@@ -12,7 +12,7 @@ from project_facts import read_repository
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-CARD = "_static/social_card.png"
+CARD = "_static/social_card.jpg"
 CARD_SIZE = (1200, 630)
 CARD_ALT = "A photo of a cat, cut into patches, beside the title Vision Transformer from scratch."
 VIEWPORT = re.compile(r"""<meta\s[^>]*name="viewport"[^>]*>\s*""")

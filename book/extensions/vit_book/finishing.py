@@ -18,8 +18,10 @@ from vit_book.lean_files import BUNDLE, lighten_mathjax, lighten_pictures, light
 SCRIPT = r'<script(?=[^>]*\ssrc="[^"]*{name})[^>]*></script>\s*'
 FORMULA = re.compile(r'class="[^"]*(?<![\w-])(?:math|mathjax_process|tex2jax_process|output_area)(?![\w-])')
 MATHJAX_SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>\s*")
+HURRIED_SCRIPT = re.compile(r'<link rel="preload" as="script"[^>]*>\s*')
+LETTERS = ("fonts/literata-latin-wght-normal.woff2", "vendor/fontawesome/webfonts/fa-solid-900.woff2")
 PICTURE = re.compile(r"<img\b[^>]*>")
-ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+ARTICLE = re.compile(r"<article\b.*</article>", re.DOTALL)  # with those in it
 APART = re.compile(
     r"(<(?:pre|code|script|style|svg|math)\b.*?</(?:pre|code|script|style|svg|math)>|<[^>]*>)", re.DOTALL
 )
@@ -61,11 +63,15 @@ def without_script(page: str, name: str) -> str:
 
 
 def formulas_where_they_are(page: str) -> str:
-    """MathJax, and only the part that is used, on pages with formulas; nothing waits for it."""
+    """MathJax, and only the part that is used, on pages with formulas; it comes last, nothing waits."""
     if not FORMULA.search(page):
         return MATHJAX_SETTINGS.sub("", without_script(without_script(page, "tex-chtml.js"), BUNDLE))
     page = re.sub(r'mathjax/tex-chtml\.js(\?v=\w+)?"', f'mathjax/{BUNDLE}"', page)
-    return re.sub(rf'<script defer(?:="defer")?(?=[^>]*mathjax/{BUNDLE})', "<script async", page)
+    script = re.search(SCRIPT.format(name=re.escape(BUNDLE)), page)
+    if not script:
+        return page
+    last = re.sub(r'<script (?:defer(?:="defer")?|async)', "<script async", script.group().rstrip())
+    return f"{last}\n</body>".join(page.replace(script.group(), "").rsplit("</body>", 1))
 
 
 def drop_unused_companions(page: str) -> str:
@@ -86,21 +92,31 @@ def scripts_after_the_text(page: str) -> str:
     return eager.sub("<script defer", page)
 
 
+def letters_first(page: str) -> str:
+    """Letters and icons are asked for at once, before the scripts that the theme would hurry."""
+    static = re.search(r'href="((?:\.\./)*_static/)', page)
+    page = HURRIED_SCRIPT.sub("", page)
+    if not static or 'as="font"' in page:
+        return page
+    links = "\n".join(
+        f'<link rel="preload" as="font" type="font/woff2" href="{static[1]}{name}" crossorigin />'
+        for name in LETTERS
+    )
+    return re.sub(r'<meta charset="utf-8"[^>]*>', lambda found: f"{found[0]}\n{links}", page, count=1)
+
+
 def pictures_when_they_near(page: str, folder: Path) -> str:
-    """Every picture of the text says its size, and all but the first load when a reader comes near."""
+    """Every picture of the text says its size, and loads when a reader comes near."""
     article = ARTICLE.search(page)
     if not article:
         return page
-    seen = 0
 
     def sized(found: re.Match) -> str:
-        nonlocal seen
         tag = found.group()
         source = re.search(r'\ssrc="([^":]+)"', tag)
         if not source or not (folder / source[1]).exists():
             return tag
-        seen += 1
-        added = "" if seen == 1 or " loading=" in tag else ' loading="lazy" decoding="async"'
+        added = "" if " loading=" in tag else ' loading="lazy" decoding="async"'
         if " width=" not in tag and (folder / source[1]).suffix in (".png", ".webp", ".jpg"):
             width, height = Image.open(folder / source[1]).size
             added += f' width="{width}" height="{height}"'
@@ -162,6 +178,7 @@ def finish(site: Path, cache: Path) -> None:
         formulas_where_they_are,
         drop_unused_companions,
         scripts_after_the_text,
+        letters_first,
         put_right,
         together,
         sentences,

@@ -1,4 +1,4 @@
-"""What is put beside the pages: exported notebooks, a page at the root, and three files for machines.
+"""What is put beside the pages: exported notebooks, the root's page, one for wrong addresses, and three files.
 
 Machines read `sitemap.xml`, `robots.txt` and `llms.txt` (https://llmstxt.org), which names every page in the
 order of the table of contents, each with its description.
@@ -21,7 +21,10 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 {entries}
 </urlset>
 """
-ROOT_PAGE = Path(__file__).with_name("root_page.html").read_text(encoding="utf-8")
+ROOT_PAGE, MISSING_PAGE = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("root_page.html", "missing_page.html")
+)
 
 
 def sitemap(base: str, pages: list[str]) -> str:
@@ -70,6 +73,7 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     names = [root, *(name for _, name, _, _ in pages), *generated]
     for name, text in {
         "index.html": root_page(app, about[root]),
+        "404.html": MISSING_PAGE.format(title=escape(app.config.html_title), base=base, root=root),
         "sitemap.xml": sitemap(base, names),
         "robots.txt": f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n",
         "llms.txt": llms_text(base, app.config.html_title, about[root], pages),
