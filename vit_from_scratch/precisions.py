@@ -20,8 +20,10 @@ def has_bfloat16_units(device: str = "cpu") -> bool:
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
     if kind != "cpu":
         return True
-    if (told := os.environ.get(UNITS, "")) in ("0", "1") or sys.platform == "darwin":
-        return told == "1"  # Apple's processors have units, and PyTorch no fast kernels for them
+    if (told := os.environ.get(UNITS)) in ("0", "1"):
+        return told == "1"
+    if sys.platform == "darwin":  # Apple's processors have units, and PyTorch no fast kernels for them
+        return False
     if hasattr(torch.cpu, "get_capabilities"):
-        return any(bool(found) for name, found in torch.cpu.get_capabilities().items() if "bf16" in name)
+        return any(found for name, found in torch.cpu.get_capabilities().items() if "bf16" in name)
     return torch.cpu._is_avx512_bf16_supported()  # an older PyTorch can be asked for AVX-512 alone

@@ -4,10 +4,11 @@ Every value is checked against the type hint of its field, so a recipe, a comman
 get the same messages.
 """
 
+import contextlib
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
+Range = tuple[str, Callable[[Any], bool], str]
+"""Fields by name, with spaces between; whether a value is in their range; and the range in words."""
+
 LIMITS = {int: (2**63, "a whole number below 2^63"), float: (3.4e38, "a finite number below 3.4e38")}
 """What numbers stay below, either way: they end in tensors of int64 and float32."""
 
@@ -29,17 +33,20 @@ def require(condition: bool, name: str, given: object, expected: str) -> None:
         raise InputError(f"{name} = {shown(given)}: expected {expected}.")
 
 
-def check_fields(config: object, where: str) -> None:
-    """Check each field of a frozen dataclass against its type hint; call it in `__post_init__`.
+def check_fields(config: object, where: str, ranges: Iterable[Range] = ()) -> None:
+    """Check each field of a frozen dataclass against its type hint and ranges; call it in `__post_init__`.
 
     An int where a float is expected becomes a float and a list becomes a tuple, as TOML needs it.
 
     Raises:
-        InputError: a value of another type or outside its `Literal`.
+        InputError: a value of another type, outside its `Literal` or out of a range.
     """
     for name, hint in _hints(type(config)).items():
         value = _converted(getattr(config, name), hint, f"{where}.{name}".strip("."))
         object.__setattr__(config, name, value)
+    for names, fits, expected in ranges:
+        for name in names.split():
+            require(fits(getattr(config, name)), f"{where}.{name}", getattr(config, name), expected)
 
 
 def from_table(cls: type[T], table: Mapping[str, Any], where: str) -> T:
@@ -102,43 +109,34 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        if value not in arguments:
-            raise unknown_name(name, value, arguments)
-        return value
-    if origin in (typing.Union, types.UnionType):
-        for argument in arguments:
-            try:
-                return _converted(value, argument, name)
-            except InputError:
-                continue
-        raise _wrong(name, value, _described(hint))
-    if origin is tuple:
-        if not isinstance(value, list | tuple) or (arguments[-1] is not ... and len(value) != len(arguments)):
-            raise _wrong(name, value, _described(hint))
-        inner = [arguments[0]] * len(value) if arguments[-1] is ... else arguments
-        return tuple(_converted(item, kind, name) for item, kind in zip(value, inner, strict=True))
-    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return from_table(typing.cast(type, hint), value, name)
-    if isinstance(value, str) and hasattr(hint, "named"):  # a preset in place of a table
-        return typing.cast(Any, hint).named(value)
     if hint is Any:
         return value
-    accepted: Any = int | float if hint is float else origin or hint
-    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise _wrong(name, value, _described(hint))
-    if origin is dict:
-        items = typing.cast(Mapping[str, Any], value).items()
-        return {key: _converted(item, arguments[1], f"{name}.{key}") for key, item in items}
-    if hint in LIMITS:
-        limit, expected = LIMITS[hint]
-        if not -limit < typing.cast(float, value) < limit:  # written so that NaN fails, too
-            raise _wrong(name, value, expected)
-    return float(value) if hint is float else value
-
-
-def _wrong(name: str, value: Any, expected: str) -> InputError:
-    return InputError(f"{name} = {shown(value)}: expected {expected}.")
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise unknown_name(name, value, arguments)
+    if origin in (typing.Union, types.UnionType):
+        for argument in arguments:
+            with contextlib.suppress(InputError):
+                return _converted(value, argument, name)
+    elif origin is tuple and isinstance(value, list | tuple):
+        kinds = arguments[:1] * len(value) if arguments[-1] is ... else arguments
+        if len(kinds) == len(value):
+            return tuple(_converted(item, kind, name) for item, kind in zip(value, kinds, strict=True))
+    elif origin is dict and isinstance(value, dict):
+        return {key: _converted(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+    elif hint in LIMITS:
+        if isinstance(value, int if hint is int else int | float) and not isinstance(value, bool):
+            limit, expected = LIMITS[hint]
+            require(-limit < value < limit, name, value, expected)  # written so that NaN fails, too
+            return hint(value)
+    elif origin is None and isinstance(value, hint):
+        return value
+    elif isinstance(value, str) and hasattr(hint, "named"):  # a preset in place of a table
+        return hint.named(value)
+    elif dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_table(typing.cast(type, hint), value, name)
+    raise InputError(f"{name} = {shown(value)}: expected {_described(hint)}.")
 
 
 def _described(hint: Any) -> str:

@@ -1,13 +1,12 @@
 """How far training images are changed: `Augmentation`, and its presets by name; no PyTorch needed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from vit_from_scratch.errors import unknown_name
-from vit_from_scratch.settings import check_fields, require
+from vit_from_scratch.settings import Range, check_fields
 
-RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+RANGES: tuple[Range, ...] = (
     ("shift jitter shear", lambda most: most >= 0, "0 or more"),
     ("rotation", lambda most: 0 <= most <= 180, "0 to 180 degrees"),
     ("scale erase", lambda most: 0 <= most < 1, "0 or more, below 1"),
@@ -18,7 +17,7 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("colour_jitter", lambda of: min(of) >= 0 and of[3] <= 0.5, "four numbers >= 0, the last at most 0.5"),
     ("rand_augment", lambda of: of[0] >= 0 and 0 <= of[1] <= 30, "a number and a strength of 0 to 30"),
 )
-"""What the amounts may be: names, whether a value is in their range, and the range in words."""
+"""What the amounts may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +66,7 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         """Refuse amounts that make no sense."""
-        check_fields(self, "train.augmentation")
-        for names, fits, expected in RANGES:
-            for name in names.split():
-                value = getattr(self, name)
-                require(fits(value), f"train.augmentation.{name}", value, expected)
+        check_fields(self, "train.augmentation", RANGES)
 
     @classmethod
     def named(cls, name: str) -> "Augmentation":

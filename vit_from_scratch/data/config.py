@@ -1,6 +1,5 @@
 """Which images a run sees: `DataConfig`, and the names of the data sets. Nothing here needs PyTorch."""
 
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Literal
 
 from vit_from_scratch.errors import InputError, unknown_name
 from vit_from_scratch.paths import typed_path
-from vit_from_scratch.settings import check_fields, require
+from vit_from_scratch.settings import Range, check_fields, require
 
 IN_MEMORY = {"digits": 237, "mnist": 5_000, "cifar10": 5_000, "cifar100": 5_000}
 """The data sets of small images, which are held in memory, and how many are usually for validation."""
@@ -24,6 +23,14 @@ TENSORS = "tensors"
 """The name of images that a caller has in memory, for an `ImageData`; nothing can open them again."""
 
 Part = Literal["train", "validation", "test"]
+
+RANGES: tuple[Range, ...] = (
+    ("train_size", lambda size: size is None or size >= 1, "at least 1, or None"),
+    ("image_size", lambda side: side is None or 1 <= side <= 2**16, "1 to 65,536 pixels, or None"),
+    ("validation_size", lambda size: size is None or size >= 0, "0 or more"),
+    ("split_seed", lambda seed: 0 <= seed < 2**32, "0 to 2^32 - 1"),
+)
+"""What the numbers may be."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Refuse unknown names, and put the usual number in place of None."""
-        check_fields(self, "data")
+        check_fields(self, "data", RANGES)
         kind = _kind(self.name)
         known = [*IN_MEMORY, *STREAMED, *(kind + "PATH" for kind in OWN_SOURCES)]
         if self.name not in (*known, TENSORS) and kind is None:
@@ -70,14 +77,6 @@ class DataConfig:
             object.__setattr__(self, "name", kind + _full_path(self.name.removeprefix(kind)))
         if self.image_size is None and self.name not in (*IN_MEMORY, TENSORS):
             object.__setattr__(self, "image_size", 64 if self.name == "tiny-imagenet" else 224)
-        for option, low, high, expected in (
-            ("train_size", 1, math.inf, "at least 1, or None"),
-            ("image_size", 1, 2**16, "1 to 65,536 pixels, or None"),
-            ("validation_size", 0, math.inf, "0 or more"),
-            ("split_seed", 0, 2**32 - 1, "0 to 2^32 - 1"),
-        ):
-            value = getattr(self, option)
-            require(value is None or low <= value <= high, f"data.{option}", value, expected)
 
 
 def own_place(name: str) -> Path | None:

@@ -92,10 +92,10 @@ def _parts(root: Path) -> dict[str, Path]:
         held_out = [name for name in VALIDATION if name in inside]
         if len(held_out) > 1:
             raise _no_folder(root, f"it has both {held_out[0]} and {held_out[1]}")
-        parts = {"train": "train"} | ({"test": "test"} if "test" in inside else {})
+        parts = {name: root / name for name in ("train", "test") if name in inside}
         for name in held_out:
-            parts["validation" if "test" in parts else "test"] = name
-        return {part: root / name for part, name in parts.items()}
+            parts["validation" if "test" in inside else "test"] = root / name
+        return parts
     if inside & {"test", *VALIDATION}:
         raise _no_folder(root, "it has no folder train with classes in it")
     if not inside:

@@ -121,7 +121,7 @@ def read_tiny_imagenet(folder: Path | None, side: int) -> PhotoSource:
     """
     from torchvision.datasets import ImageFolder, utils  # imported here: it takes seconds
 
-    with sentences("Tiny-ImageNet", folder, "tiny-imagenet-200") as where:
+    with opening("Tiny-ImageNet", folder, "tiny-imagenet-200") as where:
         base = where / "tiny-imagenet-200"
         if not base.is_dir():
             unpacked = where / ".tiny-imagenet-200.part"  # the folder appears when it is whole
@@ -150,12 +150,12 @@ def open_torchvision(name: str, folder: Path | None, inside: str = "", **argumen
     from torchvision import datasets  # imported here: it takes seconds
 
     cls = getattr(datasets, name)
-    with sentences(name, folder, inside or cls.base_folder) as where:
+    with opening(name, folder, inside or cls.base_folder) as where:
         return cls(str(where), download=folder is None, **arguments)
 
 
 @contextlib.contextmanager
-def sentences(name: str, folder: Path | None, inside: str) -> Iterator[Path]:
+def opening(name: str, folder: Path | None, inside: str) -> Iterator[Path]:
     """Give the folder that holds a data set, or its cache; what fails in opening it is one clear sentence."""
     if folder is not None and not (folder / inside).is_dir():
         raise InputError(

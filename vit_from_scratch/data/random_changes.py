@@ -4,7 +4,7 @@ What must look at one photo at a time (RandAugment, changes of hue) is done as p
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -33,15 +33,19 @@ def augment(
         share: the part of a larger batch that these images are; they change as they would in the whole of it.
         batch: the number of images of that batch; None for these.
     """
-    images, batch = images.float(), batch or len(images)
+    images, whole = images.float(), batch or len(images)
     if augmentation.moves:
-        where_from = share.of(_random_affine(images, augmentation, generator, batch))  # (B, 2, 3)
+        where_from = share.of(_random_affine(images, augmentation, generator, whole))  # (B, 2, 3)
         grid = F.affine_grid(where_from, list(images.shape), align_corners=False)  # (B, H, W, 2)
         images = F.grid_sample(images, grid, padding_mode=augmentation.fill, align_corners=False)
+
+    def draw(*ones: int) -> Tensor:  # (B, 1, ...) in [0, 1): this share of what the whole batch gets
+        return share.of(torch.rand(whole, *ones, generator=generator, device=images.device))
+
     if any(augmentation.colour_jitter):
-        images = _recolour(images, batch, augmentation.colour_jitter, generator, share)
+        images = _recolour(images, augmentation.colour_jitter, draw)
     if augmentation.erase:
-        images = _erase(images, batch, augmentation.erase, generator, share)
+        images = _erase(images, augmentation.erase, draw)
     return images
 
 
@@ -52,8 +56,8 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
     numbers are torch's global ones.
     """
     alphas = {"MixUp": augmentation.mixup, "CutMix": augmentation.cutmix}
-    kinds, share = [name for name, alpha in alphas.items() if alpha], augmentation.mix_probability
-    if not kinds or (share < 1 and torch.rand(()) >= share):
+    kinds, chance = [name for name, alpha in alphas.items() if alpha], augmentation.mix_probability
+    if not kinds or (chance < 1 and torch.rand(()) >= chance):
         return images, labels
     from torchvision.transforms import v2  # imported here: it takes seconds
 
@@ -61,9 +65,7 @@ def blend(images: Tensor, labels: Tensor, augmentation: Augmentation, classes: i
     return getattr(v2, kind)(alpha=alphas[kind], num_classes=classes)(images, labels)
 
 
-def _recolour(
-    images: Tensor, batch: int, most: Sequence[float], generator: torch.Generator, part: Share
-) -> Tensor:
+def _recolour(images: Tensor, most: Sequence[float], draw: Callable[..., Tensor]) -> Tensor:
     """Multiply brightness, contrast and saturation of each image by factors of its own, in this order.
 
     Each is drawn from 1 - most to 1 + most, the first at least 0, as in torchvision's ColorJitter. Contrast
@@ -74,19 +76,18 @@ def _recolour(
         if images.shape[1] == 3:
             grey = 0.299 * grey + 0.587 * images[:, 1:2] + 0.114 * images[:, 2:]
         about = (0.0, grey.mean((2, 3), keepdim=True), grey)[place]
-        drawn = part.of(torch.rand(batch, 1, 1, 1, generator=generator, device=images.device))
+        drawn = draw(1, 1, 1)
         factor = max(0.0, 1 - amount) * (1 - drawn) + (1 + amount) * drawn  # (B, 1, 1, 1)
         images = (about + factor * (images - about)).clamp(0, 255)
     return images
 
 
-def _erase(images: Tensor, batch: int, size: float, generator: torch.Generator, share: Share) -> Tensor:
+def _erase(images: Tensor, size: float, draw: Callable[..., Tensor]) -> Tensor:
     """Set a square of each image, centred anywhere in it, to the middle grey of bytes."""
     inside = []
     for side in images.shape[2:]:
-        centre = share.of(torch.rand(batch, 1, generator=generator, device=images.device) * side)
         place = torch.arange(side, device=images.device) + 0.5
-        inside.append((place - centre).abs() <= size * side / 2)  # (B, side)
+        inside.append((place - draw(1) * side).abs() <= size * side / 2)  # (B, side)
     square = inside[0][:, :, None] & inside[1][:, None, :]  # (B, H, W)
     return images.masked_fill(square[:, None], 127.5)
 
@@ -137,7 +138,7 @@ def _crop_sides(
     draws = [torch.rand(CROP_TRIES, batch, generator=generator, device=device) for _ in range(2)]
     (low, high), limit = areas, math.log(CROP_RATIO)
     area = low + (high - low) * draws[0]  # (CROP_TRIES, B)
-    ratio = torch.exp(-limit + (limit + limit) * draws[1]) / shape  # of the shares
+    ratio = torch.exp(-limit + 2 * limit * draws[1]) / shape  # of the shares
     widths, heights = (area * ratio).sqrt(), (area / ratio).sqrt()
     fits = (widths <= 1) & (heights <= 1)
     first, some = fits.int().argmax(dim=0, keepdim=True), fits.any(dim=0)  # (1, B), (B,)

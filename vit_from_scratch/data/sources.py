@@ -1,14 +1,14 @@
 """What a data set of photos consists of: files with labels, in parts. Nothing here needs PyTorch."""
 
-import importlib
-import os
+import pkgutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from PIL.Image import Image
 
-from vit_from_scratch.data.config import OWN_SOURCES, own_place
+from vit_from_scratch.data.config import OWN_SOURCES
 from vit_from_scratch.data.photos import PhotoFile, open_photo
 from vit_from_scratch.paths import stat_of
 
@@ -64,10 +64,9 @@ def open_own(name: str) -> PhotoSource:
     Raises:
         InputError: there are none, or they are not laid out as expected.
     """
-    path: Any = own_place(name)
-    module, _, function = OWN_SOURCES[name.removesuffix(os.fspath(path))].partition(":")
-    stat_of(path / "train")  # refuses a folder that may not be searched
-    return getattr(importlib.import_module(module), function)(path)
+    kind, colon, place = name.partition(":")
+    stat_of(Path(place) / "train")  # refuses a folder that may not be searched
+    return pkgutil.resolve_name(OWN_SOURCES[kind + colon])(Path(place))
 
 
 def spread(items: Sequence[T], count: int) -> Sequence[T]:

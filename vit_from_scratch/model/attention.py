@@ -86,12 +86,10 @@ class MultiHeadSelfAttention(nn.Module):
         """Let every token (B, T, D) gather from all: (B, T, D), and weights (B, h, T, T) if asked for."""
         q, k, v = rearrange(self.qkv(tokens), "b t (qkv h dh) -> qkv b h t dh", qkv=3, h=self.heads)
         weights = None
-        if return_weights:
+        if return_weights or not fused_is_faster(q):
             weights = attention_weights(q, k)  # (B, h, T, T)
             gathered = weights @ v  # (B, h, T, Dh)
-        elif fused_is_faster(q):
-            gathered = fused_attention(q, k, v)
         else:
-            gathered = explicit_attention(q, k, v)
+            gathered = fused_attention(q, k, v)
         joined = rearrange(gathered, "b h t dh -> b t (h dh)")
-        return self.projection(joined), weights
+        return self.projection(joined), weights if return_weights else None

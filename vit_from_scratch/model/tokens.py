@@ -128,14 +128,12 @@ class Positions(nn.Module):
             return None
         if self.kind == "learned":
             position = self.position
+        elif self.kind == "learned_2d":
+            position = (self.row_position[:, None] + self.column_position).flatten(0, 1)[None]  # (1, N, D)
         else:
-            if self.kind == "learned_2d":
-                grid = self.row_position[:, None] + self.column_position[None]  # (gh, gw, D)
-                position = grid.flatten(0, 1)[None]  # (1, N, D)
-            else:
-                position = sincos_2d(self.grid, self.dim, device=device)[None]
-            if self.first_patch:
-                position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
+            position = sincos_2d(self.grid, self.dim, device=device)[None]
+        if self.first_patch and self.kind != "learned":
+            position = torch.cat([torch.zeros_like(position[:, :1]), position], dim=1)  # (1, T, D)
         if num_patches is None or num_patches == self.grid[0] * self.grid[1]:
             return position
         return resize_positions(position, self.grid, grid_of_same_shape(self.grid, num_patches))

@@ -31,10 +31,9 @@ class VisionTransformer(nn.Module):
         self.encoder = build_encoder(config, self.tokens)  # an Encoder of plain blocks
         pooled = config.norm == "pooled"
         self.pooled_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps) if pooled else nn.Identity()
-        width = config.dim
+        width = config.representation_size or config.dim
         self.representation: nn.Module = nn.Identity()
         if config.representation_size is not None:
-            width = config.representation_size
             dense = nn.Linear(config.dim, width)
             lecun_normal_(dense.weight)
             nn.init.zeros_(dense.bias)

@@ -93,10 +93,10 @@ def matrix(
     """
     ax = new_axes(ax)
     array = values.detach().cpu().float().numpy()
-    signed = (array.min() if limits is None else limits[0]) < 0
-    bound = float(np.abs(array).max())
-    low, high = limits or ((-bound, bound) if signed else (float(array.min()), float(array.max())))
-    shown = ax.imshow(array, cmap=DIVERGING if signed else SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
+    low, high = limits or (float(array.min()), float(array.max()))
+    if low < 0 and limits is None:
+        low, high = min(low, -high), max(-low, high)  # 0 in the middle
+    shown = ax.imshow(array, cmap=DIVERGING if low < 0 else SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
     if numbers is not None:
         shades = shown.to_rgba(array)  # (rows, columns, 4)
         for (row, column), value in np.ndenumerate(array):

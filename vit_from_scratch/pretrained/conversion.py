@@ -121,7 +121,7 @@ def proved(ours: VisionTransformer, theirs: nn.Module, library: str) -> VisionTr
     with evaluating(theirs):
         expected = theirs(image)
     found = ours(image)
-    tolerance = 1e-3 if weight.dtype == torch.float32 else 1e-9 if weight.dtype == torch.float64 else 0.1
+    tolerance = {torch.float64: 1e-9, torch.float32: 1e-3}.get(weight.dtype, 0.1)
     scale = max(1.0, expected.abs().max().item())
     difference = (found - expected).abs().max().item() / scale
     if not difference <= tolerance:

@@ -1,12 +1,26 @@
 """What a training run is made of: `TrainConfig`, every switch of the loop in one frozen dataclass."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from vit_from_scratch.data.augmentation import Augmentation
-from vit_from_scratch.settings import check_fields, require
+from vit_from_scratch.settings import Range, check_fields, require
 from vit_from_scratch.training.schedules import Decay
+
+RANGES: tuple[Range, ...] = (
+    ("epochs batch_size accumulation", lambda count: count >= 1, "at least 1"),
+    ("threads", lambda count: count <= 1024, "at most 1024"),
+    ("batch_size", lambda count: count <= 2**31, f"at most {2**31}"),
+    ("seed steps warmup_steps patience workers threads", lambda count: count >= 0, "0 or more"),
+    ("weight_decay clip_norm adamw_learning_rate", lambda number: number >= 0, "0 or more"),
+    ("learning_rate", lambda rate: rate > 0, "a number above 0"),
+    ("layer_decay", lambda share: 0 < share <= 1, "above 0, at most 1"),
+    ("momentum label_smoothing average_decay", lambda share: 0 <= share < 1, "0 or more, below 1"),
+    ("betas", lambda betas: all(0 <= beta < 1 for beta in betas), "two numbers from 0 to below 1"),
+    ("mix_until augment_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1"),
+    ("curriculum", lambda stages: all(side >= 1 for _, side in stages), "sides of 1 or more"),
+)
+"""What the settings may be, each for itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,28 +105,10 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
-        check_fields(self, "train")
-
-        def each(names: str, holds: Callable[[Any], bool], expected: str) -> None:
-            for name in names.split():
-                value = getattr(self, name)
-                require(holds(value), f"train.{name}", value, expected)
-
-        each("epochs batch_size accumulation", lambda count: count >= 1, "at least 1")
-        each("threads", lambda count: count <= 1024, "at most 1024")
-        each("batch_size", lambda count: count <= 2**31, f"at most {2**31}")
-        counts = "seed steps weight_decay warmup_steps clip_norm patience workers threads adamw_learning_rate"
-        each(counts, lambda number: number >= 0, "0 or more")
-        each("learning_rate", lambda rate: rate > 0, "a number above 0")
-        each("layer_decay", lambda share: 0 < share <= 1, "above 0, at most 1")
+        check_fields(self, "train", RANGES)
         alike = self.optimiser != "muon" or self.layer_decay == 1
         require(alike, "train.layer_decay", self.layer_decay, '1 with optimiser = "muon"')
-        shares = "momentum label_smoothing average_decay"
-        each(shares, lambda share: 0 <= share < 1, "0 or more, below 1")
-        each("betas", lambda betas: all(0 <= b < 1 for b in betas), "two numbers from 0 to below 1")
-        each("mix_until augment_until", lambda share: 0 <= share <= 1, "a share of the run, 0 to 1")
         starts = [share for share, _ in self.curriculum]
         grows = not starts or (starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < 1)
         expected = "shares of the run that begin at 0 and grow, below 1"
         require(grows, "train.curriculum", self.curriculum, expected)
-        each("curriculum", lambda pairs: all(side >= 1 for _, side in pairs), "sides of 1 or more")

@@ -116,7 +116,9 @@ def evaluate_hidden(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) 
 
 def measure(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Evaluation | HeldOut:
     """Measure a model on what it is trained for: labels, or what a self-supervised model hides."""
-    return (evaluate_hidden if isinstance(model, SelfSupervised) else evaluate_batches)(model, batches)
+    if isinstance(model, SelfSupervised):
+        return evaluate_hidden(model, batches)
+    return evaluate_batches(model, batches)
 
 
 def _scored(logits: Tensor, labels: Tensor) -> Evaluation:

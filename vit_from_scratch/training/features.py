@@ -35,14 +35,13 @@ def image_features(
     model.check_images(images)
     with evaluating(model):
         tokens = model.tokens(model.patch_embedding(images))  # (B, T, D)
-        blocks = model.encoder.blocks if layer is None else model.encoder.blocks[:layer]
-        for block in blocks:
+        for block in model.encoder.blocks[:layer]:
             tokens, _ = block(tokens)
         if layer is None:
             tokens = model.encoder.norm(tokens)
         first = int(model.config.class_token)
         vectors = tokens[:, 0] if token == "class" else tokens[:, first:].mean(dim=1)  # (B, D)
-        return vectors if layer is not None else model.pooled_norm(vectors)
+        return model.pooled_norm(vectors) if layer is None else vectors
 
 
 def check_features(model: VisionTransformer, layer: int | None, token: Token | None) -> Token:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from scipy.special import stdtrit
 from torch import Tensor
 
 from vit_from_scratch.errors import InputError
@@ -37,12 +38,10 @@ class FewShot:
     @property
     def interval(self) -> tuple[float, float]:
         """The ends of the 95 % interval of the mean over draws (Student's t); NaN for a single draw."""
-        if len(self.accuracies) < 2:
-            return math.nan, math.nan
-        from scipy.stats import t  # imported here: it takes half a second
-
         count = len(self.accuracies)
-        half = float(t.ppf(0.975, count - 1)) * statistics.stdev(self.accuracies) / math.sqrt(count)
+        if count < 2:
+            return math.nan, math.nan
+        half = float(stdtrit(count - 1, 0.975)) * statistics.stdev(self.accuracies) / math.sqrt(count)
         return self.mean - half, self.mean + half
 
 

@@ -75,26 +75,15 @@ def adapted(
             f"image_size = {image_size} for a model with relative positions: expected "
             f"{model.config.image_size}, the size for which they were learned. Resize the images."
         )
-    summed = 1 in (config.channels, model.config.channels) and model.config.stem.kind == "patch"
-    if not summed and config.channels != model.config.channels:
+    from_or_to_grey = 1 in (config.channels, model.config.channels) and model.config.stem.kind == "patch"
+    if config.channels != model.config.channels and not from_or_to_grey:
         raise InputError(
             f"channels = {config.channels} for a model of {model.config.channels}: expected the same; with "
             "plain patches one of the two may be 1. Begin from other weights."
         )
-    weights = {
-        name: tensor.detach().cpu().float() if tensor.is_floating_point() else tensor.cpu()
-        for name, tensor in _weights_on_grid(model, config).items()
-        if keep_head or not name.startswith(("head.", "representation."))
-    }
-    if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
-        kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
-        kernel = kernel.repeat(1, config.channels, 1, 1) / config.channels  # grey gives the same
-        weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel).cpu().float()
-    if not keep_head:
-        weights["head.weight"] = torch.zeros(num_classes, config.dim)
-        weights["head.bias"] = torch.zeros(num_classes)
+    weights = _weights_for(config, model, keep_head)
     try:
-        return model_from_tensors(config, weights).train()
+        return model_from_tensors(config, weights).float().train()
     except InputError as problems:
         others = {key: value for key, value in changes.items() if value != learned[key]}
         raise InputError(
@@ -103,17 +92,26 @@ def adapted(
         ) from None
 
 
-def _weights_on_grid(model: VisionTransformer, config: ViTConfig) -> dict[str, Tensor]:
-    """Return a model's weights with learned positions interpolated over the grid of another configuration."""
-    weights, (rows, columns), (gh, gw) = dict(model.state_dict()), model.config.grid, config.grid
+def _weights_for(config: ViTConfig, model: VisionTransformer, keep_head: bool) -> dict[str, Tensor]:
+    """Return a model's weights for the grid, the channels and, unless it is kept, the head of another."""
+    (rows, columns), (gh, gw) = model.config.grid, config.grid
     grids = {
         "position": ((rows, columns), (gh, gw)),
         "row_position": ((rows, 1), (gh, 1)),  # (gh, D): a grid of one column
         "column_position": ((columns, 1), (gw, 1)),
     }
+    weights = dict(model.state_dict())
     for name, position in weights.items():  # the stem's, and those of layers that have their own
         if (kind := name.rpartition(".")[2]) in grids:
             vectors = position.float().reshape(1, -1, position.shape[-1])  # (1, T, D)
             found = resize_positions(vectors, *grids[kind]).to(position.dtype)
             weights[name] = found if position.ndim == 3 else found[0]
-    return weights
+    if config.channels != model.config.channels and isinstance(model.patch_embedding, PatchEmbedding):
+        kernel = model.patch_embedding.as_convolution_weight().sum(dim=1, keepdim=True)  # (D, 1, P, P)
+        kernel = kernel.repeat(1, config.channels, 1, 1) / config.channels  # grey gives the same
+        weights["patch_embedding.projection.weight"] = embedding_weight_from_convolution(kernel)
+    if not keep_head:
+        weights = {key: w for key, w in weights.items() if not key.startswith(("head.", "representation."))}
+        weights["head.weight"] = torch.zeros(config.num_classes, config.dim)
+        weights["head.bias"] = torch.zeros(config.num_classes)
+    return {name: weight.cpu() for name, weight in weights.items()}

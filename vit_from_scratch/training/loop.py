@@ -85,12 +85,12 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
     seed = int(np.random.SeedSequence((config.seed, state.epoch)).generate_state(1, np.uint64)[0])
     # for dropout, mixup, cutmix and what a self-supervised model hides
     torch.manual_seed(engine.seed(seed))
-    losses, hits, read, shown = [], [], 0, 0
+    losses, hits, shown, every = [], [], 0, reading_interval(state.device)
 
     state.model.train()
-    whole = state.progress >= config.augment_until
-    changes = {"crop": (1.0, 1.0), "erase": 0.0} if whole else {}
-    augmentation = replace(config.augmentation, **changes)
+    augmentation = config.augmentation
+    if state.progress >= config.augment_until:
+        augmentation = replace(augmentation, crop=(1.0, 1.0), erase=0.0)
     batches = data.training_batches(config.batch_size, augmentation, seed, config.workers)
     for images, labels in batches:  # (B, C, H, W), (B,)
         targets, shown = labels, len(images)
@@ -101,14 +101,13 @@ def train_epoch(state: TrainingState, hooks: Sequence[Callback] = ()) -> EpochMe
         losses.append(state.loss)
         if (right := share_right(output, targets)) is not None:
             hits.append(right)
-        if len(losses) - read >= reading_interval(state.device):
-            check_finite(state, losses[read:])
-            read = len(losses)
+        if len(losses) % every == 0:
+            check_finite(state, losses[-every:])
         for hook in hooks:
             hook.on_step(state)
         if state.step == state.total_steps:
             break
-    check_finite(state, losses[read:])
+    check_finite(state, losses[-every:])
 
     state.epoch += 1
     state.resize()
@@ -145,11 +144,10 @@ def train_step(state: TrainingState, images: Tensor, targets: Tensor) -> Tensor 
     for group in state.optimiser.param_groups:
         group["lr"] = group["base_lr"] * factor
     state.optimiser.zero_grad()
-    mean, outputs = torch.zeros((), device=state.device), []
-    count = config.accumulation
-    pieces = list(zip(images.tensor_split(count), targets.tensor_split(count), strict=True))
-    for part, target in pieces:
-        with engine.gradients(state.model, last=len(outputs) + 1 == len(pieces)):
+    mean, outputs, count = torch.zeros((), device=state.device), [], config.accumulation
+    pieces = zip(images.tensor_split(count), targets.tensor_split(count), strict=True)
+    for number, (part, target) in enumerate(pieces, start=1):
+        with engine.gradients(state.model, last=number == count):
             with precision(state):
                 output = state.network(part)  # (B / accumulation, K)
             loss = batch_loss(output, target, config.label_smoothing) * (len(part) / len(images))

@@ -52,30 +52,30 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take a step along the gradients; a weight without one stays where it is. There is no closure."""
-        for group in self.param_groups:
-            weights = [weight for weight in group["params"] if weight.grad is not None]
-            if not weights:
-                continue
-            gradients = [weight.grad for weight in weights]
-            for weight in weights:
-                if not self.state[weight]:
-                    self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
-            momenta = [self.state[weight]["momentum_buffer"] for weight in weights]
-            torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-            updates = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
-            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
-            for weight, update in zip(weights, updates, strict=True):
-                parts = self.parts[weight]
-                for pair in zip(weight.chunk(parts), update.chunk(parts), strict=True):
-                    by_shape[pair[0].shape].append(pair)
-            for (rows, columns), pairs in by_shape.items():
-                targets, directions = zip(*pairs, strict=True)
-                fast = has_bfloat16_units(str(targets[0].device))
-                dtype = self.dtype or (torch.bfloat16 if fast else torch.float32)
-                steps = orthogonalise(torch.stack(directions), dtype=dtype).to(targets[0].dtype).unbind()
-                rate = group["lr"] * max(1.0, rows / columns) ** 0.5
-                torch._foreach_add_(list(targets), list(steps), alpha=-rate)
+        (group,) = self.param_groups  # all matrices have the same settings
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        if not weights:
+            return
+        gradients = [weight.grad for weight in weights]
+        for weight in weights:
+            if not self.state[weight]:
+                self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        momenta = [self.state[weight]["momentum_buffer"] for weight in weights]
+        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+        updates = torch._foreach_lerp(gradients, momenta, group["momentum"])  # Nesterov's look ahead
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for weight, update in zip(weights, updates, strict=True):
+            parts = self.parts[weight]
+            for pair in zip(weight.chunk(parts), update.chunk(parts), strict=True):
+                by_shape[pair[0].shape].append(pair)
+        fast = has_bfloat16_units(str(weights[0].device))
+        dtype = self.dtype or (torch.bfloat16 if fast else torch.float32)
+        for (rows, columns), pairs in by_shape.items():
+            targets, directions = zip(*pairs, strict=True)
+            steps = orthogonalise(torch.stack(directions), dtype=dtype).to(targets[0].dtype).unbind()
+            rate = group["lr"] * max(1.0, rows / columns) ** 0.5
+            torch._foreach_add_(list(targets), list(steps), alpha=-rate)
 
 
 def orthogonalise(matrices: Tensor, rounds: int = ROUNDS, dtype: torch.dtype = torch.bfloat16) -> Tensor:

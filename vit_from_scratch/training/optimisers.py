@@ -6,6 +6,8 @@ class token and the position embedding are left alone: decay pulls towards zero,
 a position zero is not a simpler value.
 """
 
+from collections import defaultdict
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,17 +32,15 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     Decay acts on the matrices and kernels called "weight"; the class token and the position embedding have
     names of their own.
     """
-    groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
-    seen: set[nn.Parameter] = set()
+    decays: dict[nn.Parameter, bool] = {}
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
-            if parameter.requires_grad and parameter not in seen:
-                seen.add(parameter)
-                matrix = name.split("_")[-1] == "weight" and not isinstance(module, SPARED)
-                groups[0 if matrix else 1].append(parameter)
+            matrix = name.split("_")[-1] == "weight" and not isinstance(module, SPARED)
+            if parameter.requires_grad:
+                decays.setdefault(parameter, matrix)  # a shared one counts where it comes first
     return [
-        {"params": params, "weight_decay": decay}
-        for params, decay in zip(groups, (weight_decay, 0.0), strict=True)
+        {"params": [p for p, does in decays.items() if does], "weight_decay": weight_decay},
+        {"params": [p for p, does in decays.items() if not does], "weight_decay": 0.0},
     ]
 
 
@@ -64,19 +64,17 @@ def split_by_layer(model: nn.Module, groups: list[dict], rate: float, layer_deca
             f"layer_decay = {layer_decay} for a {type(model).__name__}: expected a model with blocks; set 1."
         )
     top = len(blocks) + 1
-    layer = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
-    past_blocks = False
-    for parameter in vit.parameters():  # in the order in which a model uses them
-        past_blocks |= parameter in layer
-        layer.setdefault(parameter, top if past_blocks else 0)
-    layer |= {parameter: top for parameter in model.parameters() if parameter not in layer}
-    split: dict[tuple[int, int], dict] = {}
+    inside = {p: number for number, block in enumerate(blocks, start=1) for p in block.parameters()}
+    before = takewhile(lambda p: p not in inside, vit.parameters())  # in the order in which a model uses them
+    layer = dict.fromkeys(model.parameters(), top) | dict.fromkeys(before, 0) | inside
+    split: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
     for place, group in enumerate(groups):
         for parameter in group["params"]:
-            number = layer[parameter]
-            scaled = {"params": [], "lr": rate * layer_decay ** (top - number)}
-            split.setdefault((place, number), group | scaled)["params"].append(parameter)
-    return list(split.values())
+            split[place, layer[parameter]].append(parameter)
+    return [
+        groups[place] | {"params": parameters, "lr": rate * layer_decay ** (top - number)}
+        for (place, number), parameters in split.items()
+    ]
 
 
 def build_optimiser(
@@ -97,10 +95,10 @@ def build_optimiser(
         groups = split_by_layer(model, groups, rate, config.layer_decay)
     optimiser: Optimiser
     match config.optimiser:
-        case "adamw" | "adam" as kind:
-            adam = torch.optim.AdamW if kind == "adamw" else torch.optim.Adam
-            # Fused: one kernel over all parameters, where the default walks them one by one in Python.
-            optimiser = adam(groups, lr=rate, betas=betas, fused=True)
+        case "adamw":  # fused: one kernel over all parameters, where the default walks them in Python
+            optimiser = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True)
+        case "adam":
+            optimiser = torch.optim.Adam(groups, lr=rate, betas=betas, fused=True)
         case "sgd":
             sharded = any(hasattr(parameter, "full_tensor") for parameter in model.parameters())
             # torch has no fused step of SGD for shards

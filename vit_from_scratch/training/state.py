@@ -207,8 +207,9 @@ class Callback:
 
     def __init_subclass__(cls) -> None:
         """Refuse an `on_...` method that the loop does not know and would never call."""
-        for name in {name for name in vars(cls) if name.startswith("on_")} - {*vars(Callback)}:
-            raise unknown_name("callback method", name, ("on_start", "on_step", "on_epoch", "on_end"))
+        for name in vars(cls):
+            if name.startswith("on_") and name not in vars(Callback):
+                raise unknown_name("callback method", name, ("on_start", "on_step", "on_epoch", "on_end"))
 
     def on_start(self, state: TrainingState) -> None:
         """Before the first epoch of this process; a resumed run has `state.epoch` above 0."""

@@ -1,4 +1,4 @@
-"""What is put beside the pages: exported notebooks, the root's page, one for wrong addresses, and three files.
+"""What is put beside the pages: exported notebooks, the root's page, one for wrong addresses, three files.
 
 Machines read `sitemap.xml`, `robots.txt` and `llms.txt` (https://llmstxt.org), which names every page in the
 order of the table of contents, each with its description.
