@@ -87,7 +87,9 @@ def test_every_picture_of_a_chapter_has_a_number_and_a_caption(built):
         article = BeautifulSoup(read(built, f"notebooks/{chapter}"), "html.parser").find("article")
         for image in article.select("img"):
             figure = image.find_parent("figure")
-            assert figure, f"{chapter}: {image['src']}"
+            assert figure, (
+                f"{chapter}: {image['src']} has no caption: give its cell a figure with name and caption"
+            )
             assert figure.select_one("figcaption .caption-number"), f"{chapter}: {image['src']}"
             seen += 1
     assert seen > 40

@@ -101,7 +101,7 @@ def uses():
 
 @pytest.mark.parametrize("place", range(len(chapters())), ids=lambda place: chapters()[place].stem)
 def test_every_symbol_and_letter_is_explained(uses, rows, place):
-    assert missing(uses[place], rows) == []
+    assert missing(uses[place], rows) == [], "explain these in book/notation.md"
 
 
 def test_each_symbol_of_a_row_is_used_where_the_row_speaks(uses, rows):

@@ -26,7 +26,7 @@ class Shapes(HTMLParser):
 
 
 def test_every_chapter_has_a_place_and_no_place_is_left_over():
-    assert sorted(PLACES) == NUMBERS
+    assert sorted(PLACES) == NUMBERS, "give each chapter its place in vit_book/place.py"
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -149,7 +149,7 @@ def test_each_link_of_a_page_has_its_card_and_leads_somewhere(built, page):
 def test_the_glossary_has_plain_definitions_and_says_where_each_term_is_made(built):
     html = (built / "book/glossary.html").read_text(encoding="utf-8")
     definitions = re.findall(r"<dd>(.*?)</dd>", html, flags=re.DOTALL)
-    assert 40 <= len(definitions) <= 110
+    assert 40 <= len(definitions) <= 110, "a new term replaces one"
     for definition in definitions:
         paragraphs = re.findall(r"<p>(.*?)</p>", definition, flags=re.DOTALL)
         assert len(paragraphs) == 2, definition

@@ -196,7 +196,7 @@ def test_a_recipe_without_a_result_says_that_it_was_not_run():
     for name in recipe_names():
         ran = folder.joinpath("results", f"{name}.json").is_file()
         text = folder.joinpath("recipes", f"{name}.toml").read_text("utf-8")
-        assert ran != ("Not yet run" in text), name
+        assert ran != ("Not yet run" in text), f"{name}: says 'Not yet run' exactly while no result ships"
 
 
 def test_a_recipe_that_whitens_begins_so_and_says_so(tmp_path):

@@ -195,7 +195,7 @@ def test_every_chapter_asks_three_questions_and_no_place_is_always_right(path):
     parts = path.read_text(encoding="utf-8").split("\n## ")
     (asked,) = [part for part in parts if part.startswith("Three questions")]
     right = [quiz.partition("\n+ ")[0].count("\n") for quiz in asked.split(":::{quiz} ")[1:]]
-    assert len(right) == 3
+    assert len(right) == 3, "a new question replaces one"
     assert len(set(right)) > 1
 
 

@@ -13,6 +13,13 @@ JOBS = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encodin
 PLAN = next(step["run"] for step in JOBS["plan"]["steps"] if step.get("id") == "plan")
 
 
+def test_the_citation_has_the_version_of_the_package():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+    assert cited == read_version(), (
+        "raise the version in pyproject.toml and CITATION.cff, then make notebooks"
+    )
+
+
 @pytest.fixture
 def clone(tmp_path):
     """A clone with nothing but a pyproject.toml, and functions that run git and the workflow's plan in it."""
@@ -64,4 +71,6 @@ def test_only_the_job_that_releases_may_write_and_it_waits_for_the_tests():
     assert {name for name, job in JOBS.items() if "permissions" in job} == {"release"}
     assert (JOBS["release"]["needs"], JOBS["build"]["needs"]) == (["plan", "build"], "plan")
     assert JOBS["build"]["if"] == "needs.plan.outputs.new == 'true'"
-    assert [step["run"] for step in JOBS["build"]["steps"] if "run" in step] == ["make test", "make dist"]
+    assert [step["run"] for step in JOBS["build"]["steps"] if "run" in step] == [
+        *("make test", "make check", "make dist")
+    ]

@@ -118,7 +118,11 @@ SIDES = ("better", "worse")
 
 
 def _named(rows: Sequence[Row], task: str, name: str) -> Row:
-    return next(row for row in rows if row.task == task and row.name == name)
+    for row in rows:
+        if row.task == task and row.name == name:
+            return row
+    there = sorted({row.name for row in rows if row.task == task})
+    raise ExtensionError(f"claims.toml: row {name!r} of task {task!r}: expected one of {there}.")
 
 
 def _row_of(side: str | dict[str, str]) -> Row:
