@@ -395,5 +395,6 @@ def test_the_page_shows_every_claim_with_its_picture(built):
     told = sorted(articles, key=lambda one: int(one["style"].removeprefix("--told: ")))
     assert [one.h3.get_text() for one in told] == [claim["says"] for claim in as_told]
     for one, claim in zip(articles, found, strict=True):
-        numbers = [row.select("span")[-1].get_text() for row in one.select(".differences .row")]
+        rows = one.select(".differences .row")
+        numbers = [row.select("span")[-1].get_text().replace("\xa0", " ") for row in rows]
         assert [difference.words for difference in claim["found"]] == numbers[: len(claim["found"])]
