@@ -44,9 +44,9 @@ def axe_script() -> str:
 
 
 def page_names(built: Path) -> list[str]:
-    """Every page of the book, as a path below it; the page at the root only leads to the landing page."""
+    """Every page of the book, as a path below it, but for the root's and the one for wrong addresses."""
     found = (path.relative_to(built) for path in built.rglob("*.html"))
-    return sorted(str(path) for path in found if path.parts[0] != "_static" and str(path) != "index.html")
+    return sorted(str(path) for path in found if path.parts[0] not in ("_static", "index.html", "404.html"))
 
 
 def _visit(reader: Page, scriptless: Page, name: str, script: str, report: Report) -> None:
