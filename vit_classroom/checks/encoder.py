@@ -280,7 +280,7 @@ def _norm_mistakes(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[
     mean_square = x.square().mean(-1, keepdim=True)
     taken = "mean and variance are taken over"
     normals = {
-        "the variance divides by D - 1; take unbiased=False": normalised(x, -1, eps, correction=1),
+        "the variance divides by D - 1; take correction=0": normalised(x, -1, eps, correction=1),
         "eps stands outside of the root; it belongs inside": centred / (variance.sqrt() + eps),
         "eps stands outside the root, and the variance divides by D - 1": (centred / (unbiased.sqrt() + eps)),
         "eps is added to the quotient; it stands with the variance under the root, in brackets": centred

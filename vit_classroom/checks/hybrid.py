@@ -65,7 +65,7 @@ def _wrong_norms(features: Tensor, groups: int, eps: float) -> dict[str, Tensor]
         "this is BatchNorm, a channel over all images; GroupNorm stays within one image": over(0, 3, 4),
         "a group takes every g-th channel; it takes neighbours: (g c), not (c g)": strided,
         "`groups` is taken for the channels of a group; it is how many groups there are": as_size,
-        "the variance divides by n - 1; take the mean square (unbiased=False)": over(2, 3, 4, correction=1),
+        "the variance divides by n - 1; take the mean square (correction=0)": over(2, 3, 4, correction=1),
         "eps is added to the standard deviation; it belongs to the variance, under the root": outside,
         **{
             f"eps is always {other:g}; take the one that is handed in": (
@@ -129,7 +129,7 @@ def _wrong_filters(weight: Tensor, eps: float) -> dict[str, Tensor]:
         f"eps is added to the variance; {adds} it to the standard deviation": centred / (std**2 + eps).sqrt(),
         "the filters are divided by the variance; divide by the standard deviation": centred / (std**2 + eps),
         f"there is no eps; {adds} one to the standard deviation": centred / std,
-        "the variance divides by n - 1; take the mean square (unbiased=False)": over(1, 2, 3, correction=1),
+        "the variance divides by n - 1; take the mean square (correction=0)": over(1, 2, 3, correction=1),
         "one mean and standard deviation for all filters; each filter has its own": over(0, 1, 2, 3),
         "mean and standard deviation run over the filters, axis 0; each filter has its own": over(0),
         "mean and standard deviation run over rows and columns alone; over the channels, too": over(2, 3),
