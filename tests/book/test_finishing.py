@@ -129,6 +129,7 @@ def test_pictures_of_the_text_say_their_size_and_wait(tmp_path):
     first, gone, sized = re.findall("<img[^>]*>", finishing.pictures_when_they_near(page, tmp_path))
     assert first == '<img loading="lazy" decoding="async" width="40" height="30" alt="2" src="a.png"/>'
     assert gone == '<img src="gone.png">'
+    assert 'loading="lazy"' in sized  # behind an article in the article
     assert 'width="5"' in sized
     assert "height" not in sized
 
