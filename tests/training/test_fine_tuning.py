@@ -47,6 +47,11 @@ def test_an_adapted_model_takes_larger_images_with_the_same_patches(pretrained):
     assert (model.config.patch_size, model.config.dropout) == (4, 0.1)
 
 
+def test_a_model_of_half_the_bits_is_trained_in_all(pretrained):
+    model = adapted(pretrained.bfloat16(), 32, 10)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
 def test_a_recipe_begins_from_weights(pretrained, digits, tmp_path):
     save_checkpoint(tmp_path / "start.safetensors", pretrained)
     start = str(tmp_path / "start.safetensors")

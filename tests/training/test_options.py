@@ -24,7 +24,7 @@ from vit_from_scratch.training import (
     train,
 )
 from vit_from_scratch.training.loop import shrink, train_step
-from vit_from_scratch.training.state import MovingAverage, TrainingState
+from vit_from_scratch.training.state import Engine, MovingAverage, TrainingState
 from vit_lab import runs
 
 WIDE = {
@@ -218,6 +218,21 @@ def test_accumulation_leaves_the_gradient_as_it_is(make_model, few_digits):
         gradients.append((torch.cat([p.grad.flatten() for p in model.parameters()]), state.loss))
     assert torch.allclose(gradients[0][0], gradients[1][0], atol=1e-6)
     assert torch.allclose(gradients[0][1], gradients[1][1], atol=1e-6)
+
+
+def test_gradients_are_exchanged_with_the_last_piece_alone(make_model, few_digits):
+    told = []
+
+    class Heard(Engine):
+        def gradients(self, model, last):
+            told.append(last)
+            return super().gradients(model, last)
+
+    config = TrainConfig(batch_size=16, accumulation=3)
+    state = Heard().start(make_model(), few_digits, config)
+    images = few_digits.normalise(few_digits.train_images[:16])
+    train_step(state, images, few_digits.train_labels[:16])
+    assert told == [False, False, True]
 
 
 def test_the_curriculum_feeds_small_images_first_and_full_ones_last(make_model, few_digits, short):
